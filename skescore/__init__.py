@@ -1,0 +1,48 @@
+"""Symbolic knowledge extraction: rules of a black box, their scores and the best trade-off.
+
+The names below are imported when they are first used, so ``import skescore`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: Where each public name lives.
+_HOMES = {
+    "CARTExtractor": "extractors",
+    "CallableClassifier": "extractors",
+    "CallableRegressor": "extractors",
+    "ExtractorObjective": "tuning",
+    "ExtractorSearchCV": "tuning",
+    "GridExExtractor": "extractors",
+    "RuleSet": "rules",
+    "as_ruleset": "rules",
+    "fire_score": "metrics",
+    "ice_score": "metrics",
+    "instance_completeness": "metrics",
+    "load_dataset": "datasets",
+    "make_fire_scorer": "scorers",
+    "make_ice_scorer": "scorers",
+    "make_knowledge_scorer": "scorers",
+    "make_q_scorer": "scorers",
+    "q_score": "metrics",
+    "search_space": "tuning",
+    "volume_completeness": "metrics",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("skescore")
+    if name in _HOMES:
+        return getattr(import_module(f"skescore.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

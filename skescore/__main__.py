@@ -1,0 +1,7 @@
+"""``python -m skescore``."""
+
+import sys
+
+from skescore.cli import main
+
+sys.exit(main())

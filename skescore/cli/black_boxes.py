@@ -1,0 +1,398 @@
+"""Black boxes for the command line: made by name, or loaded without running a file's code."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn import ensemble
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from skescore._optional import import_optional
+from skescore._text import did_you_mean
+
+if TYPE_CHECKING:
+    from skescore.datasets import Dataset
+
+__all__ = [
+    "BLACK_BOXES",
+    "BlackBoxError",
+    "BlackBoxSpec",
+    "check_matches",
+    "load_black_box",
+    "make_black_box",
+]
+
+RandomState = int | np.random.RandomState | None
+PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
+WRAP = (
+    "Any other model, ONNX ones too, can be explained from Python: wrap its predict function in "
+    "CallableClassifier or CallableRegressor."
+)
+SHOWN = 12
+DROP = "drop (on the command line: --drop)"
+
+
+class BlackBoxError(ValueError):
+    """A black box cannot be made, loaded or used; the text says why and what to do."""
+
+
+class BlackBoxSpec(NamedTuple):
+    """How to make a black box for each task, given a random state, and one line about it."""
+
+    classifier: Callable[[RandomState], BaseEstimator]
+    regressor: Callable[[RandomState], BaseEstimator]
+    summary: str
+
+
+def _scaled(classifier: BaseEstimator) -> BaseEstimator:
+    return make_pipeline(StandardScaler(), classifier)
+
+
+def _scaled_both(regressor: BaseEstimator) -> BaseEstimator:
+    """Scale the target as well: penalties and step sizes are set for targets of about one."""
+    return TransformedTargetRegressor(_scaled(regressor), transformer=StandardScaler())
+
+
+BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
+    {
+        "random-forest": BlackBoxSpec(
+            lambda seed: ensemble.RandomForestClassifier(n_estimators=100, random_state=seed),
+            lambda seed: ensemble.RandomForestRegressor(n_estimators=100, random_state=seed),
+            "100 decision trees, averaged",
+        ),
+        "gradient-boosting": BlackBoxSpec(
+            lambda seed: ensemble.HistGradientBoostingClassifier(random_state=seed),
+            lambda seed: ensemble.HistGradientBoostingRegressor(random_state=seed),
+            "gradient-boosted trees on binned features",
+        ),
+        "mlp": BlackBoxSpec(
+            lambda seed: _scaled(MLPClassifier(max_iter=2000, random_state=seed)),
+            lambda seed: _scaled_both(MLPRegressor(max_iter=2000, random_state=seed)),
+            "neural network, one layer of 100 units, on standardised features",
+        ),
+        "svm": BlackBoxSpec(
+            lambda seed: _scaled(SVC()),
+            lambda seed: _scaled_both(SVR()),
+            "support vectors with a Gaussian kernel, on standardised features",
+        ),
+        "knn": BlackBoxSpec(
+            lambda seed: _scaled(KNeighborsClassifier(n_neighbors=5)),
+            lambda seed: _scaled(KNeighborsRegressor(n_neighbors=5)),
+            "the five nearest neighbours, on standardised features",
+        ),
+        "decision-tree": BlackBoxSpec(
+            lambda seed: DecisionTreeClassifier(random_state=seed),
+            lambda seed: DecisionTreeRegressor(random_state=seed),
+            "one decision tree of any depth",
+        ),
+    }
+)
+
+
+def make_black_box(name: str, task: str, random_state: RandomState = None) -> BaseEstimator:
+    """Make an unfitted black box by name.
+
+    Use it where a person names the model to be explained instead of bringing a trained one.
+
+    Parameters
+    ----------
+    name : str
+        A name in `BLACK_BOXES`.
+    task : {"classification", "regression"}
+        Whether the model predicts labels or numbers.
+    random_state : int, RandomState or None, default=None
+        Seed of the models that draw random numbers; "svm" and "knn" draw none.
+
+    Returns
+    -------
+    estimator : sklearn.base.BaseEstimator
+        Unfitted. Models that depend on the units of the features come with a scaler in front;
+        "mlp" and "svm" for regression scale the target as well and answer in its units.
+
+    Raises
+    ------
+    BlackBoxError
+        A ValueError: `name` or `task` is unknown.
+
+    Examples
+    --------
+    >>> from skescore.cli.black_boxes import make_black_box
+    >>> make_black_box("decision-tree", "classification", random_state=0)
+    DecisionTreeClassifier(random_state=0)
+    """
+    if task not in ("classification", "regression"):
+        raise BlackBoxError(f"task must be 'classification' or 'regression', got {task!r}.")
+    if name not in BLACK_BOXES:
+        raise BlackBoxError(
+            f"name must be that of a black box (on the command line: --black-box), got {name!r}. "
+            f"{did_you_mean(name, BLACK_BOXES)}"
+        )
+    spec = BLACK_BOXES[name]
+    factory = spec.classifier if task == "classification" else spec.regressor
+    return factory(random_state)
+
+
+def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
+    """Load a trained model from a file, without running code from it unless told to.
+
+    Use it for a model trained elsewhere. A skops file is data; a pickle or joblib file is a
+    program, so it is not even opened without `trust`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File ending in .skops, .pkl, .pickle or .joblib.
+    trust : bool, default=False
+        True means: the file comes from someone who may run code on this machine. It opens pickle
+        and joblib files, and lets a skops file bring every type that it names.
+
+    Returns
+    -------
+    black_box : sklearn.frozen.FrozenEstimator
+        The fitted model; `fit` and `clone` leave it as it is.
+
+    Raises
+    ------
+    BlackBoxError
+        A ValueError: the file cannot be read, would need `trust`, or holds no fitted model.
+
+    Notes
+    -----
+    Many of scikit-learn's own models need `trust` as well, random forests among them: they hold
+    compiled parts, such as ``sklearn.tree._tree.Tree``, through which a forged file could break the
+    memory of the process. The error lists the types, those of scikit-learn apart from the rest.
+    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skescore.cli.black_boxes import load_black_box
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     file = Path(folder) / "model.pkl"
+    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     load_black_box(file)
+    Traceback (most recent call last):
+        ...
+    skescore.cli.black_boxes.BlackBoxError: ... was not opened: a .pkl file can run any code ...
+    """
+    where = os.fspath(path)
+    file = Path(path).expanduser()
+    suffix = file.suffix.lower()
+    if not file.exists():
+        raise BlackBoxError(_not_found(file, where))
+    if file.is_dir():
+        raise BlackBoxError(f"{where} is a folder: pass the file of the model.")
+    if suffix == ".skops":
+        model = _load_skops(file, where, trust)
+    elif suffix in PICKLE_KINDS:
+        model = _load_pickle(file, where, trust)
+    else:
+        raise BlackBoxError(
+            f"{where} has the ending {file.suffix!r}, but a black box must be a .skops file or, "
+            f"with --trust, one of {', '.join(PICKLE_KINDS)}. {WRAP}"
+        )
+    return _checked_model(model, where)
+
+
+def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
+    """Refuse a fitted black box that was made for other data.
+
+    Use it after `load_black_box`, before anything is asked of the model: a model for other columns
+    either fails deep inside or, worse, answers.
+
+    Parameters
+    ----------
+    black_box : estimator
+        Fitted classifier or regressor, frozen or not.
+    dataset : Dataset
+        What it shall be explained on.
+
+    Raises
+    ------
+    BlackBoxError
+        The model is of the other task, knows other feature names, another order or number of
+        features, or shares no class with the data. Classes that only one side knows are allowed,
+        and a model fitted on an array is only asked for the number of its features.
+
+    Examples
+    --------
+    >>> from skescore.cli.black_boxes import check_matches, make_black_box
+    >>> from skescore.datasets import load_dataset
+    >>> iris = load_dataset("iris")
+    >>> tree = make_black_box("decision-tree", "classification").fit(iris.X, iris.y)
+    >>> check_matches(tree, iris)
+    """
+    kind = "classification" if is_classifier(black_box) else "regression"
+    if not (is_classifier(black_box) or is_regressor(black_box)):
+        raise BlackBoxError(
+            f"The black box {_type_name(black_box)} is neither a classifier nor a regressor, so it "
+            "cannot be explained. Pass a model that predicts the target."
+        )
+    if kind != dataset.task:
+        raise BlackBoxError(
+            f"The black box {_type_name(black_box)} is for {kind}, but {dataset.name} is for "
+            f"{dataset.task} (target {dataset.y.name!r}). Pass another black box, another target, "
+            f"or task={kind!r} (on the command line: --task {kind})."
+        )
+    _check_features(black_box, dataset)
+    known = getattr(black_box, "classes_", None)
+    if kind == "classification" and known is not None:
+        labels, known = list(dataset.class_counts), np.asarray(known).ravel().tolist()
+        if not set(labels) & set(known):
+            raise BlackBoxError(
+                f"The black box knows the classes {_listed(known)}, but the target "
+                f"{dataset.y.name!r} of {dataset.name} has {_listed(labels)}: none is shared. "
+                "Write the labels as they were when the model was trained."
+            )
+
+
+def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
+    columns = [str(name) for name in dataset.X.columns]
+    names = getattr(black_box, "feature_names_in_", None)
+    if names is None:
+        expected = getattr(black_box, "n_features_in_", None)
+        if expected is not None and expected != len(columns):
+            raise BlackBoxError(
+                f"The black box was trained on {expected} features, but {dataset.name} has "
+                f"{len(columns)}: {_listed(columns)}. Add those that are missing, or leave out "
+                f"those that are too many with {DROP}."
+            )
+        return
+    trained = [str(name) for name in names]
+    missing = pd.Index(trained).difference(columns, sort=False).tolist()
+    extra = pd.Index(columns).difference(trained, sort=False).tolist()
+    if missing or extra:
+        text = f"The black box and {dataset.name} have different features."
+        if missing:
+            text += f" Missing in the data: {_listed(missing)}; add or rename columns."
+        if extra:
+            text += f" Unknown to the black box: {_listed(extra)}; leave them out with {DROP}."
+        raise BlackBoxError(text)
+    if trained != columns:
+        place = int(np.argmax(np.array(trained) != np.array(columns)))
+        raise BlackBoxError(
+            f"The features of {dataset.name} are in another order than in the training of the "
+            f"black box: number {place + 1} was {trained[place]!r} and is {columns[place]!r}. Put "
+            f"the columns into this order: {_listed(trained)}."
+        )
+
+
+def _load_skops(file: Path, where: str, trust: bool) -> Any:
+    try:
+        skops = import_optional("skops.io", extra="skops", purpose="Loading a .skops file")
+    except ImportError as error:
+        raise BlackBoxError(f"{where} cannot be loaded. {error}") from error
+    content = _content(file, where)
+    try:
+        untrusted = skops.get_untrusted_types(data=content)
+    except Exception as error:
+        raise BlackBoxError(
+            f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
+            "with skops.io.dump."
+        ) from error
+    if untrusted and not trust:
+        own = [name for name in untrusted if name.startswith("sklearn.")]
+        foreign = [name for name in untrusted if name not in own]
+        groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
+        listed = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
+        raise BlackBoxError(
+            f"{where} holds types that skops does not trust by itself ({listed}). If you know who "
+            "made the file and find nothing strange in this list, pass trust=True (on the command "
+            "line: --trust)."
+        )
+    try:
+        return skops.loads(content, trusted=untrusted)
+    except Exception as error:
+        raise BlackBoxError(
+            f"{where} cannot be loaded ({_told(error)}). Load it with the versions of the packages "
+            "that saved it, or save the model again."
+        ) from error
+
+
+def _load_pickle(file: Path, where: str, trust: bool) -> Any:
+    if not trust:
+        raise BlackBoxError(
+            f"{where} was not opened: a {file.suffix} file can run any code when it is read. "
+            "Convert the model where it was trained, skops.io.dump(model, 'model.skops'), or, if "
+            "you trust whoever made the file, pass trust=True (on the command line: --trust)."
+        )
+    import joblib
+
+    content = _content(file, where)
+    try:
+        return joblib.load(io.BytesIO(content))
+    except Exception as error:
+        raise BlackBoxError(
+            f"{where} cannot be loaded ({_told(error)}). It is damaged, or needs the packages and "
+            "versions with which it was saved."
+        ) from error
+
+
+def _content(file: Path, where: str) -> bytes:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BlackBoxError(f"{where} cannot be read: {error.strerror or error}.") from error
+    if not content:
+        raise BlackBoxError(f"{where} is empty: save the model again.")
+    return content
+
+
+def _checked_model(model: Any, where: str) -> FrozenEstimator:
+    kind = _type_name(model)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        raise BlackBoxError(
+            f"{where} holds an object of type {kind} without predict: save a fitted scikit-learn "
+            "classifier or regressor, or a Pipeline that ends in one."
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
+    except (TypeError, AttributeError) as error:
+        raise BlackBoxError(
+            f"{where} holds a {kind}, which is no scikit-learn estimator. {WRAP}"
+        ) from error
+    return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
+
+
+def _not_found(file: Path, where: str) -> str:
+    text = f"{where!r} does not exist."
+    try:
+        kinds = (".skops", *PICKLE_KINDS)
+        models = [entry.name for entry in file.parent.iterdir() if entry.suffix.lower() in kinds]
+    except OSError:
+        return f"{text} There is no folder {os.fspath(file.parent)!r} that can be read."
+    return f"{text} {did_you_mean(file.name, models)}" if models else f"{text} Pass another path."
+
+
+def _type_name(model: Any) -> str:
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(inner).__name__
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

@@ -1,0 +1,357 @@
+"""``skescore tune``: the best rules of a black box on some data."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import hashlib
+import json
+import math
+import os
+import platform
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from skescore._text import did_you_mean
+from skescore.cli import arguments, output
+from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
+from skescore.cli.tune_text import LABELS, sign, tried, tune_text
+from skescore.datasets import Dataset
+from skescore.registry import EXTRACTORS
+from skescore.tuning import ExtractorSearchCV
+
+_EXAMPLES = """\
+examples:
+  skescore tune wine --black-box random-forest --trials 60
+  skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
+  skescore tune iris --black-box model.skops --reference black-box --format json
+"""
+
+#: Files that --output writes.
+FILES = ("rules.json", "leaderboard.csv", "run.json")
+_SHOWN_CLASSES = 6
+#: With fewer rows to train on, a model's own complaints are best explained by their number.
+_FEW_ROWS = 10
+
+
+def black_box(text: str) -> str:
+    """Read the name of a black box or the path of a model's file (an argparse type)."""
+    path = Path(text)
+    if text in BLACK_BOXES or path.suffix or path.name != text or path.exists():
+        return text
+    raise argparse.ArgumentTypeError(
+        f"there is no black box {text!r}, nor a file of that name. "
+        f"{did_you_mean(text, BLACK_BOXES)}"
+    )
+
+
+#: Trials that failed, and trials whose score is undefined.
+_WITHOUT_SCORE = ("fail", "pruned")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "tune",
+        help="find the best rules of a black box",
+        description="Train (or load) a black box, search extractors and their hyper-parameters, "
+        "and show the rules with the best score.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    arguments.add_data_options(parser)
+    group = parser.add_argument_group("black box")
+    group.add_argument(
+        "--black-box",
+        type=black_box,
+        default="random-forest",
+        metavar="NAME|FILE",
+        help=f"{', '.join(BLACK_BOXES)} (trained here; default random-forest), or a file with a "
+        "fitted scikit-learn model (.skops; .joblib and .pkl with --trust)",
+    )
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a model file that can run code when it is read; only if you know its author",
+    )
+    group = parser.add_argument_group("search")
+    group.add_argument(
+        "--extractors",
+        type=arguments.names_of(EXTRACTORS, "extractor"),
+        default=tuple(EXTRACTORS),
+        metavar="NAME,...",
+        help=f"out of {', '.join(EXTRACTORS)} (default all)",
+    )
+    group.add_argument(
+        "--scoring", choices=arguments.SCORINGS, default="ice", help="what is best (default ice)"
+    )
+    group.add_argument(
+        "--reference",
+        choices=("data", "black-box"),
+        default="data",
+        help="compare rules with the target (default) or with the black box's answers (fidelity)",
+    )
+    numbers = {
+        "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
+        "--timeout": (
+            arguments.number_above(0), None, "SECONDS",
+            "start no candidates of an extractor after this time; results then depend on speed",
+        ),
+        "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
+        "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
+        "--n-jobs": (
+            arguments.jobs, 1, "N",
+            "extractors searched at a time (default 1; -1: as many as there are cores)",
+        ),
+    }  # fmt: skip
+    for name, (kind, default, metavar, text) in numbers.items():
+        group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+    arguments.add_score_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--output", type=Path, metavar="DIR", help=f"write {', '.join(FILES)} to a folder"
+    )
+    group.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the files of an earlier run in that folder",
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
+    arguments.add_format_option(group)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    if options.trials < len(options.extractors):
+        options.parser.error(
+            f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
+            f"got {options.trials}"
+        )
+    begin = time.perf_counter()
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    notes = output.Notes(options.quiet)
+    _check_output(options)
+    dataset = arguments.data_from(options)
+    arguments.check_features(dataset, notes)
+    model, about_model = _black_box(options, dataset)
+    with _output_folder(options.output):
+        search = _search(options, dataset, model, notes)
+        result = _result(options, dataset, search) | {"notes": notes.texts}
+        result["black_box"] |= about_model
+        result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
+        if options.output is not None:
+            _write_files(options, search, result)
+    if options.format == "json":
+        return _json(search, result)
+    return tune_text(options, dataset, search, result)
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Find what speaks against the folder now: an hour's search must not end in an error."""
+    folder: Path | None = options.output
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output {folder} is a file; name a folder.")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not options.overwrite:
+        raise ValueError(
+            f"--output {folder} already holds {', '.join(there)}. Name another folder, or pass "
+            "--overwrite to replace them."
+        )
+
+
+@contextlib.contextmanager
+def _output_folder(folder: Path | None) -> Iterator[None]:
+    """Make the folder before the work; take it away again if nothing came of it."""
+    if folder is None:
+        yield
+        return
+    there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(None, "Permission denied")
+    except OSError as error:
+        raise ValueError(
+            f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
+            "folder."
+        ) from error
+    try:
+        yield
+    except BaseException:
+        if not there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _black_box(options: argparse.Namespace, dataset: Dataset) -> tuple[Any, dict[str, Any]]:
+    """The black box, and what the result says of its file."""
+    name = options.black_box
+    if name in BLACK_BOXES:
+        return make_black_box(name, dataset.task, options.seed), {}
+    model = load_black_box(name, trust=options.trust)
+    check_matches(model, dataset)
+    content = Path(name).expanduser().read_bytes()
+    return model, {"checksum_sha256": hashlib.sha256(content).hexdigest()}
+
+
+def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
+    """Make the folds: shuffled, and stratified where a class has enough rows for that."""
+    n_rows = len(dataset.X)
+    if cv > n_rows:
+        raise ValueError(
+            f"--cv {cv} asks for more folds than {dataset.name} has rows ({n_rows}). Pass at most "
+            f"--cv {n_rows}."
+        )
+    counts = dataset.class_counts
+    if not counts or max(counts.values()) < cv:
+        return KFold(cv, shuffle=True, random_state=seed)
+    rare = [f"{label!r} ({count})" for label, count in counts.items() if count < cv]
+    if rare:
+        more = f" and {len(rare) - _SHOWN_CLASSES} more" if len(rare) > _SHOWN_CLASSES else ""
+        notes.add(
+            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:_SHOWN_CLASSES])}"
+            f"{more}; some folds are without them"
+        )
+    return StratifiedKFold(cv, shuffle=True, random_state=seed)
+
+
+def _search(
+    options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes
+) -> ExtractorSearchCV:
+    folds = splitter(dataset, options.cv, options.seed, notes)
+    alone = options.n_jobs == 1  # nothing comes back from other processes before their end
+    progress = output.SearchProgress(
+        options.trials if alone else None,
+        LABELS[options.scoring],
+        sign(options),
+        quiet=options.quiet,
+    )
+    search = ExtractorSearchCV(
+        model,
+        extractors=options.extractors,
+        scoring=arguments.scorer_from(options),
+        n_trials=options.trials,
+        timeout=options.timeout,
+        cv=folds,
+        n_jobs=options.n_jobs,
+        random_state=options.seed,
+        callbacks=[progress] if alone else None,
+    )
+    # Rare classes have a note of their own, with their names.
+    with notes.instead_of_warnings("The least populated class") as further:
+        try:
+            with progress:
+                search.fit(dataset.X, dataset.y)
+        except ValueError as error:
+            n_rows = len(dataset.X)
+            if n_rows - math.ceil(n_rows / options.cv) >= _FEW_ROWS:
+                raise
+            complaint = str(error).rstrip(".")
+            raise ValueError(
+                f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds: "
+                "more rows are needed, or another --black-box."
+            ) from error
+        further += _winners_warnings(search)
+    board = search.leaderboard_
+    failed = board[board["state"].isin(_WITHOUT_SCORE)]
+    if len(failed):
+        told = failed["error"].iloc[0]
+        reason = told.partition("undefined on some fold: ")[2] or told
+        notes.add(
+            f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score, the first: "
+            f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
+        )
+    if (started := len(tried(search))) < options.trials:
+        notes.add(f"{started} of {options.trials} trials were started within the --timeout")
+    return search
+
+
+def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
+    """Warnings that only concern candidates which nobody chose are no news."""
+    number = int(search.leaderboard_["trial"].iloc[0])
+    trial = search.studies_[search.best_name_].get_trials(deepcopy=False)[number]
+    return [text for fold in trial.user_attrs["folds"] for text in fold["warnings"]]
+
+
+def _result(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
+) -> dict[str, Any]:
+    """Everything that is shown or written, but for the leaderboard and the rules."""
+    best, board = search.best_extractor_, tried(search)
+    return {
+        "data": arguments.describe_data(dataset),
+        "black_box": {
+            "name": options.black_box,
+            "trained_here": options.black_box in BLACK_BOXES,
+            "quality": search.black_box_quality_,
+        },
+        "search": {
+            # As in Python, where the score called so is maximised: FiRe and Q come negated.
+            "scoring": options.scoring if options.scoring == "ice" else f"neg_{options.scoring}",
+            "weights": {"psi": options.psi, "phi": options.phi, "rho": options.rho},
+            "completeness": options.completeness,
+            "reference": options.reference,
+            "extractors": list(options.extractors),
+            "trials": len(board),
+            "trials_failed": int(board["state"].isin(_WITHOUT_SCORE).sum()),
+            "cv": options.cv,
+            "seed": options.seed,
+            "timeout": options.timeout,
+            "seconds": round(search.search_seconds_, 3),
+        },
+        "best": {
+            "extractor": search.best_name_,
+            "params": search.best_params_,
+            "score": search.best_score_,
+            "n_rules": len(search.rules_),
+            "fidelity": best.fidelity(dataset.X),
+            "completeness_volume": best.completeness_,
+            "completeness_instances": best.coverage_,
+        },
+        "run": {
+            "command_line": options.command_line,
+            "versions": output.versions(),
+            "platform": platform.platform(),
+        },
+    }
+
+
+def _json(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
+    board = tried(search).to_dict(orient="records")
+    rules = json.loads(search.rules_.to_json(indent=None))
+    return output.json_for_stdout(result | {"leaderboard": board, "rules": rules})
+
+
+def _write_files(
+    options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
+) -> None:
+    board = tried(search)
+    # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
+    params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
+    table = pd.concat([board.drop(columns="params"), params], axis=1)
+    contents = (
+        search.rules_.to_json() + "\n",
+        table.to_csv(index=False, lineterminator="\n"),
+        output.to_json(result),
+    )
+    paths = [options.output / name for name in FILES]
+    for path, text in zip(paths, contents, strict=True):
+        # Names of files may hold bytes that are no text; in JSON they are still told apart so.
+        part = path.with_name(path.name + ".part")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        part.replace(path)
+    if not options.quiet:
+        sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")

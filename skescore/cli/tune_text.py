@@ -1,0 +1,138 @@
+"""The text that ``skescore tune`` shows."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pandas as pd
+
+from skescore.cli import output
+from skescore.datasets import Dataset
+from skescore.rules.formatting import format_number
+from skescore.tuning import ExtractorSearchCV
+
+LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q"}
+_SHOWN = 10
+_SHOWN_CLASSES = 6
+
+
+def tried(search: ExtractorSearchCV) -> pd.DataFrame:
+    """The leaderboard without candidates that were planned, but never started."""
+    board = search.leaderboard_
+    return board[board["state"] != "waiting"].reset_index(drop=True)
+
+
+def sign(options: argparse.Namespace) -> int:
+    """1 where the score is maximised, -1 where its negative is."""
+    return 1 if options.scoring == "ice" else -1
+
+
+def tune_text(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, result: dict[str, Any]
+) -> str:
+    """Write the data, the black box, the leaderboard and the best rules.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    dataset : Dataset
+        The data.
+    search : ExtractorSearchCV
+        The finished search.
+    result : dict
+        What ``run.json`` holds.
+
+    Returns
+    -------
+    str
+        Text or Markdown.
+    """
+    printer = output.Printer(options.format == "markdown")
+    printer.line(_describe(dataset))
+    quality = ", ".join(
+        f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
+        for name, value in search.black_box_quality_.items()
+    )
+    how = f"held-out rows, {options.cv} folds"
+    if not result["black_box"]["trained_here"]:
+        how = "on these rows, which it may have been trained on"
+    printer.line(f"black box {options.black_box}: {quality} ({how})")
+    _leaderboard(printer, options, dataset, search)
+    best, label = result["best"], LABELS[options.scoring]
+    printer.heading(
+        f"best: {best['extractor']} with {label} "
+        f"{output.number(sign(options) * best['score'], 4)}; its "
+        f"{output.plural(best['n_rules'], 'rule')}, extracted from all rows"
+    )
+    printer.verbatim(str(search.rules_))
+    measure = "accuracy" if dataset.task == "classification" else "R²"
+    printer.line(
+        f"on these rows: fidelity ({measure} against the black box) "
+        f"{output.number(best['fidelity'])}, completeness "
+        f"{output.number(best['completeness_volume'])} by volume, "
+        f"{output.number(best['completeness_instances'])} by rows"
+    )
+    return printer.text()
+
+
+def _leaderboard(
+    printer: output.Printer, options: argparse.Namespace, dataset: Dataset, search: Any
+) -> None:
+    board, label = tried(search), LABELS[options.scoring]
+    done = board[board["state"] == "complete"]
+    # Candidates that came out just like a better-placed one tell a reader nothing more.
+    outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
+    different = done[~done.duplicated(subset=outcome)]
+    failed = f", {len(board) - len(done)} failed" if len(done) < len(board) else ""
+    first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
+    printer.heading(
+        f"leaderboard: {output.plural(len(board), 'trial')}{failed}, "
+        f"{first}{output.plural(len(different), 'different outcome')}, "
+        f"{search.search_seconds_:.1f} s"
+    )
+    performance = "weighted F1" if dataset.task == "classification" else "R²"
+    columns = [
+        "", "extractor", label, "±", performance, "rules", "c volume", "c rows", "seconds",
+        "parameters",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(position),
+            row["extractor"],
+            output.number(sign(options) * row["score"], 4),
+            output.number(row["score_std"], 4),
+            output.number(row["performance"]),
+            f"{row['n_rules']:.1f}",
+            output.number(row["completeness_volume"]),
+            output.number(row["completeness_instances"]),
+            f"{row['seconds']:.3f}",
+            ", ".join(
+                f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}"
+                for k, v in row["params"].items()
+            ),
+        ]
+        for position, row in enumerate(different.head(_SHOWN).to_dict(orient="records"), 1)
+    ]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+    truth = "the black box's answers" if options.reference == "black-box" else dataset.y.name
+    better = "greater" if sign(options) == 1 else "less"
+    printer.line(
+        f"({label}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
+        "deviation between folds, c the completeness: share of the feature space's volume and of "
+        "the rows that rules cover.)"
+    )
+
+
+def _describe(dataset: Dataset) -> str:
+    text = f"{dataset.name}: {len(dataset.X)} rows, {output.plural(dataset.X.shape[1], 'feature')}"
+    if dataset.n_rows_dropped:
+        text += f" ({output.plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
+    if dataset.task == "classification":
+        counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
+        more = f" and {len(counts) - _SHOWN_CLASSES} more" if len(counts) > _SHOWN_CLASSES else ""
+        return f"{text}; classes of {dataset.y.name}: {shown}{more}"
+    low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
+    return f"{text}; {dataset.y.name} from {low} to {high}"

@@ -1,0 +1,351 @@
+"""Cutting boxes into grid cells, and joining cells that belong together.
+
+Cells are told apart by integer slice numbers, so that two cells touch exactly or not at all, and
+only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from skescore.extractors._statistics import BoxStatistics, StatisticsTable
+
+_CHUNK = 16384
+_MASK = (1 << 64) - 1
+#: Edge numbers below and above, the hash of all edges, parent and statistics.
+_Box = tuple[list[int], list[int], int, int, BoxStatistics]
+#: Edge numbers of the union of two touching boxes: (parent, feature that they differ in, low, high,
+#: other low, other high) -> (low, high, features whose edges have changed).
+EdgeJoiner = Callable[
+    [int, int, list[int], list[int], list[int], list[int]],
+    tuple[list[int], list[int], Iterable[int]],
+]
+
+
+def slice_numbers(
+    points: np.ndarray,
+    box: np.ndarray | None,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    n_slices: np.ndarray,
+) -> np.ndarray:
+    """Number of the slice that every point lies in, per cut feature.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        Points inside their boxes.
+    box : ndarray of int, shape (n_points,), optional
+        The box of each point; None if there is one box.
+    lower, upper : ndarray of shape (n_boxes, n_features)
+        The boxes.
+    n_slices : ndarray of int, shape (n_features,)
+        Equal slices per feature; features with 1 are not cut.
+
+    Returns
+    -------
+    ndarray of int, shape (n_cut_features, n_points)
+        From 0 to the feature's number of slices less 1. Slices are half-open, ``[a, b)``.
+    """
+    cut = np.flatnonzero(n_slices > 1)
+    small = np.uint8 if n_slices.max(initial=1) < 256 else np.int32
+    result = np.empty((len(cut), len(points)), dtype=small)
+    step = slice_width(lower, upper, n_slices)
+    for begin in range(0, len(points), _CHUNK):
+        rows = slice(begin, begin + _CHUNK)
+        chunk = points[rows]
+        owner: Any = 0 if box is None else box[rows]
+        for position, j in enumerate(cut):
+            x, a, width = chunk[:, j], lower[owner, j], step[owner, j]
+            last = n_slices[j] - 1
+            if last == 1:  # two slices: one comparison says it all
+                result[position, rows] = x >= a + width
+                continue
+            with np.errstate(invalid="ignore"):  # infinite widths give 0 * inf, which is no slice
+                number = np.clip(np.floor((x - a) / width), 0, last)
+                # The division may round across an edge; the edges themselves decide.
+                number -= (x < a + number * width) & (number > 0)
+                number += (x >= a + (number + 1) * width) & (number < last)
+            result[position, rows] = number
+    return result
+
+
+def slice_width(lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> np.ndarray:
+    """Width of one slice of each box along each feature.
+
+    Infinite where a box is so thin that floats cannot tell the edges of its slices apart: then
+    nothing lies beyond the first edge, and the box stays whole along that feature.
+    """
+    width = upper / n_slices - lower / n_slices
+    finest = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
+    return np.where(width > 2 * finest, width, np.inf)
+
+
+def group_cells(
+    box: np.ndarray | None, numbers: np.ndarray, n_slices: np.ndarray, n_points: int, n_boxes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Group points by box and slice numbers.
+
+    Returns
+    -------
+    cell : ndarray of int, shape (n_points,)
+        Index of each point's cell. Cells come in order of box, then of slice numbers with the
+        last feature fastest.
+    example : ndarray of int, shape (n_cells,)
+        Some point of each cell.
+    """
+    key = np.zeros(n_points, dtype=np.int64) if box is None else box.astype(np.int64)
+    size = n_boxes
+    for row, k in zip(numbers, n_slices[n_slices > 1].tolist(), strict=True):
+        if size > (1 << 62) // k:
+            key, size = _ranks(key, size)
+        key = key * k + row
+        size *= k
+    key, size = _ranks(key, size)
+    example = np.zeros(size, dtype=np.intp)
+    example[key[::-1]] = np.arange(n_points)[::-1]
+    return key, example
+
+
+def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Number the distinct keys in order from 0."""
+    if size <= 4 * len(key) + 1024:  # counting beats sorting where keys are dense
+        present = np.zeros(size, dtype=bool)
+        present[key] = True
+        number = np.cumsum(present) - 1
+        return number[key], int(number[-1]) + 1
+    values, ranks = np.unique(key, return_inverse=True)
+    return ranks, len(values)
+
+
+def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fixed odd random factors of the hash that finds touching cells."""
+    generator = np.random.default_rng(20240229)
+    draw = generator.integers(0, 1 << 63, size=(2, n), dtype=np.uint64)
+    draw = draw * np.uint64(2) + np.uint64(1)
+    return draw[0], draw[1]
+
+
+def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Pairs of cells of one parent that differ in one feature, where they share an edge.
+
+    Parameters
+    ----------
+    parent : ndarray of int, shape (n_cells,)
+        Cells of different parents never touch.
+    low, high : ndarray of int, shape (n_cells, n_features)
+        Edge numbers of each cell.
+
+    Returns
+    -------
+    ndarray of int, shape (n_pairs, 3)
+        Lower cell, upper cell and feature.
+    """
+    n_features = low.shape[1]
+    whole, by_low, by_high = _hashes(parent, low, high)
+    pairs = [np.empty((0, 3), dtype=np.intp)]
+    for j in range(n_features):
+        rest = whole - by_low[:, j] - by_high[:, j]
+        order = np.argsort(rest)
+        same = rest[order[1:]] == rest[order[:-1]]
+        if not same.any():
+            continue
+        # Cells that lie in a line with another; only they need to be put in order.
+        line = order[np.append(same, False) | np.append(False, same)]
+        line = line[np.lexsort((low[line, j], rest[line]))]
+        first, second = line[:-1], line[1:]
+        touching = (rest[first] == rest[second]) & (high[first, j] == low[second, j])
+        first, second = first[touching], second[touching]
+        pairs.append(np.column_stack([first, second, np.full(len(first), j)]))
+    return np.concatenate(pairs)
+
+
+def _hashes(
+    parent: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hash of every cell, and what each of its edges adds to it.
+
+    Edges count from 1: an edge that added nothing could be taken for one that is left out.
+    """
+    n_features = low.shape[1]
+    for_low, for_high = _multipliers(n_features + 1)
+    with np.errstate(over="ignore"):
+        by_low = (low + 1).astype(np.uint64) * for_low[:-1]
+        by_high = (high + 1).astype(np.uint64) * for_high[:-1]
+        whole = by_low.sum(axis=1) + by_high.sum(axis=1) + parent.astype(np.uint64) * for_low[-1]
+    return whole, by_low, by_high
+
+
+def join_edges(
+    parent: int,
+    at: int,
+    low: list[int],
+    high: list[int],
+    other_low: list[int],
+    other_high: list[int],
+) -> tuple[list[int], list[int], Iterable[int]]:
+    """Edge numbers of a union, exactly."""
+    low, high = low.copy(), high.copy()
+    low[at] = min(low[at], other_low[at])
+    high[at] = max(high[at], other_high[at])
+    return low, high, (at,)
+
+
+class CellMerger:
+    """Joins touching cells, the pair with the most homogeneous union first.
+
+    Parameters
+    ----------
+    parent : ndarray of int, shape (n_cells,)
+        Box that each cell was cut from; only cells of one parent join.
+    low, high : ndarray of int, shape (n_cells, n_features)
+        Edge numbers of each cell along the cut features.
+    n_slices : ndarray of int, shape (n_features,)
+        Slices along the cut features.
+    statistics : StatisticsTable
+        Statistics of the cells.
+    threshold : float
+        Passed on to the statistics, which decide what may join.
+    joiner : callable, default=join_edges
+        Gives the edges of a union; the parity tests pass one that rounds.
+
+    Notes
+    -----
+    The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
+    has the least diversity joins, the first in list order on ties. A heap keeps the pairs; the
+    neighbours of a union are found by hashing all its edges but one pair.
+    """
+
+    def __init__(
+        self,
+        parent: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        n_slices: np.ndarray,
+        statistics: StatisticsTable,
+        threshold: float,
+        joiner: EdgeJoiner = join_edges,
+    ) -> None:
+        self._parent, self._low, self._high = parent, low, high
+        self._last_edge = n_slices.tolist()
+        self._table = statistics
+        self._threshold = threshold
+        self._joiner = joiner
+        self._n_cells, self._n_features = low.shape
+        #: The box that a box became part of; itself while it stands alone.
+        self._joined = list(range(self._n_cells))
+        self._boxes: dict[int, _Box] = {}
+        pairs = adjacent_cells(parent, low, high)[:, :2]
+        if len(pairs):
+            allowed, diversity = statistics.joinable(pairs, threshold)
+            if allowed.any():
+                self._prepare(np.unique(pairs))
+                self._join(pairs[allowed], diversity[allowed])
+
+    def _prepare(self, involved: np.ndarray) -> None:
+        """Take the cells that touch another out of the tables, into things quick to look up."""
+        low, high, parent = self._low[involved], self._high[involved], self._parent[involved]
+        whole, by_low, by_high = _hashes(parent, low, high)
+        boxes = zip(
+            low.tolist(), high.tolist(), whole.tolist(), parent.tolist(),
+            self._table.each(involved), strict=True,
+        )  # fmt: skip
+        self._boxes = dict(zip(involved.tolist(), boxes, strict=True))
+        # A face is found by the hash of all other edges plus that of the face itself. Faces on
+        # the border of the parent touch nothing.
+        cells = np.broadcast_to(involved[:, None], low.shape)
+        inner_low, inner_high = low > 0, high < self._last_edge
+        lower, upper = (whole[:, None] - by_high)[inner_low], (whole[:, None] - by_low)[inner_high]
+        self._lower_face = dict(zip(lower.tolist(), cells[inner_low].tolist(), strict=True))
+        self._upper_face = dict(zip(upper.tolist(), cells[inner_high].tolist(), strict=True))
+        for_low, for_high = _multipliers(self._n_features + 1)
+        self._for_low, self._for_high = for_low.tolist(), for_high.tolist()
+
+    def _join(self, pairs: np.ndarray, diversity: np.ndarray) -> None:
+        first, second = pairs.min(axis=1).tolist(), pairs.max(axis=1).tolist()
+        heap = list(zip(diversity.tolist(), first, second, strict=True))
+        heapq.heapify(heap)
+        joined = self._joined
+        while heap:
+            _, i, j = heapq.heappop(heap)
+            if joined[i] == i and joined[j] == j:
+                for entry in self._unite(i, j):
+                    heapq.heappush(heap, entry)
+
+    def _unite(self, i: int, j: int) -> list[tuple[float, int, int]]:
+        """Replace two boxes by their union; give the union's admissible pairs."""
+        low, high, whole, parent, statistics = self._boxes.pop(i)
+        other_low, other_high, _, _, other_statistics = self._boxes.pop(j)
+        at = 0
+        while low[at] == other_low[at]:
+            at += 1
+        new_low, new_high, changed = self._joiner(parent, at, low, high, other_low, other_high)
+        for f in changed:
+            whole += (new_low[f] - low[f]) * self._for_low[f]
+            whole += (new_high[f] - high[f]) * self._for_high[f]
+        whole &= _MASK
+        statistics = statistics.union(other_statistics)
+        union = len(self._joined)
+        self._joined[i] = self._joined[j] = union
+        self._joined.append(union)
+        self._boxes[union] = (new_low, new_high, whole, parent, statistics)
+        found = []
+        for other in self._neighbours(union, new_low, new_high, whole):
+            if self._joined[other] != other:
+                continue  # the face is known, but its box has become part of another
+            diversity = statistics.union_diversity(self._boxes[other][-1], self._threshold)
+            if diversity is not None:
+                found.append((diversity, other, union))
+        return found
+
+    def _neighbours(self, union: int, low: list[int], high: list[int], whole: int) -> list[int]:
+        """Boxes that share a face with the union, among them some that are no more."""
+        lower_face, upper_face = self._lower_face, self._upper_face
+        found = []
+        for a, b, last, for_low, for_high in zip(
+            low, high, self._last_edge, self._for_low, self._for_high, strict=False
+        ):
+            if a:  # there is room below: who ends where this one begins?
+                without_high = whole - (b + 1) * for_high
+                rest = without_high - (a + 1) * for_low
+                other = upper_face.get((rest + (a + 1) * for_high) & _MASK)
+                if other is not None:
+                    found.append(other)
+                lower_face[without_high & _MASK] = union
+            if b != last:  # there is room above: who begins where this one ends?
+                without_low = whole - (a + 1) * for_low
+                rest = without_low - (b + 1) * for_high
+                other = lower_face.get((rest + (b + 1) * for_low) & _MASK)
+                if other is not None:
+                    found.append(other)
+                upper_face[without_low & _MASK] = union
+        return found
+
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, StatisticsTable]:
+        """The boxes left, in list order.
+
+        Returns
+        -------
+        group : ndarray of int, shape (n_cells,)
+            Index of the box that each cell ended in.
+        low, high : ndarray of int, shape (n_boxes, n_features)
+            Edge numbers of the boxes.
+        statistics : StatisticsTable
+            Statistics of the boxes.
+        """
+        joined = self._joined
+        if len(joined) == self._n_cells:
+            return np.arange(self._n_cells), self._low, self._high, self._table
+        for i in range(len(joined) - 1, -1, -1):  # unions come after their parts
+            joined[i] = joined[joined[i]]
+        left, group = np.unique(joined[: self._n_cells], return_inverse=True)
+        cells, unions = left[left < self._n_cells], left[left >= self._n_cells].tolist()
+        made = [self._boxes[union] for union in unions]
+        low = np.concatenate([self._low[cells], [box[0] for box in made]])
+        high = np.concatenate([self._high[cells], [box[1] for box in made]])
+        statistics = self._table.assemble(cells, [box[-1] for box in made])
+        return group, low, high, statistics

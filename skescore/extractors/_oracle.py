@@ -1,0 +1,214 @@
+"""The one place that asks the black box."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+
+#: Sets of rows whose answers are kept; only answers are stored, never rows.
+_KEPT_ANSWERS = 64
+
+
+class Oracle:
+    """Asks a black box in batches, remembers its answers and counts the questions.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted black box with ``predict``.
+    like : array-like or DataFrame, optional
+        Rows in the container that the extractor was given. It decides what the black box is shown
+        when the black box itself does not say: one with ``feature_names_in_`` gets a DataFrame
+        with those columns, a scikit-learn one fitted without names gets an array, any other gets
+        a frame if this is one, else the rows as they come.
+    feature_names : sequence of str, optional
+        Column names for arrays that must become frames.
+    batch_size : int, optional
+        Most rows in one call; by default all at once.
+
+    Attributes
+    ----------
+    n_calls : int
+        Calls of the black box's ``predict``.
+    n_rows : int
+        Rows in those calls.
+    n_rows_remembered : int
+        Rows answered without a call.
+    seconds : float
+        Time spent in those calls.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        like: Any = None,
+        feature_names: Any = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.batch_size = batch_size
+        self.n_calls = 0
+        self.n_rows = 0
+        self.n_rows_remembered = 0
+        self.seconds = 0.0
+        self._answers: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._feature_names = None if feature_names is None else list(feature_names)
+        self._names = getattr(estimator, "feature_names_in_", None)
+        self._library = type(like).__module__.partition(".")[0]
+        self._array_only = self._names is None and hasattr(estimator, "n_features_in_")
+        if self._names is None and not self._array_only and hasattr(like, "columns"):
+            self._names = self._feature_names or list(like.columns)
+
+    def ask(self, X: Any) -> np.ndarray:
+        """Answer rows, one label or number per row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; columns of a frame that the black box knows by name may come in any order.
+
+        Raises
+        ------
+        ValueError
+            If the black box does not give one answer per row.
+        """
+        if not hasattr(X, "columns"):
+            X = np.asarray(X)
+        key = _content_key(X)
+        if key is not None and key in self._answers:
+            self._answers.move_to_end(key)
+            self.n_rows_remembered += len(X)
+            return self._answers[key].copy()
+        shown = self._shown(X)
+        n_rows = len(shown)
+        size = self.batch_size or max(1, n_rows)
+        parts = [self._call(shown, start, start + size) for start in range(0, n_rows, size)]
+        answers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if key is not None:
+            self._answers[key] = answers.copy()
+            if len(self._answers) > _KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        return answers
+
+    @property
+    def _black_box_name(self) -> str:
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        return type(self.estimator.estimator if frozen else self.estimator).__name__
+
+    def _call(self, shown: Any, start: int, stop: int) -> np.ndarray:
+        # A pandas frame with numbers as row labels could be sliced by label otherwise.
+        rows = shown.iloc[start:stop] if hasattr(shown, "iloc") else shown[start:stop]
+        begin = time.perf_counter()
+        answers = np.asarray(self.estimator.predict(rows))
+        self.seconds += time.perf_counter() - begin
+        self.n_calls += 1
+        self.n_rows += len(rows)
+        if answers.ndim == 2 and answers.shape[1] == 1:
+            answers = answers[:, 0]
+        if answers.shape != (len(rows),):
+            raise ValueError(
+                f"The black box {self._black_box_name} must answer one label or number "
+                f"per row, but for {len(rows)} rows it gave an array of shape {answers.shape}. "
+                "Extract rules for one output at a time."
+            )
+        return answers
+
+    def _shown(self, X: Any) -> Any:
+        """Put the rows into the container that the black box was fitted on."""
+        is_frame = hasattr(X, "columns")
+        if self._names is None:
+            return _as_array(X) if is_frame and self._array_only else X
+        names = list(self._names)
+        if not is_frame:
+            X = self._as_frame(X, names)
+        columns = list(X.columns)
+        if columns == names:
+            return X
+        missing = [n for n in names if n not in columns]
+        if missing:
+            raise ValueError(
+                f"The black box {self._black_box_name} was fitted on the columns "
+                f"{names}, but X has {columns}: {missing} "
+                f"{'is' if len(missing) == 1 else 'are'} missing. Rename the columns, or pass "
+                "an array with the black box's columns in order."
+            )
+        return X[names]
+
+    def _as_frame(self, array: np.ndarray, names: list[Any]) -> Any:
+        """Name the columns of an array: as the extractor's rows were named, if they were."""
+        if self._feature_names is not None:
+            names = self._feature_names
+        if array.ndim != 2 or array.shape[1] != len(names):
+            raise ValueError(
+                f"X must have one column for each of {[str(n) for n in names]}, got an array of "
+                f"shape {array.shape}."
+            )
+        if self._library == "polars":
+            import polars
+
+            return polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
+        return pd.DataFrame(array, columns=names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Remembered answers can be asked again; they would only make pickles large.
+        return self.__dict__ | {"_answers": OrderedDict()}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Oracle {self._black_box_name}: {self.n_calls} calls, {self.n_rows} rows, "
+            f"{self.n_rows_remembered} rows remembered>"
+        )
+
+
+def _as_array(X: Any) -> np.ndarray:
+    """Make an array of rows; columns of several types become floats where they can."""
+    array = np.asarray(X)
+    if array.dtype == object:
+        try:
+            return array.astype(float)
+        except (TypeError, ValueError):
+            return array
+    return array
+
+
+def _content_key(X: Any) -> bytes | None:
+    """Digest the rows' content; None where they are not plain numbers."""
+    array = _as_array(X)
+    if array.dtype.kind not in "fiub" or array.ndim != 2:
+        return None
+    names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""
+    digest = hashlib.sha256(np.ascontiguousarray(array).data)
+    digest.update(f"{array.shape}{array.dtype}{names}".encode())
+    return digest.digest()
+
+
+class RememberingBlackBox(FrozenEstimator):
+    """A fitted black box that is asked once about the same rows, however many estimators ask.
+
+    A search hands it to all its candidates: ``fit`` and ``clone`` leave it as it is.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted black box.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        Counts what really reached the black box.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.oracle = Oracle(estimator)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Answer rows, from memory where they have been asked before."""
+        return self.oracle.ask(X)

@@ -1,0 +1,80 @@
+"""Random points that depend on where they are drawn, not on when.
+
+Every unit of work (a cell, a strip) has a key made from its place in the structure; its points are
+a hash of the seed, that key and their number. So batching, parallel work and the order in which
+units are visited cannot change results, and a million units cost one vectorised pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Turn scikit-learn's `random_state` into one integer."""
+    try:
+        generator = check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be None, an int from 0 to 2**32 - 1 or a RandomState, got "
+            f"{random_state!r}."
+        ) from error
+    return int(generator.randint(0, 2**31 - 1))
+
+
+def mix(values: Any) -> np.ndarray:
+    """Scramble 64-bit integers (the finaliser of the splitmix64 generator).
+
+    References
+    ----------
+    G. Steele, D. Lea, C. Flood: Fast splittable pseudorandom number generators. OOPSLA 2014.
+    """
+    z = np.asarray(values, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        z = z + _STEP
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def combine(keys: Any, numbers: Any) -> np.ndarray:
+    """Make the keys of parts from the keys of wholes and the parts' numbers."""
+    return mix(np.asarray(keys, dtype=np.uint64) ^ mix(np.asarray(numbers, dtype=np.uint64)))
+
+
+def uniform_points(
+    seed: int, keys: np.ndarray, counts: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw uniform points in boxes.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the whole run.
+    keys : ndarray of uint64, shape (n_boxes,)
+        Structural key of each box.
+    counts : ndarray of int, shape (n_boxes,)
+        Points wanted in each box.
+    lower, upper : ndarray of shape (n_boxes, n_features)
+        The boxes; points satisfy ``lower <= point <= upper``.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points, n_features)
+        Box by box.
+    owner : ndarray of int, shape (n_points,)
+        Index of each point's box.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    point_keys = combine(combine(keys, seed)[owner], number)
+    n_features = lower.shape[1]
+    bits = combine(point_keys[:, None], np.arange(n_features)[None, :])
+    share = (bits >> np.uint64(11)) * 2.0**-53
+    low, high = lower[owner], upper[owner]
+    return np.clip(low + share * (high - low), low, high), owner

@@ -1,0 +1,237 @@
+"""What is known of the black box's answers inside boxes, in a form that can be added up.
+
+Tables keep sufficient statistics of many boxes as arrays, so that the statistics of a union of
+boxes need no second look at rows. While boxes are being joined, those concerned are taken out of
+the table as small objects, because joining goes one pair at a time.
+
+The diversity of a box is what extractors compare with their threshold: the share of answers
+outside the commonest class, or their standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from skescore.rules import Conclusions
+
+
+class BoxStatistics(Protocol):
+    """Statistics of the answers in one box."""
+
+    def union(self, other: Any) -> Any:
+        """Statistics of both boxes together."""
+
+    def union_diversity(self, other: Any, threshold: float) -> float | None:
+        """Rank of the union of two adjacent boxes by diversity; None if they may not join."""
+
+
+class StatisticsTable(Protocol):
+    """Statistics of the answers in many boxes."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def diversity(self) -> np.ndarray:
+        """Diversity of each box."""
+
+    def each(self, index: np.ndarray) -> Sequence[Any]:
+        """Statistics of some boxes, one by one."""
+
+    def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each pair of adjacent boxes may join, and its rank by diversity."""
+
+    def assemble(self, kept: np.ndarray, unions: Sequence[Any]) -> Any:
+        """A table of some of the boxes, followed by unions."""
+
+    def take(self, index: np.ndarray) -> Any:
+        """A table of some of the boxes."""
+
+    def conclude(self, n_rows: np.ndarray) -> Conclusions:
+        """Outputs and statistics of the rules that the boxes become."""
+
+
+class ClassCounts:
+    """How often each class was answered in a box, and which is the commonest."""
+
+    __slots__ = ("counts", "most", "output", "total")
+
+    def __init__(self, counts: list[float], output: int, total: float) -> None:
+        self.counts = counts
+        self.output = output
+        self.most = counts[output]
+        self.total = total
+
+    def union(self, other: ClassCounts) -> ClassCounts:
+        """Counts of both boxes together; they have the same commonest class."""
+        counts = [a + b for a, b in zip(self.counts, other.counts)]  # noqa: B905
+        return ClassCounts(counts, self.output, self.total + other.total)
+
+    def union_diversity(self, other: ClassCounts, threshold: float) -> float | None:
+        """Boxes of one class join, whatever the diversity of their union."""
+        if self.output != other.output:
+            return None
+        total = self.total + other.total
+        return (total - (self.most + other.most)) / total
+
+
+class ClassCountsTable:
+    """Class counts of many boxes.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_boxes, n_classes)
+        How often each class was answered in each box.
+    outputs : ndarray of int, shape (n_boxes,), optional
+        Commonest class of each box; of equally common ones the smallest by default.
+    """
+
+    def __init__(self, counts: np.ndarray, outputs: np.ndarray | None = None) -> None:
+        self.counts = counts
+        self.outputs = counts.argmax(axis=1) if outputs is None else outputs
+
+    @classmethod
+    def collect(
+        cls, answers: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int
+    ) -> ClassCountsTable:
+        """Count; `answers` are class indices, `box` the box of each row."""
+        flat = np.bincount(box * n_classes + answers, minlength=n_boxes * n_classes)
+        return cls(flat.reshape(n_boxes, n_classes).astype(float))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def diversity(self) -> np.ndarray:
+        """Share of answers outside the commonest class."""
+        return _class_diversity(self.counts)
+
+    def each(self, index: np.ndarray) -> list[ClassCounts]:
+        """Counts of some boxes, one by one."""
+        counts = self.counts[index]
+        parts = counts.tolist(), self.outputs[index].tolist(), counts.sum(axis=1).tolist()
+        return list(map(ClassCounts, *parts))
+
+    def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each pair of adjacent boxes may join, and the diversity of their union."""
+        first, second = pairs.T
+        allowed = self.outputs[first] == self.outputs[second]
+        return allowed, _class_diversity(self.counts[first] + self.counts[second])
+
+    def assemble(self, kept: np.ndarray, unions: Sequence[ClassCounts]) -> ClassCountsTable:
+        """A table of some of the boxes, followed by unions."""
+        counts = np.array([u.counts for u in unions])
+        outputs = np.array([u.output for u in unions])
+        return ClassCountsTable(
+            np.concatenate([self.counts[kept], counts]),
+            np.concatenate([self.outputs[kept], outputs]),
+        )
+
+    def take(self, index: np.ndarray) -> ClassCountsTable:
+        """A table of some of the boxes."""
+        return ClassCountsTable(self.counts[index], self.outputs[index])
+
+    def conclude(self, n_rows: np.ndarray) -> Conclusions:
+        """Outputs and statistics of the rules that the boxes become."""
+        return Conclusions(self.outputs, n_rows=n_rows, class_counts=self.counts)
+
+
+def _class_diversity(counts: np.ndarray) -> np.ndarray:
+    # Not 1 - share: 1 - 9/10 is a little less than 0.1, which a threshold must not take for below.
+    total = counts.sum(axis=1)
+    return (total - counts.max(axis=1)) / total
+
+
+class Moments:
+    """Number, mean and summed squared deviation of the answers in a box."""
+
+    __slots__ = ("deviation", "mean", "n", "quantum")
+
+    def __init__(self, n: float, mean: float, deviation: float, quantum: float) -> None:
+        self.n, self.mean, self.deviation, self.quantum = n, mean, deviation, quantum
+
+    def _union_deviation(self, other: Moments) -> float:
+        # A sum of terms that are never negative loses no digits, unlike sums of squares.
+        distance = self.mean - other.mean
+        between = distance * distance * (self.n * other.n / (self.n + other.n))
+        return self.deviation + other.deviation + between
+
+    def union(self, other: Moments) -> Moments:
+        """Moments of both boxes together."""
+        n = self.n + other.n
+        mean = (self.n * self.mean + other.n * other.mean) / n
+        return Moments(n, mean, self._union_deviation(other), self.quantum)
+
+    def union_diversity(self, other: Moments, threshold: float) -> float | None:
+        """Boxes join while their union stays homogeneous."""
+        diversity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
+        if diversity >= threshold:
+            return None
+        return float(round(diversity / self.quantum)) if self.quantum else 0.0
+
+
+class MomentsTable:
+    """Moments of many boxes.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_boxes, 3)
+        Number, mean and summed squared deviation from the mean.
+    quantum : float
+        Diversities that differ by less count as equal when pairs of boxes are ranked: rounding,
+        which depends on the order of rows, must not decide.
+    """
+
+    def __init__(self, moments: np.ndarray, quantum: float) -> None:
+        self.moments = moments
+        self.quantum = quantum
+
+    @classmethod
+    def collect(
+        cls, answers: np.ndarray, box: np.ndarray, n_boxes: int, quantum: float
+    ) -> MomentsTable:
+        """Summarise; `answers` are numbers, `box` the box of each row."""
+        n = np.bincount(box, minlength=n_boxes)
+        mean = np.bincount(box, weights=answers, minlength=n_boxes) / n
+        squares = (answers - mean[box]) ** 2
+        deviation = np.bincount(box, weights=squares, minlength=n_boxes)
+        return cls(np.column_stack([n, mean, deviation]), quantum)
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    @property
+    def diversity(self) -> np.ndarray:
+        """Population standard deviation of each box's answers."""
+        return np.sqrt(self.moments[:, 2] / self.moments[:, 0])
+
+    def each(self, index: np.ndarray) -> list[Moments]:
+        """Moments of some boxes, one by one."""
+        return [Moments(n, mean, s, self.quantum) for n, mean, s in self.moments[index].tolist()]
+
+    def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each pair of adjacent boxes may join, and the diversity of their union."""
+        (n, mean, deviation), (m, other_mean, other_deviation) = self.moments[pairs].T.transpose(
+            1, 0, 2
+        )
+        between = (mean - other_mean) ** 2 * (n * m / (n + m))
+        diversity = np.sqrt((deviation + other_deviation + between) / (n + m))
+        ranks = np.round(diversity / self.quantum) if self.quantum else np.zeros_like(diversity)
+        return diversity < threshold, ranks
+
+    def assemble(self, kept: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
+        """A table of some of the boxes, followed by unions."""
+        rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
+        return MomentsTable(np.concatenate([self.moments[kept], rows]), self.quantum)
+
+    def take(self, index: np.ndarray) -> MomentsTable:
+        """A table of some of the boxes."""
+        return MomentsTable(self.moments[index], self.quantum)
+
+    def conclude(self, n_rows: np.ndarray) -> Conclusions:
+        """Outputs and statistics of the rules that the boxes become."""
+        mean = self.moments[:, 1]
+        return Conclusions(mean, n_rows=n_rows, mean=mean, spread=self.diversity)

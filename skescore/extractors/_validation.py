@@ -1,0 +1,163 @@
+"""Checks of input and parameters, with errors that say what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def plain(value: Any) -> Any:
+    """Make a Python value of a NumPy scalar, for messages."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_integer(name: str, value: Any, low: int, *, optional: bool = False) -> None:
+    """Raise unless `value` is an integer of at least `low` (or None, if optional)."""
+    if value is None and optional:
+        return
+    wanted = f"an integer of {low} or more{' or None' if optional else ''}"
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+    if value < low:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_number(
+    name: str, value: Any, low: float, high: float = math.inf, *, optional: bool = False
+) -> None:
+    """Raise unless `value` is a number from `low` to `high` (or None, if optional)."""
+    if value is None and optional:
+        return
+    limits = f"from {low} to {high}" if math.isfinite(high) else f"of {low} or more"
+    wanted = f"a number {limits}{' or None' if optional else ''}"
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+    if not low <= float(value) <= high:  # also refuses NaN
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise unless `value` is one of the choices."""
+    if not any(value is choice or value == choice for choice in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+
+
+def check_label(name: str, value: Any) -> None:
+    """Raise unless `value` can be a class label (or None)."""
+    if value is not None and not isinstance(value, str | Real | np.bool_):
+        raise TypeError(f"{name} must be a str, an int, a float, a bool or None, got {value!r}.")
+
+
+def check_columns(X: Any, extractor: str) -> None:
+    """Raise if a data frame has columns that no extractor can work on.
+
+    Arrays are left to scikit-learn's own checks, which name the row rather than the column.
+    """
+    if not (hasattr(X, "columns") and hasattr(X, "shape")):
+        return
+    names = [str(c) for c in X.columns]
+    twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise ValueError(
+            f"X has more than one column named {', '.join(map(repr, twice))}, so rules could not "
+            "say which is meant. Rename or drop them."
+        )
+    for position, name in enumerate(names):
+        if hasattr(X, "iloc"):
+            column = X.iloc[:, position]
+        else:
+            column = pd.Series(X.to_series(position).to_numpy())
+        _check_column(column, name, extractor)
+
+
+def _check_column(column: pd.Series, name: str, extractor: str) -> None:
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        wrong = [not isinstance(v, Real | Decimal) for v in column] & column.notna().to_numpy()
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{extractor} needs numbers, but column {name!r} holds "
+                f"{plain(column.iloc[at])!r} in row {at} ({int(wrong.sum())} of {len(column)} rows "
+                "are no numbers). Encode the column as numbers or drop it."
+            )
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise ValueError(
+            f"Input X contains NaN: column {name!r} lacks a value in {int(missing.sum())} of "
+            f"{len(column)} rows, the first in row {int(np.flatnonzero(missing)[0])}. Rules "
+            "compare numbers, so fill the gaps (SimpleImputer) or drop those rows."
+        )
+    values = column.to_numpy(dtype=float)
+    infinite = np.isinf(values)
+    if infinite.any():
+        at = int(np.flatnonzero(infinite)[0])
+        raise ValueError(
+            f"Input X contains infinity: column {name!r} holds {values[at]} in row {at}. Rules "
+            "need finite numbers; replace or drop such rows."
+        )
+
+
+def finite_answers(answers: np.ndarray) -> np.ndarray:
+    """Make floats of the black box's numbers; raises if some are none."""
+    try:
+        if answers.dtype.kind in "US":
+            raise TypeError("text")  # NumPy would read "1" as a number
+        numbers = np.asarray(answers, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box is a regressor but answered {plain(answers[0])!r}, which is no number. "
+            "Is it a classifier? Then wrap its function in CallableClassifier."
+        ) from error
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"The black box answered {numbers[at]} for row {at} ({int(bad.sum())} of "
+            f"{len(numbers)} rows). Rules need finite numbers; mend the black box or leave out "
+            "those rows."
+        )
+    return numbers
+
+
+def observed_classes(answers: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    """Sort out the classes of a black box that does not declare them."""
+    try:
+        if answers.dtype.kind == "f" and not np.isfinite(answers).all():
+            raise ValueError("some answers are not finite")
+        check_classification_targets(answers)
+        if y is None:
+            return np.unique(answers)
+        if _is_text(y) != _is_text(answers):
+            raise ValueError(f"y holds labels such as {plain(y[0])!r}")
+        return np.unique(np.concatenate([y, answers]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box answered {plain(answers[0])!r}, which does not do as a class label: "
+            f"{error}. It must answer one label per row, of the same kind as y; a "
+            "CallableClassifier whose function gives scores needs classes=[...] and one column of "
+            "scores per class."
+        ) from error
+
+
+def _is_text(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "US" or isinstance(labels[0], str)
+
+
+def encode_labels(answers: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Index of each label among the classes; raises for a label that is not there."""
+    codes = pd.Index(classes).get_indexer(pd.Index(answers))
+    if (codes < 0).any():
+        at = int(np.flatnonzero(codes < 0)[0])
+        raise ValueError(
+            f"The black box answered {plain(answers[at])!r}, which is not among the classes "
+            f"{classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with all its "
+            "labels."
+        )
+    return codes.astype(np.intp)

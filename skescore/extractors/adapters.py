@@ -1,0 +1,190 @@
+"""Functions as black boxes: a Keras, ONNX or remote model needs no more than a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_array
+
+from skescore.extractors import _validation as check
+
+
+class _CallableEstimator(BaseEstimator):
+    """What both adapters share. A function is always fitted, and never copied."""
+
+    function: Callable[[Any], Any]
+
+    def _ask(self, X: Any) -> np.ndarray:
+        """Call the function; its answers, one per row, in an array of one or two dimensions."""
+        if not callable(self.function):
+            raise TypeError(
+                f"function must be callable on rows, got {self.function!r}. Pass for example "
+                f"{type(self).__name__}(model.predict)."
+            )
+        answers = np.asarray(self.function(X))
+        if answers.ndim not in (1, 2) or len(answers) != len(X):
+            raise ValueError(
+                f"function must answer every row, but for {len(X)} rows it gave an array of shape "
+                f"{answers.shape}. Let it return one answer per row, in order."
+            )
+        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> Any:
+        # A deep copy, as scikit-learn makes of parameters, would copy the model behind a method.
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        tags.no_validation = True
+        tags._skip_test = True  # what it answers is up to the function
+        return tags
+
+
+class CallableClassifier(ClassifierMixin, _CallableEstimator):
+    """A function that gives a class for each row, as a fitted scikit-learn classifier.
+
+    Parameters
+    ----------
+    function : callable
+        Called with the rows (an array, or a frame where the extractor was given one). Returns one
+        label per row, or scores of shape (n_rows, n_classes), of which the largest wins.
+    classes : sequence, optional
+        The labels. Needed where the function gives scores, and where it may answer a class that
+        the training rows do not show.
+
+    Raises
+    ------
+    TypeError
+        At ``predict``, if `function` is not callable.
+    ValueError
+        At ``predict``, if the function does not answer every row, or gives scores and `classes` is
+        missing or of another length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skescore.extractors import CallableClassifier, CARTExtractor
+    >>> X = np.linspace(0, 1, 101).reshape(-1, 1)
+    >>> black_box = CallableClassifier(lambda rows: np.where(rows[:, 0] > 0.5, "high", "low"))
+    >>> print(CARTExtractor(black_box).fit(X).rules_)
+    1. IF x0 ≤ 0.505 THEN low   [51 rows, 100 % pure]
+    2. ELSE high   [50 rows, 100 % pure]
+    """
+
+    def __init__(
+        self, function: Callable[[Any], Any], *, classes: Sequence[Any] | None = None
+    ) -> None:
+        self.function = function
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any = None) -> CallableClassifier:
+        """Do nothing: the function knows what it knows."""
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The declared labels."""
+        if self.classes is None:
+            raise AttributeError("CallableClassifier was made without classes=[...].")
+        labels = np.asarray(self.classes)
+        if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) < len(labels):
+            raise ValueError(
+                f"classes must list at least 2 labels, each of them once, got {self.classes!r}."
+            )
+        return labels
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Ask the function.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows, handed on as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels.
+        """
+        answers = self._ask(X)
+        if answers.ndim == 1:
+            return answers
+        n_known = 0 if self.classes is None else len(self.classes_)
+        if answers.shape[1] != n_known:
+            raise ValueError(
+                f"The function gave {answers.shape[1]} scores per row, but classes lists "
+                f"{n_known} labels. Pass CallableClassifier(function, classes=[...]) with one "
+                "label per column."
+            )
+        scores = check_array(
+            answers, dtype=float, ensure_all_finite="allow-nan", input_name="the function's scores"
+        )
+        unsure = np.isnan(scores).any(axis=1)
+        if unsure.any():
+            raise ValueError(
+                f"The function gave NaN among the scores of row {int(np.flatnonzero(unsure)[0])} "
+                f"({int(unsure.sum())} of {len(scores)} rows), so no class is the largest there. "
+                "Mend the function or leave out those rows."
+            )
+        return self.classes_[scores.argmax(axis=1)]
+
+
+class CallableRegressor(RegressorMixin, _CallableEstimator):
+    """A function that gives a number for each row, as a fitted scikit-learn regressor.
+
+    Parameters
+    ----------
+    function : callable
+        Called with the rows (an array, or a frame where the extractor was given one). Returns one
+        number per row.
+
+    Raises
+    ------
+    TypeError
+        At ``predict``, if `function` is not callable.
+    ValueError
+        At ``predict``, if it does not answer one finite number per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skescore.extractors import CallableRegressor
+    >>> CallableRegressor(lambda rows: 2 * rows[:, 0]).predict(np.array([[1.0], [2.0]])).tolist()
+    [2.0, 4.0]
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def fit(self, X: Any, y: Any = None) -> CallableRegressor:
+        """Do nothing: the function knows what it knows."""
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Ask the function.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows, handed on as they are.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Numbers.
+        """
+        answers = self._ask(X)
+        if answers.ndim == 2:
+            raise ValueError(
+                f"function must answer one number per row, but it gave an array of shape "
+                f"{answers.shape}. Extract rules for one output at a time: "
+                "CallableRegressor(lambda rows: function(rows)[:, 0])."
+            )
+        return check.finite_answers(answers)

@@ -1,0 +1,165 @@
+"""CART: a decision tree on the black box's answers, read as rules."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import _validation as check
+from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.rules import RuleSet, as_ruleset
+
+_CRITERIA = {
+    "classification": ("gini", "entropy", "log_loss"),
+    "regression": ("squared_error", "absolute_error", "poisson"),
+}
+
+
+class CARTExtractor(BaseExtractor):
+    """Rules from a decision tree that imitates the black box.
+
+    The first extractor to try: fast, complete, and hard to beat at few rules. The black box is
+    asked once.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
+        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
+        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    max_leaves : int or None, default=None
+        Most leaves, that is rules; the tree then grows best first. At least 2. None: no limit
+        but `max_depth`.
+    max_depth : int or None, default=3
+        Most conditions on the way to a leaf; None for no limit.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Features tried at each split, as in scikit-learn's trees.
+    criterion : str or None, default=None
+        Split criterion of scikit-learn's tree; None is gini or squared_error.
+    min_samples_leaf : int or float, default=1
+        Least rows of a leaf, as in scikit-learn's trees.
+    ccp_alpha : float, default=0.0
+        Cost-complexity pruning, 0 or more.
+    simplify : bool, default=True
+        True: an ordered list, read from the top, without the conditions that the rules before make
+        superfluous. False: one rule per leaf, each of which stands by itself.
+    uncovered : {"default", "nearest", "abstain"}, default="default"
+        What ``predict`` answers where no rule holds; a tree always answers.
+    abstain_label : str, int or float, optional
+        Answer of ``uncovered="abstain"`` in classification.
+    batch_size : int, optional
+        Most rows in one call of the black box; by default all at once.
+    random_state : int, RandomState instance or None, default=None
+        Decides between equally good splits. Pass an int for the same rules on every run.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules.
+    n_rules_ : int
+        Their number.
+    coverage_ : float
+        Share of the training rows that some rule covers: 1.
+    completeness_ : float
+        Share of the domain's volume that some rule covers: 1.
+    tree_ : DecisionTreeClassifier or DecisionTreeRegressor
+        The tree, fitted on the black box's answers.
+    estimator_ : estimator
+        The fitted black box.
+    oracle_ : Oracle
+        Asks the black box and counts the questions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels. Classification only.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees. CRC Press,
+    1984.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaves=3, random_state=0)
+    >>> print(extractor.fit(data.data, labels).rules_)
+    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
+    2. ELSE IF petal length (cm) ≤ 4.75 THEN versicolor   [45 rows, 100 % pure]
+    3. ELSE virginica   [55 rows, 93 % pure]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_leaves: int | None = None,
+        max_depth: int | None = 3,
+        max_features: Any = None,
+        criterion: str | None = None,
+        min_samples_leaf: float = 1,
+        ccp_alpha: float = 0.0,
+        simplify: bool = True,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.criterion = criterion
+        self.min_samples_leaf = min_samples_leaf
+        self.ccp_alpha = ccp_alpha
+        self.simplify = simplify
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check.check_integer("max_leaves", self.max_leaves, 2, optional=True)
+        check.check_integer("max_depth", self.max_depth, 1, optional=True)
+        if isinstance(self.min_samples_leaf, Integral):
+            check.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        else:
+            check.check_number("min_samples_leaf", self.min_samples_leaf, 0.0, 1.0)
+        if isinstance(self.max_features, bool):  # which scikit-learn takes for a number
+            raise TypeError(
+                "max_features must be an int, a float, 'sqrt', 'log2' or None, got "
+                f"{self.max_features!r}."
+            )
+        check.check_number("ccp_alpha", self.ccp_alpha, 0.0)
+        check.check_choice("simplify", self.simplify, (True, False))
+        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        classification = extraction.task == "classification"
+        tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
+            criterion=self.criterion or _CRITERIA[extraction.task][0],
+            max_leaf_nodes=self.max_leaves,
+            max_depth=self.max_depth,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            ccp_alpha=self.ccp_alpha,
+            random_state=self.random_state,
+        )
+        self.tree_ = tree.fit(extraction.X, extraction.answers)
+        if classification and self.max_leaves is not None and self.max_leaves < tree.n_classes_:
+            warnings.warn(
+                f"max_leaves={self.max_leaves} is less than the {tree.n_classes_} classes that the "
+                "black box answers, so no rule can conclude some of them.",
+                UserWarning,
+                stacklevel=3,
+            )
+        settings = {name: value for name, value in extraction.settings.items() if name != "task"}
+        return as_ruleset(tree, simplify=self.simplify, **settings)

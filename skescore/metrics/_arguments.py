@@ -1,0 +1,89 @@
+"""Checking of the numbers that a measure is given, and handing back of its result.
+
+Measures are pure functions of numbers or arrays of numbers. What is not a number, or lies outside
+the domain of the formula, must end in an error that names the argument, never in a silent score.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["as_numbers", "check_shapes", "plain"]
+
+
+def as_numbers(
+    name: str,
+    value: ArrayLike,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    strict: bool = False,
+    remedy: str,
+) -> NDArray[np.float64]:
+    """Return `value` as a float array once every entry lies in the domain of the argument.
+
+    NaN and plus infinity never do; minus infinity does if there is no lower bound.
+    """
+    array = _float_array(name, value)
+    inside = (array > low if strict else array >= low) & (array <= high) & (array < np.inf)
+    if not inside.all():
+        rules = [f"{'>' if strict else '>='} {low:g}"] if low > -np.inf else []
+        rules += [f"<= {high:g}"] if high < np.inf else []
+        rules += ["finite" if low > -np.inf else "not NaN"]
+        at = tuple(int(i) for i in np.argwhere(~inside)[0])
+        where = f" at position {at[0] if len(at) == 1 else at}" if at else ""
+        raise ValueError(
+            f"{name} must be {' and '.join(rules)}, got {float(array[at])!r}{where}. {remedy}"
+        )
+    return array
+
+
+def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """Convert without guessing: numpy alone would take True for 1 and the text '3' for 3."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
+    try:
+        array = np.asarray(value if hasattr(value, "dtype") else np.asarray(value, dtype=object))
+    except ValueError:
+        raise TypeError(
+            f"{name} must be a number or a regular array of numbers, got {value!r}. "
+            "Pass nested sequences of equal length."
+        ) from None
+    if array.dtype.kind not in "iuf":
+        others = [item for item in array.flat if not _is_number(item)]
+        if others or array.dtype.kind != "O":
+            offending: object = others[0] if others else array
+            raise TypeError(
+                f"{name} must be a number or an array of numbers, got {offending!r} of type "
+                f"{type(offending).__name__}. Convert it to float first."
+            )
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"{name} must fit into a float, got an integer above {np.finfo(np.float64).max:g}."
+        ) from None
+
+
+def _is_number(item: object) -> bool:
+    return isinstance(item, Real) and not isinstance(item, (bool, np.bool_))
+
+
+def check_shapes(**arrays: NDArray[np.float64]) -> None:
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name}: {array.shape}" for name, array in arrays.items())
+        raise ValueError(
+            f"The arguments must have shapes that broadcast to one another, got {shapes}. "
+            "Pass arrays of one length, or scalars."
+        ) from None
+
+
+def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
+    """Give scalars back as Python floats, so that they print, compare and serialise as such."""
+    result = np.asarray(result)
+    return float(result) if result.ndim == 0 else result

@@ -1,0 +1,398 @@
+"""Scores of a body of rules as knowledge: FiRe, Q_s and ICE.
+
+Each is a formula over a few measured numbers: how well the rules predict, how many there are, and
+how much of the feature space they answer for. Nothing here knows an estimator or a data set.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from skescore.metrics._arguments import as_numbers, check_shapes, plain
+
+__all__ = ["fire_score", "ice_performance", "ice_readability", "ice_score", "q_score"]
+
+# A quotient of numbers typed in decimal is off by one or two units in the last place, one of
+# computed numbers by a few more. Relative, so that it stays far below half a step up to 1e13 steps.
+_STEP_TOLERANCE = 32 * np.finfo(np.float64).eps
+
+_LOSS_REMEDY = "Pass an error such as 1 - accuracy or the mean absolute error, not a score."
+_PERFORMANCE_REMEDY = "Pass a score whose best value is 1, such as accuracy, F1 or R2."
+_RULES_REMEDY = "Knowledge without rules has no score: leave it out or score it apart."
+_COMPLETENESS_REMEDY = "Pass a share, not a percentage: 0.39 for 39 %."
+_WEIGHT_REMEDY = "Pass 1.0 to leave it neutral."
+
+
+@overload
+def fire_score(loss: float, n_rules: float, *, psi: float = ...) -> float: ...
+@overload
+def fire_score(
+    loss: ArrayLike, n_rules: ArrayLike, *, psi: ArrayLike = ...
+) -> float | NDArray[np.float64]: ...
+def fire_score(
+    loss: ArrayLike, n_rules: ArrayLike, *, psi: ArrayLike = 1.0
+) -> float | NDArray[np.float64]:
+    r"""FiRe: predictive loss times the number of rules, counted in steps; 0 is perfect.
+
+    Use it to rank rule sets by fidelity and readability when all of them answer the same rows; it
+    knows nothing of completeness. Smaller is better. Arguments broadcast against each other.
+
+    Parameters
+    ----------
+    loss : float or array-like, >= 0
+        Predictive loss: 1 - accuracy for classification, mean absolute error for regression, or
+        any other error. Its unit is the unit of the score.
+    n_rules : float or array-like, >= 1
+        Number of rules, the readability loss. An average over folds need not be whole.
+    psi : float or array-like, > 0, default=1.0
+        Length of a step: `psi` rules weigh as much as one. Larger values forgive more rules.
+
+    Returns
+    -------
+    float or ndarray of float
+        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
+    TypeError
+        If an argument is not numeric (booleans included).
+
+    Notes
+    -----
+    With loss :math:`p` and :math:`r` rules,
+
+    .. math:: FiRe(\psi, p, r) = p \lceil r / \psi \rceil r^{0.05}
+
+    The last factor separates rule sets that stand on the same step. A quotient within float noise
+    of a whole number counts as that number: 21 rules at `psi=0.7` are 30 steps, although
+    ``21 / 0.7`` is 30.000000000000004 in floats. A score above the largest float is `inf`.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: Symbolic knowledge-extraction evaluation metrics: the FiRe score.
+    ECAI 2023, doi:10.3233/FAIA230496. Equations 1 and 2.
+
+    Examples
+    --------
+    >>> from skescore.metrics import fire_score
+    >>> round(fire_score(12.0, 6), 1)
+    78.7
+    >>> round(fire_score(1.0, 4, psi=6), 2)
+    1.07
+    >>> fire_score([0.5, 0.25], 1).tolist()
+    [0.5, 0.25]
+    """
+    loss_ = as_numbers("loss", loss, low=0.0, remedy=_LOSS_REMEDY)
+    rules = as_numbers("n_rules", n_rules, low=1.0, remedy=_RULES_REMEDY)
+    step = as_numbers("psi", psi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
+    check_shapes(loss=loss_, n_rules=rules, psi=step)
+    with np.errstate(over="ignore", under="ignore"):
+        return plain(loss_ * _whole_steps(rules, step) * rules**0.05)
+
+
+@overload
+def q_score(loss: float, n_rules: float, completeness: float) -> float: ...
+@overload
+def q_score(
+    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
+) -> float | NDArray[np.float64]: ...
+def q_score(
+    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
+) -> float | NDArray[np.float64]:
+    """Q_s: predictive loss times number of rules times incompleteness; 0 is perfect.
+
+    Use it when completeness matters and no weight has to be chosen. Smaller is better. Arguments
+    broadcast against each other.
+
+    Parameters
+    ----------
+    loss : float or array-like, >= 0
+        Predictive loss: 1 - F1, mean absolute error, or any other error.
+    n_rules : float or array-like, > 0
+        Readability loss: number of rules.
+    completeness : float or array-like, from 0 to 1
+        Share of the feature space, or of the rows, that the rules answer for.
+
+    Returns
+    -------
+    float or ndarray of float
+        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
+    TypeError
+        If an argument is not numeric (booleans included).
+
+    Notes
+    -----
+    With loss :math:`p`, :math:`r` rules and completeness :math:`c`, :math:`Q_s = p r (2 - c)`.
+    The completeness loss is :math:`2 - c` and not :math:`1 - c`, as the latter would make every
+    complete rule set perfect whatever its errors. A score above the largest float is `inf`.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: On the evaluation of the symbolic knowledge extracted from black
+    boxes. AI and Ethics 4, 2024, doi:10.1007/s43681-023-00406-1.
+
+    Examples
+    --------
+    >>> from skescore.metrics import q_score
+    >>> q_score(0.5, 4, 0.75)
+    2.5
+    """
+    loss_ = as_numbers("loss", loss, low=0.0, remedy=_LOSS_REMEDY)
+    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
+    share = _completeness(completeness)
+    check_shapes(loss=loss_, n_rules=rules, completeness=share)
+    with np.errstate(over="ignore", under="ignore"):
+        return plain(loss_ * rules * (2.0 - share))
+
+
+@overload
+def ice_performance(performance: float, *, phi: float = ...) -> float: ...
+@overload
+def ice_performance(
+    performance: ArrayLike, *, phi: ArrayLike = ...
+) -> float | NDArray[np.float64]: ...
+def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | NDArray[np.float64]:
+    r"""Predictive part of ICE: a sigmoid of the performance, larger is better.
+
+    Use it to see which part of an ICE score costs the most.
+
+    Parameters
+    ----------
+    performance : float or array-like, <= 1
+        A score whose best value is 1: F1, accuracy, R2. Minus infinity is accepted and gives 0.
+    phi : float or array-like, > 0, default=1.0
+        Importance of predictive performance. Larger values punish every lost point more.
+
+    Returns
+    -------
+    float or ndarray of float
+        From 0 to :math:`1 / (1 + e^{-5})`, about 0.9933.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN or outside its domain, or the shapes do not broadcast.
+    TypeError
+        If an argument is not numeric (booleans included).
+
+    Notes
+    -----
+    .. math:: P(p, \varphi) = \frac{1}{1 + e^{5 (\varphi (1 - p) - 1)}}
+
+    It is one half at :math:`p = 1 - 1 / \varphi`. The paper prints 1 as the limit for
+    :math:`p \to 1` (equation 8) and for :math:`\varphi \to 0` (equation 10). By its own formula
+    both are :math:`1 / (1 + e^{-5})`, so a flawless prediction is worth 0.9933. We keep the formula
+    of the paper, and with it the published scores.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024. Equations 3, 4 and 7 to 15.
+
+    Examples
+    --------
+    >>> from skescore.metrics import ice_performance
+    >>> round(ice_performance(1.0), 4)
+    0.9933
+    >>> ice_performance(0.5, phi=2.0)
+    0.5
+    """
+    score = _performance(performance)
+    weight = as_numbers("phi", phi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
+    check_shapes(performance=score, phi=weight)
+    return plain(_performance_part(score, weight))
+
+
+@overload
+def ice_readability(n_rules: float, *, rho: float = ...) -> float: ...
+@overload
+def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = ...) -> float | NDArray[np.float64]: ...
+def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDArray[np.float64]:
+    r"""Readability part of ICE: a falling sigmoid of the number of rules, larger is better.
+
+    Use it beside `ice_performance`, to see which part of an ICE score costs the most.
+
+    Parameters
+    ----------
+    n_rules : float or array-like, > 0
+        Number of rules. An average over folds need not be whole.
+    rho : float or array-like, > 0, default=1.0
+        Importance of readability. Larger values punish every further rule more.
+
+    Returns
+    -------
+    float or ndarray of float
+        From 0 to :math:`1 / (1 + e^{-5})`, about 0.9933.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
+    TypeError
+        If an argument is not numeric (booleans included).
+
+    Notes
+    -----
+    .. math:: R(r, \rho) = \frac{1}{1 + e^{0.3 \rho r - 5}}
+
+    It is one half at :math:`r = 5 / (0.3 \rho)`, between 16 and 17 rules for `rho=1`. The paper
+    prints 1 as the limit for :math:`r \to 0` (equation 17) and :math:`\rho \to 0` (equation 19);
+    by its own formula both are :math:`1 / (1 + e^{-5})`.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024. Equations 5, 6 and 16 to 23.
+
+    Examples
+    --------
+    >>> from skescore.metrics import ice_readability
+    >>> [round(value, 3) for value in ice_readability([3, 10, 30]).tolist()]
+    [0.984, 0.881, 0.018]
+    """
+    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
+    weight = as_numbers("rho", rho, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
+    check_shapes(n_rules=rules, rho=weight)
+    return plain(_readability_part(rules, weight))
+
+
+@overload
+def ice_score(
+    performance: float,
+    n_rules: float,
+    completeness: float,
+    *,
+    phi: float = ...,
+    rho: float = ...,
+) -> float: ...
+@overload
+def ice_score(
+    performance: ArrayLike,
+    n_rules: ArrayLike,
+    completeness: ArrayLike,
+    *,
+    phi: ArrayLike = ...,
+    rho: ArrayLike = ...,
+) -> float | NDArray[np.float64]: ...
+def ice_score(
+    performance: ArrayLike,
+    n_rules: ArrayLike,
+    completeness: ArrayLike,
+    *,
+    phi: ArrayLike = 1.0,
+    rho: ArrayLike = 1.0,
+) -> float | NDArray[np.float64]:
+    r"""ICE: performance, readability and completeness in one quality between 0 and 1.
+
+    Use it when all three matter and the first two are to be weighed against each other. Larger is
+    better. Arguments broadcast against each other.
+
+    Parameters
+    ----------
+    performance : float or array-like, <= 1
+        A score whose best value is 1: F1, accuracy, R2. Minus infinity is accepted and gives 0.
+    n_rules : float or array-like, > 0
+        Number of rules. An average over folds need not be whole.
+    completeness : float or array-like, from 0 to 1
+        Share of the feature space, or of the rows, that the rules answer for.
+    phi : float or array-like, > 0, default=1.0
+        Importance of predictive performance; above 1 it weighs more than completeness.
+    rho : float or array-like, > 0, default=1.0
+        Importance of readability; above 1 it weighs more than completeness.
+
+    Returns
+    -------
+    float or ndarray of float
+        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is NaN, infinite (except `performance=-inf`) or outside its domain, or the
+        shapes do not broadcast.
+    TypeError
+        If an argument is not numeric (booleans included).
+
+    See Also
+    --------
+    ice_performance : The part that depends on `performance` and `phi`.
+    ice_readability : The part that depends on `n_rules` and `rho`.
+
+    Notes
+    -----
+    .. math:: ICE(p, r, c, \varphi, \rho) = P(p, \varphi) \cdot R(r, \rho) \cdot c
+
+    Neither sigmoid reaches 1: the least upper bound of the score is
+    :math:`(1 + e^{-5})^{-2}`, about 0.9867, and not the 1 of the paper's equation 28; one
+    flawless rule over the whole space scores 0.984 with neutral weights. An infinite performance
+    is accepted on the negative side only, where R2 may fall to, and gives the limit 0 (equation
+    7). The limit for infinitely many rules (equation 16) is reached by large finite counts, so
+    that an infinite `n_rules` is taken for the mistake it is.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024. Equations 1 to 28.
+
+    Examples
+    --------
+    >>> from skescore.metrics import ice_score
+    >>> round(ice_score(0.95, 4, 1.0), 3)
+    0.97
+    >>> round(ice_score(0.95, 4, 1.0, rho=3.0), 3)
+    0.795
+    """
+    score = _performance(performance)
+    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
+    share = _completeness(completeness)
+    phi_ = as_numbers("phi", phi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
+    rho_ = as_numbers("rho", rho, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
+    check_shapes(performance=score, n_rules=rules, completeness=share, phi=phi_, rho=rho_)
+    with np.errstate(under="ignore"):
+        return plain(_performance_part(score, phi_) * _readability_part(rules, rho_) * share)
+
+
+def _performance_part(
+    performance: NDArray[np.float64], phi: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    # An exponent that overflows belongs to a sigmoid that is 0 to the last bit. The bracket comes
+    # before the factor 5, as 5 * phi may overflow and meet 1 - p = 0.
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(expit(-5.0 * (phi * (1.0 - performance) - 1.0)))
+
+
+def _readability_part(rules: NDArray[np.float64], rho: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(expit(5.0 - 0.3 * (rho * rules)))
+
+
+def _whole_steps(rules: NDArray[np.float64], psi: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ceiling of rules / psi, at least 1, after taking float noise away."""
+    quotient = np.asarray(rules / psi)
+    if not np.isfinite(quotient).all():
+        raise ValueError(
+            f"n_rules / psi must be a finite number, but it overflows for psi={psi.min():g}. "
+            "Pass a larger psi."
+        )
+    nearest = np.rint(quotient)
+    is_noise = np.abs(quotient - nearest) <= _STEP_TOLERANCE * quotient
+    return np.where(is_noise, nearest, np.ceil(quotient))
+
+
+def _performance(value: ArrayLike) -> NDArray[np.float64]:
+    return as_numbers("performance", value, high=1.0, remedy=_PERFORMANCE_REMEDY)
+
+
+def _completeness(value: ArrayLike) -> NDArray[np.float64]:
+    return as_numbers("completeness", value, low=0.0, high=1.0, remedy=_COMPLETENESS_REMEDY)

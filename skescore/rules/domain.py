@@ -1,0 +1,167 @@
+"""The box in which rules are meant to answer, and what is said outside of all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore.rules._checks import check_label, check_number
+
+UNCOVERED_POLICIES = ("default", "nearest", "abstain")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The box around the training rows.
+
+    Parameters
+    ----------
+    lower, upper : sequence of float of length n_features
+        Finite bounds; equal ones mark a constant feature.
+
+    Examples
+    --------
+    >>> Domain((0, 1), (2, 1)).ranges
+    (2.0, 0.0)
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            bounds = tuple(check_number(name, v, finite=True) for v in getattr(self, name))
+            object.__setattr__(self, name, bounds)
+        if len(self.lower) != len(self.upper):
+            raise ValueError(
+                "lower and upper must have one length, "
+                f"got {len(self.lower)} and {len(self.upper)}."
+            )
+        for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if not low <= high:
+                raise ValueError(
+                    f"A domain needs lower <= upper, got {low!r} and {high!r} for feature {j}."
+                )
+
+    @classmethod
+    def around(cls, X: np.ndarray, margin: float = 1e-9) -> Domain:
+        """The bounding box of rows, each side widened by `margin` times the feature's range."""
+        low, high = np.min(X, axis=0), np.max(X, axis=0)
+        # Halves first: the range of numbers near the largest float would overflow.
+        extra = margin * 2 * (high / 2 - low / 2)
+        largest = np.finfo(float).max
+        with np.errstate(over="ignore"):
+            low, high = low - extra, high + extra
+        return cls(tuple(np.clip(low, -largest, largest)), tuple(np.clip(high, -largest, largest)))
+
+    @property
+    def ranges(self) -> tuple[float, ...]:
+        """Length of the domain along each feature; 0 for a constant one."""
+        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What a rule set says where no rule holds. It is not knowledge and never counts as a rule.
+
+    Parameters
+    ----------
+    output : str, int, float or bool
+        The default answer: the black box's majority class or mean on the training rows.
+    policy : {"default", "nearest", "abstain"}, default="default"
+        ``"default"`` answers `output`, ``"nearest"`` asks the rule whose box is nearest (in units
+        of the features' ranges), ``"abstain"`` answers `abstain_label`.
+    class_counts : tuple of float, optional
+        Classification: how often the black box gave each class on the training rows.
+    abstain_label : str, int or float, optional
+        Answer of an abstaining rule set; NaN for regression.
+    """
+
+    output: Any
+    policy: str = "default"
+    class_counts: tuple[float, ...] | None = None
+    abstain_label: Any = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in UNCOVERED_POLICIES:
+            raise ValueError(
+                f"uncovered must be one of {', '.join(map(repr, UNCOVERED_POLICIES))}, "
+                f"got {self.policy!r}."
+            )
+        put = object.__setattr__
+        put(self, "output", check_label("the fallback's output", self.output))
+        if self.abstain_label is not None:
+            put(self, "abstain_label", check_label("abstain_label", self.abstain_label))
+        if self.class_counts is not None:
+            counts = (check_number("class_counts", c, finite=True) for c in self.class_counts)
+            put(self, "class_counts", tuple(counts))
+
+    def check(self, classes: Sequence[Any] | None) -> None:
+        """Raise a ValueError unless the fallback suits the classes (None: a regression)."""
+        if classes is None:
+            if isinstance(self.output, str | bool):
+                raise ValueError(
+                    f"The fallback of a regression must answer a number, got {self.output!r}."
+                )
+            return
+        if self.output not in classes:
+            raise ValueError(
+                f"The fallback answers {self.output!r}, which is not among the classes "
+                f"{list(classes)}."
+            )
+        if self.class_counts is not None and len(self.class_counts) != len(classes):
+            raise ValueError(
+                f"The fallback has {len(self.class_counts)} class_counts for {len(classes)} "
+                "classes."
+            )
+        if self.policy == "abstain" and self.abstain_label in classes:
+            raise ValueError(
+                f"abstain_label must be none of the classes, got {self.abstain_label!r}."
+            )
+
+    def abstention(self, classes: Sequence[Any]) -> Any:
+        """What an abstaining classification answers."""
+        if self.abstain_label is not None:
+            return self.abstain_label
+        return default_abstain_label(classes)
+
+
+def default_abstain_label(classes: Sequence[Any]) -> Any:
+    """A label of the classes' type that is none of them.
+
+    Raises
+    ------
+    ValueError
+        If there is none (bool labels), naming the remedy.
+    """
+    if all(isinstance(c, bool) for c in classes):
+        raise ValueError(
+            "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "
+            "or choose uncovered='default' or 'nearest'."
+        )
+    if all(isinstance(c, str) for c in classes):
+        label: Any = "no rule"
+    else:
+        label = -1
+    if label in classes:
+        raise ValueError(
+            f"uncovered='abstain' would answer {label!r}, which is one of the classes: pass "
+            "abstain_label=... with a label that is not."
+        )
+    return label
+
+
+def label_array(labels: Sequence[Any]) -> np.ndarray:
+    """Class labels as an array of their common type; of objects where the types differ."""
+    kinds = {bool if isinstance(v, bool) else type(v) for v in labels}
+    if len(kinds) <= 1 or kinds == {int, float}:
+        array = np.asarray(labels)
+        # Whole numbers that fit no common integer type would be rounded.
+        if kinds != {int} or array.dtype.kind in "iu":
+            return array
+    result = np.empty(len(labels), dtype=object)
+    result[:] = labels
+    return result

@@ -1,0 +1,181 @@
+"""How numbers, labels, bounds and sums are written in rules that people read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+#: Writes a value of the feature with the given index.
+NumberFormat = Callable[[int, float], str]
+
+_SIGNIFICANT_DIGITS = 4
+#: More decimals than these are written with an exponent.
+_MAX_DECIMALS = 12
+
+
+def format_number(value: float, decimals: int | None = None) -> str:
+    """Write a number shortly, without trailing zeros.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    decimals : int, optional
+        Digits after the decimal point. By default as many as leave four significant digits.
+
+    Returns
+    -------
+    str
+        The number; integers below 1e16 are never shortened to an exponent.
+
+    Examples
+    --------
+    >>> format_number(2.449999988), format_number(12345.678), format_number(0.00012345)
+    ('2.45', '12346', '0.0001234')
+    """
+    value = float(value)
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    digits = _SIGNIFICANT_DIGITS
+    if decimals is None:
+        decimals = max(0, digits - 1 - magnitude)
+    else:
+        digits = min(17, max(digits, decimals + magnitude + 1))
+    if decimals > _MAX_DECIMALS or magnitude >= 16:
+        return f"{value:.{digits}g}"
+    text = f"{value:.{decimals}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def percent_text(share: float) -> str:
+    """Write a share as a percentage that is 100 or 0 only when it is exactly so.
+
+    Examples
+    --------
+    >>> percent_text(1.0), percent_text(0.997), percent_text(1 - 1e-9), percent_text(0.935)
+    ('100 %', '99.7 %', '> 99.9 %', '94 %')
+    """
+    text = format_number(100 * share, 1 if 0.99 < share < 1 or 0 < share < 0.01 else 0)
+    if text == "100" and share < 1:
+        text = "> 99.9"
+    if text == "0" and share > 0:
+        text = "< 0.1"
+    return f"{text} %"
+
+
+def plain_number(feature: int, value: float) -> str:
+    """Write a number when nothing is known of the feature's range."""
+    return format_number(value)
+
+
+def decimals_for_range(low: float, high: float) -> int | None:
+    """Digits after the point that tell apart 1/1000 of the range of a feature."""
+    span = high - low
+    if not (math.isfinite(span) and span > 0):
+        return None
+    return max(0, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(span)))
+
+
+def number_format(low: Sequence[float], high: Sequence[float]) -> NumberFormat:
+    """Make a formatter whose precision follows the range of each feature."""
+    decimals = [decimals_for_range(a, b) for a, b in zip(low, high, strict=True)]
+
+    def write(feature: int, value: float) -> str:
+        text = format_number(value, decimals[feature])
+        # A value far smaller than the feature's range would round to a bare zero.
+        return format_number(value) if text == "0" and value != 0 else text
+
+    return write
+
+
+def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]]) -> NumberFormat:
+    """Give different bounds of one feature different texts, with as many digits as that takes.
+
+    Parameters
+    ----------
+    write : callable
+        How numbers are written where that leaves no two bounds alike.
+    bounds : mapping of int to iterable of float
+        The bounds that occur, by feature.
+
+    Returns
+    -------
+    callable
+        A formatter that agrees with `write` but for bounds that would look alike.
+
+    Examples
+    --------
+    >>> number = distinct_numbers(plain_number, {0: [2.45, 2.450003, 4.9]})
+    >>> number(0, 2.45), number(0, 2.450003), number(0, 4.9)
+    ('2.45', '2.450003', '4.9')
+    """
+    longer: dict[tuple[int, float], str] = {}
+    for feature, values in bounds.items():
+        alike: dict[str, list[float]] = {}
+        for value in sorted(set(values)):
+            alike.setdefault(write(feature, value), []).append(value)
+        for group in alike.values():
+            if len(group) > 1:
+                gap = min(b - a for a, b in pairwise(group))
+                decimals = max(0, 2 - math.floor(math.log10(gap)))
+                for value in group:
+                    text = format_number(value, decimals)
+                    longer[feature, value] = repr(value) if decimals > _MAX_DECIMALS else text
+
+    def write_distinct(feature: int, value: float) -> str:
+        return longer.get((feature, value)) or write(feature, value)
+
+    return write_distinct
+
+
+def format_label(label: Any) -> str:
+    """Write a class label as it is, whatever its type."""
+    return str(label)
+
+
+def feature_name(names: Sequence[str] | None, feature: int) -> str:
+    """The name of a feature; ``x0``, ``x1``, ... without names."""
+    return f"x{feature}" if names is None else str(names[feature])
+
+
+def bounds_text(
+    middle: str,
+    lower: float,
+    upper: float,
+    lower_closed: bool,
+    upper_closed: bool,
+    write: Callable[[float], str],
+) -> str:
+    """Write that something lies between two bounds, such as ``1 < x0 ≤ 2``."""
+    above = "≥" if lower_closed else ">"
+    below = "≤" if upper_closed else "<"
+    if math.isinf(lower) and math.isinf(upper):
+        return f"{middle} is anything"
+    if math.isinf(lower):
+        return f"{middle} {below} {write(upper)}"
+    if math.isinf(upper):
+        return f"{middle} {above} {write(lower)}"
+    if lower == upper:
+        return f"{middle} = {write(lower)}"
+    low, high = write(lower), write(upper)
+    if low == high:  # rounding must not make an interval look empty
+        low, high = repr(lower), repr(upper)
+    return f"{low} {'≤' if lower_closed else '<'} {middle} {below} {high}"
+
+
+def linear_text(terms: Sequence[tuple[int, float]], names: Sequence[str] | None = None) -> str:
+    """Write a weighted sum of features, such as ``0.5·x0 - 2·x1``."""
+    parts: list[str] = []
+    for feature, coefficient in terms:
+        sign = "-" if coefficient < 0 else "+"
+        size, name = format_number(abs(coefficient)), feature_name(names, feature)
+        term = name if size == "1" else f"{size}·{name}"
+        parts.append(f"{sign} {term}" if parts else (f"-{term}" if sign == "-" else term))
+    return " ".join(parts)

@@ -1,0 +1,521 @@
+"""Rule sets: the language that extractors, metrics, scorers and exporters share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from skescore.rules import exporters
+from skescore.rules._checks import check_flag, check_label, label_order
+from skescore.rules.data import Table
+from skescore.rules.domain import Domain, Fallback, label_array
+from skescore.rules.formatting import NumberFormat
+from skescore.rules.kernels import Matcher, nearest_box
+from skescore.rules.rule import LinearOutput, Rule, check_rules
+from skescore.rules.tables import BoxTable, Conclusions
+
+TASKS = ("classification", "regression")
+#: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
+_SHOWN_RULES = 60
+
+
+class RuleSet(Sequence[Rule]):
+    """An immutable list of rules with all that is needed to answer by them.
+
+    Parameters
+    ----------
+    rules : iterable of Rule
+        The rules, in order.
+    feature_names : sequence of str of length n_features
+        Name of each column.
+    task : {"classification", "regression"}
+        Whether outputs are class labels or numbers.
+    classes : sequence of str, int, float or bool, optional
+        The class labels, in the order of the statistics' class counts. By default the sorted
+        outputs of the rules. Classification only.
+    domain : Domain, optional
+        The box in which the rules are meant to answer; needed for completeness by volume.
+    ordered : bool, default=True
+        True: the first rule that holds answers. False: rules stand by themselves, and where
+        several hold the purest answers (then the one with most rows, then the first).
+    disjoint : bool, default=False
+        Declares that no two rules ever hold together, which makes volumes cheap.
+    fallback : Fallback, optional
+        What to say where no rule holds. Without it :meth:`predict` raises a ValueError there.
+
+    Attributes
+    ----------
+    rules : tuple of Rule
+        The rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(0, lower=5)], "virginica")],
+    ...     ["petal length (cm)"],
+    ...     task="classification",
+    ...     fallback=Fallback("versicolor"),
+    ... )
+    >>> print(rules)
+    1. IF petal length (cm) ≤ 2.5 THEN setosa
+    2. ELSE IF petal length (cm) > 5 THEN virginica
+    otherwise, where no rule holds: versicolor
+    >>> rules.predict([[1.0], [3.0], [6.0]]).tolist(), rules.assign([[1.0], [3.0], [6.0]]).tolist()
+    (['setosa', 'versicolor', 'virginica'], [0, -1, 1])
+    """
+
+    _fields = (
+        "_rules",
+        "_boxes",
+        "_conclusions",
+        "feature_names",
+        "task",
+        "classes",
+        "domain",
+        "ordered",
+        "disjoint",
+        "fallback",
+    )
+    _rules: tuple[Rule, ...] | None
+    _boxes: BoxTable | None
+    _conclusions: Conclusions | None
+    feature_names: tuple[str, ...]
+    task: str
+    classes: tuple[Any, ...] | None
+    domain: Domain | None
+    ordered: bool
+    disjoint: bool
+    fallback: Fallback | None
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        feature_names: Sequence[str],
+        *,
+        task: str,
+        classes: Sequence[Any] | None = None,
+        domain: Domain | None = None,
+        ordered: bool = True,
+        disjoint: bool = False,
+        fallback: Fallback | None = None,
+    ) -> None:
+        rules = tuple(rules)
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                raise TypeError(
+                    f"rules must hold Rule objects, got {type(rule).__name__}: {rule!r}. "
+                    "Use as_ruleset(...) to turn other libraries' rules into a RuleSet."
+                )
+        if classes is None and task == "classification":
+            outputs = {r.output for r in rules if not isinstance(r.output, LinearOutput)}
+            if isinstance(fallback, Fallback):
+                outputs.add(fallback.output)
+            classes = sorted(outputs, key=label_order)
+        self._set(
+            rules, None, None, feature_names, task, classes, domain, ordered, disjoint, fallback
+        )
+        check_rules(rules, self.feature_names, self.classes)
+
+    def _set(
+        self,
+        rules: tuple[Rule, ...] | None,
+        boxes: BoxTable | None,
+        conclusions: Conclusions | None,
+        feature_names: Sequence[str],
+        task: str,
+        classes: Sequence[Any] | None,
+        domain: Domain | None,
+        ordered: bool,
+        disjoint: bool,
+        fallback: Fallback | None,
+    ) -> None:
+        if isinstance(feature_names, str):
+            raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
+        names = tuple(str(name) for name in feature_names)
+        if task not in TASKS:
+            raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+        if len(set(names)) != len(names):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
+        if not isinstance(domain, Domain | None):
+            raise TypeError(f"domain must be a Domain or None, got {domain!r}.")
+        if not isinstance(fallback, Fallback | None):
+            raise TypeError(f"fallback must be a Fallback or None, got {fallback!r}.")
+        if domain is not None and len(domain.lower) != len(names):
+            raise ValueError(
+                f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
+            )
+        labels = None
+        if task == "classification":
+            if classes is None or isinstance(classes, str):
+                raise TypeError(f"classes must be a sequence of labels, got {classes!r}.")
+            labels = tuple(check_label("classes", c) for c in classes)
+            if len(set(labels)) != len(labels):
+                raise ValueError(f"classes must differ from each other, got {list(labels)}.")
+        elif classes is not None:
+            raise ValueError("classes belong to classification; pass classes=None for regression.")
+        if fallback is not None:
+            fallback.check(labels)
+        ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
+        values = (
+            rules, boxes, conclusions, names, task, labels, domain, ordered, disjoint, fallback,
+        )  # fmt: skip
+        for name, value in zip(self._fields, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_boxes(
+        cls,
+        boxes: BoxTable,
+        conclusions: Conclusions,
+        feature_names: Sequence[str],
+        **settings: Any,
+    ) -> RuleSet:
+        """Make a rule set from arrays; the Rule objects are only made when they are looked at.
+
+        Parameters
+        ----------
+        boxes : BoxTable
+            One box per rule.
+        conclusions : Conclusions
+            The output of every rule and what was seen there.
+        feature_names : sequence of str
+            Name of each column.
+        **settings
+            The keyword parameters of the class; a classification needs its `classes`.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit each other, the names or the classes.
+        """
+        self = cls.__new__(cls)
+        defaults: dict[str, Any] = {
+            "classes": None, "domain": None, "ordered": True, "disjoint": False, "fallback": None,
+        }  # fmt: skip
+        self._set(None, boxes, conclusions, feature_names, **(defaults | settings))
+        if boxes.lower.shape[1] != self.n_features:
+            raise ValueError(
+                f"boxes has {boxes.lower.shape[1]} features, feature_names has {self.n_features}."
+            )
+        conclusions.check(len(boxes), None if self.classes is None else len(self.classes))
+        used = [f for output in conclusions.linear.values() for f, _ in output.terms]
+        if used and max(used) >= self.n_features:
+            raise ValueError(
+                f"A linear output uses feature {max(used)}, but there are only {self.n_features}."
+            )
+        return self
+
+    # --- immutable, comparable, hashable, picklable ------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"A RuleSet cannot be changed; make a new one instead of {name}=...")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("A RuleSet cannot be changed.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._fields}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.rules, self.feature_names, self.task, self.classes, self.domain, self.ordered,
+            self.disjoint, self.fallback,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RuleSet):
+            return NotImplemented
+        return self is other or self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    # --- the rules ---------------------------------------------------------------------------
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, in order."""
+        if self._rules is not None:
+            return self._rules
+        assert self._conclusions is not None
+        classes, boxes = self.classes, self.boxes
+        return tuple(self._conclusions.rule(i, boxes, classes) for i in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self._rules) if self._rules is not None else len(self.boxes)
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> RuleSet: ...
+    def __getitem__(self, index: int | slice) -> Rule | RuleSet:
+        if isinstance(index, slice):
+            return self.replace(rules=self.rules[index])
+        return self.rules[index]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def replace(self, **changes: Any) -> RuleSet:
+        """Return a copy with some parameters of the class changed."""
+        settings = {name: getattr(self, name) for name in self._fields[3:]}
+        if self._rules is None and not changes.keys() & {"rules", "task", "classes"}:
+            return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
+        return RuleSet(**({"rules": self.rules} | settings | changes))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.feature_names)
+
+    @cached_property
+    def n_conditions(self) -> int:
+        """Conditions in all rules; a two-sided interval is one."""
+        return sum(rule.n_conditions for rule in self.rules)
+
+    @cached_property
+    def n_literals(self) -> int:
+        """Elementary comparisons in all rules; a two-sided interval is two."""
+        return sum(rule.n_literals for rule in self.rules)
+
+    @cached_property
+    def boxes(self) -> BoxTable:
+        """The interval conditions of all rules as arrays."""
+        if self._boxes is not None:
+            return self._boxes
+        return BoxTable.from_intervals([r.intervals for r in self.rules], self.n_features)
+
+    @cached_property
+    def conclusions(self) -> Conclusions:
+        """The outputs of all rules as arrays."""
+        if self._conclusions is not None:
+            return self._conclusions
+        return Conclusions.from_rules(self.rules, self.classes)
+
+    @cached_property
+    def boxes_only(self) -> bool:
+        """Whether every rule is a pure box, so that :attr:`boxes` says it all."""
+        return self._rules is None or not any(rule.others for rule in self._rules)
+
+    # --- answering ---------------------------------------------------------------------------
+
+    @cached_property
+    def _priority(self) -> np.ndarray:
+        """Indices of the rules, the one that answers first in front."""
+        if self.ordered or self.disjoint:
+            return np.arange(len(self))
+        purity = [rule.purity(self._output_index(rule)) or 0.0 for rule in self.rules]
+        rows = [rule.statistics.n_rows if rule.statistics else 0 for rule in self.rules]
+        return np.lexsort((-np.asarray(rows, float), -np.asarray(purity, float)))
+
+    def _output_index(self, rule: Rule) -> int | None:
+        return None if self.classes is None else self.classes.index(rule.output)
+
+    def _matcher(self, order: np.ndarray) -> Matcher:
+        others: list[Any] = [()] * len(self)
+        if not self.boxes_only:
+            others = [self.rules[i].others for i in order]
+        return Matcher(self.boxes.take(order), others)
+
+    @cached_property
+    def _matcher_in_order(self) -> Matcher:
+        return self._matcher(np.arange(len(self)))
+
+    @cached_property
+    def _matcher_by_priority(self) -> Matcher:
+        if self.ordered or self.disjoint:
+            return self._matcher_in_order
+        return self._matcher(self._priority)
+
+    def _table(self, X: Any) -> Table:
+        return X if isinstance(X, Table) else Table(X, self.feature_names)
+
+    def match(self, X: Any) -> np.ndarray:
+        """Tell which rules hold for which rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows. Columns of a frame are found by name. Missing values satisfy no condition.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_rules)
+            Whether each rule's premise holds, whatever the order of the rules.
+        """
+        return self._matcher_in_order.match(self._table(X))
+
+    def covers(self, X: Any) -> np.ndarray:
+        """Tell which rows some rule holds for; the fallback does not count.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,)
+        """
+        return self._matcher_in_order.covers(self._table(X))
+
+    def assign(self, X: Any) -> np.ndarray:
+        """Tell which rule answers each row.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            Index of the answering rule, -1 where no rule holds.
+        """
+        first = self._matcher_by_priority.first(self._table(X))
+        if self.ordered or self.disjoint:
+            return first
+        return np.append(self._priority, -1)[first]
+
+    def _answering(self, table: Table) -> np.ndarray:
+        """The answering rule of every row, by the nearest-box policy if asked for; -1 for none."""
+        index = self.assign(table)
+        if self.fallback is not None and self.fallback.policy == "nearest" and len(self):
+            lost = np.flatnonzero(index < 0)
+            if len(lost):
+                scale = self.domain.ranges if self.domain else (1.0,) * self.n_features
+                features = np.flatnonzero(self.boxes.bounded.any(axis=0)).tolist()
+                rows = table.matrix(lost, features)
+                index[lost] = nearest_box(self.boxes, rows, np.asarray(scale))
+        return index
+
+    def _fallback_for(self, n_lost: int) -> Fallback:
+        if self.fallback is None:
+            raise ValueError(
+                f"No rule holds for {n_lost} row{'s' if n_lost > 1 else ''} and the rule set has "
+                "no fallback. Use covers(X) to find those rows, or give the rule set one: "
+                "ruleset.replace(fallback=Fallback(output))."
+            )
+        return self.fallback
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Answer every row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Class labels or numbers. Rows without a rule get the fallback's answer.
+
+        Raises
+        ------
+        ValueError
+            If some row has no rule and there is no fallback.
+        """
+        table = self._table(X)
+        index = self._answering(table)
+        lost = np.flatnonzero(index < 0)
+        if self.task == "regression":
+            result = self._numbers(table, index)
+            if len(lost):
+                fallback = self._fallback_for(len(lost))
+                result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
+            return result
+        labels: list[Any] = list(self.classes or ())
+        codes = np.append(self.conclusions.outputs.astype(np.intp), 0)[index]
+        if len(lost):
+            fallback = self._fallback_for(len(lost))
+            if fallback.policy == "abstain":
+                codes[lost] = len(labels)
+                labels.append(fallback.abstention(labels))
+            else:
+                codes[lost] = labels.index(fallback.output)
+        return label_array(labels)[codes]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class shares of the answering rule.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of :attr:`classes`. A rule without counts is sure of its class; where an
+            abstaining rule set has no rule, all classes get the same share.
+        """
+        if self.classes is None:
+            raise AttributeError("predict_proba is for classification; this is a regression.")
+        index = self._answering(self._table(X))
+        shares = np.vstack([self._shares, np.full((1, len(self.classes)), np.nan)])
+        lost = np.flatnonzero(index < 0)
+        if len(lost):
+            fallback = self._fallback_for(len(lost))
+            if fallback.policy == "abstain":
+                shares[-1] = 1 / len(self.classes)
+            elif fallback.class_counts is not None and sum(fallback.class_counts) > 0:
+                shares[-1] = np.asarray(fallback.class_counts) / sum(fallback.class_counts)
+            else:
+                shares[-1] = [label == fallback.output for label in self.classes]
+        return shares[index]
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        return self.conclusions.shares(len(self.classes or ()))
+
+    def _numbers(self, table: Table, index: np.ndarray) -> np.ndarray:
+        result = np.append(self.conclusions.outputs, np.nan)[index]
+        for i, output in self.conclusions.linear.items():
+            rows = np.flatnonzero(index == i)
+            if len(rows):
+                every = slice(None)
+                result[rows] = output.evaluate(lambda j: table.numbers(j, every)[rows], len(rows))  # noqa: B023
+        return result
+
+    # --- reading -----------------------------------------------------------------------------
+
+    @cached_property
+    def number(self) -> NumberFormat:
+        """Writes bounds with a precision that follows the domain, different ones differently."""
+        return exporters.number_for(self)
+
+    def to_text(self) -> str:
+        """Write the rules, one per line, numbered from 1."""
+        return exporters.to_text(self)
+
+    def to_frame(self) -> Any:
+        """Give the rules as a pandas DataFrame, one row per rule.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by rule number from 1, with the columns ``premise``, ``output``,
+            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
+        """
+        return exporters.to_frame(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Write everything as JSON, without loss; see :meth:`from_json`."""
+        return exporters.to_json(self, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> RuleSet:
+        """Read what :meth:`to_json` wrote. Never runs code.
+
+        Raises
+        ------
+        ValueError
+            If the text is not such JSON, naming the place and what was expected.
+        """
+        return exporters.from_json(text)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        """Some of the rules; ``str`` and :meth:`to_text` give all."""
+        kind = "ordered" if self.ordered else "unordered"
+        return (
+            f"<RuleSet: {len(self)} {kind} rule{'' if len(self) == 1 else 's'} "
+            f"for {self.task} on {self.n_features} feature{'' if self.n_features == 1 else 's'}>\n"
+            f"{exporters.to_text(self, limit=_SHOWN_RULES)}"
+        )
+
+    def _repr_html_(self) -> str:
+        return exporters.to_html(self, limit=_SHOWN_RULES)

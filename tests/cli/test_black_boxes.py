@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from skescore.cli.black_boxes import (
+    BLACK_BOXES,
+    BlackBoxError,
+    check_matches,
+    load_black_box,
+    make_black_box,
+)
+from skescore.datasets import load_dataset
+
+NAMES = ("random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_dataset("iris")
+
+
+@pytest.fixture(scope="module")
+def logistic(iris):
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(iris.X, iris.y)
+
+
+@pytest.fixture(scope="module")
+def tree(iris):
+    return DecisionTreeClassifier(max_depth=2, random_state=0).fit(iris.X, iris.y)
+
+
+@pytest.fixture
+def dump(tmp_path):
+    skops = pytest.importorskip("skops.io")
+
+    def dump(model, name="model.skops"):
+        (tmp_path / name).write_bytes(skops.dumps(model))
+        return tmp_path / name
+
+    return dump
+
+
+class Maker:
+    """Pickles into a program that makes a folder when it is read."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return os.mkdir, (self.marker,)
+
+
+class Wordless:
+    """Predicts, but is no estimator."""
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class Foreign(LogisticRegression):
+    """A type of which skops knows nothing, that makes a folder when its state is set."""
+
+    marker = ""
+
+    def __setstate__(self, state):
+        os.mkdir(state["marker"])
+        super().__setstate__(state)
+
+
+# By name ------------------------------------------------------------------------------------------
+
+
+def test_the_names_of_the_command_line():
+    assert tuple(BLACK_BOXES) == NAMES
+    assert all(spec.summary for spec in BLACK_BOXES.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_classifiers_learn_iris(name, iris):
+    model = make_black_box(name, "classification", 0)
+    assert is_classifier(model)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    sample = iris.X.iloc[::2], iris.y.iloc[::2]
+    rest = iris.X.iloc[1::2], iris.y.iloc[1::2]
+    assert model.fit(*sample).score(*rest) > 0.9
+    assert set(model.predict(iris.X)) == {"setosa", "versicolor", "virginica"}
+    check_matches(model, iris)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_regressors_do_not_mind_the_units_of_the_target(name):
+    dataset = load_dataset("friedman1")
+    X, y = dataset.X.iloc[:300], dataset.y.iloc[:300]
+    rest = dataset.X.iloc[300:600], dataset.y.iloc[300:600]
+    model = make_black_box(name, "regression", 0)
+    assert is_regressor(model)
+    quality = clone(model).fit(X, y).score(*rest)
+    assert quality > 0.45
+    large = clone(model).fit(X, y * 1e4).score(rest[0], rest[1] * 1e4)
+    assert large == pytest.approx(quality, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["mlp", "svm", "knn"])
+def test_models_of_distance_do_not_mind_the_units_of_a_feature(name, iris):
+    stretched = iris.X.copy()
+    stretched["sepal width (cm)"] *= 1e5
+    model = make_black_box(name, "classification", 0)
+    plain = cross_val_score(model, iris.X, iris.y, cv=3)
+    assert cross_val_score(model, stretched, iris.y, cv=3) == pytest.approx(plain, abs=0.03)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_seed_decides(name, iris):
+    rows = iris.X.iloc[::5]
+    first, again = (
+        make_black_box(name, "classification", 7).fit(rows, iris.y.iloc[::5]).predict(iris.X)
+        for _ in range(2)
+    )
+    assert (first == again).all()
+
+
+@pytest.mark.parametrize("name", ["random-forest", "gradient-boosting", "mlp", "decision-tree"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_seed_reaches_every_model_that_draws(name, task):
+    parameters = make_black_box(name, task, 7).get_params()
+    assert [value for key, value in parameters.items() if key.endswith("random_state")] == [7]
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match=r"got 'random_forest'. Did you mean 'random-forest'?"):
+        make_black_box("random_forest", "classification", 0)
+    with pytest.raises(BlackBoxError, match=r"task must be .* got 'ranking'"):
+        make_black_box("svm", "ranking", 0)
+
+
+# skops files --------------------------------------------------------------------------------------
+
+
+def test_skops_file_of_trusted_types(dump, logistic, iris):
+    loaded = load_black_box(dump(logistic))
+    assert isinstance(loaded, FrozenEstimator)
+    assert (loaded.predict(iris.X) == logistic.predict(iris.X)).all()
+    check_matches(loaded, iris)
+    assert (clone(loaded).fit(iris.X.iloc[:60], iris.y.iloc[:60]).predict(iris.X[-1:])) == [
+        "virginica"
+    ]
+
+
+def test_skops_file_of_untrusted_types(dump, iris):
+    path = dump(KNeighborsClassifier(3).fit(iris.X, iris.y))
+    with pytest.raises(BlackBoxError) as caught:
+        load_black_box(path)
+    text = str(caught.value)
+    assert "of scikit-learn itself: " in text
+    assert "sklearn.neighbors._kd_tree.KDTree" in text
+    assert "of elsewhere" not in text
+    assert "trust=True (on the command line: --trust)" in text
+    assert load_black_box(path, trust=True).predict(iris.X[:1]).tolist() == ["setosa"]
+
+
+def test_code_of_a_foreign_type_runs_only_when_trusted(dump, iris, tmp_path):
+    model = Foreign(max_iter=1000).fit(iris.X, iris.y)
+    model.marker = str(tmp_path / "marker")
+    path = dump(model)
+    with pytest.raises(BlackBoxError, match=r"of elsewhere: .*Foreign\)") as caught:
+        load_black_box(path)
+    assert "of scikit-learn itself" not in str(caught.value)
+    assert not (tmp_path / "marker").exists()
+    # The file would have run code: the refusal above is what kept it from doing so.
+    assert load_black_box(path, trust=True).predict(iris.X[:1]).tolist() == ["setosa"]
+    assert (tmp_path / "marker").exists()
+
+
+def test_the_bytes_that_were_checked_are_the_bytes_that_are_loaded(
+    dump, logistic, iris, monkeypatch
+):
+    skops = pytest.importorskip("skops.io")
+    path = dump(logistic)
+    other = skops.dumps(LinearRegression().fit(iris.X, np.arange(150)))
+    check = skops.get_untrusted_types
+
+    def check_then_exchange(**options):
+        answer = check(**options)
+        path.write_bytes(other)
+        return answer
+
+    monkeypatch.setattr(skops, "get_untrusted_types", check_then_exchange)
+    assert load_black_box(path).predict(iris.X[:1]).tolist() == ["setosa"]
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"PK\x03\x04garbage", pickle.dumps([1])])
+def test_garbage_in_a_skops_file(tmp_path, content):
+    pytest.importorskip("skops")
+    path = tmp_path / "model.skops"
+    path.write_bytes(content)
+    with pytest.raises(BlackBoxError, match=r"model\.skops is not a skops file"):
+        load_black_box(path)
+
+
+def test_a_zip_without_a_model(tmp_path):
+    pytest.importorskip("skops")
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("readme.txt", "no model")
+    (tmp_path / "model.skops").write_bytes(content.getvalue())
+    with pytest.raises(BlackBoxError, match=r"not a skops file, or a damaged one"):
+        load_black_box(tmp_path / "model.skops", trust=True)
+
+
+def test_skops_not_installed(dump, logistic, monkeypatch):
+    path = dump(logistic)
+
+    def without_skops(module):
+        raise ModuleNotFoundError(f"No module named {module!r}", name="skops")
+
+    monkeypatch.setattr("skescore._optional.importlib.import_module", without_skops)
+    with pytest.raises(BlackBoxError, match=r'pip install "skescore\[skops\]"'):
+        load_black_box(path)
+
+
+# Pickle and joblib files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib", ".PKL"])
+@pytest.mark.parametrize("save", ["pickle", "joblib"])
+def test_a_pickled_program_runs_only_when_trusted(tmp_path, ending, save):
+    marker, path = tmp_path / "marker", tmp_path / f"model{ending}"
+    with path.open("wb") as file:
+        {"pickle": pickle, "joblib": joblib}[save].dump(Maker(marker), file)
+    with pytest.raises(BlackBoxError) as caught:
+        load_black_box(path)
+    assert not marker.exists()
+    assert "was not opened" in str(caught.value)
+    assert "can run any code" in str(caught.value)
+    assert "skops.io.dump" in str(caught.value)
+    assert "--trust" in str(caught.value)
+    # The file is a real program: the refusal above is what kept it from running.
+    with pytest.raises(BlackBoxError, match="without predict"):
+        load_black_box(path, trust=True)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib"])
+@pytest.mark.parametrize("compress", [0, 3])
+def test_trusted_pickles(tmp_path, tree, iris, ending, compress):
+    path = tmp_path / f"model{ending}"
+    joblib.dump(tree, path, compress=compress)
+    loaded = load_black_box(str(path), trust=True)
+    assert isinstance(loaded, FrozenEstimator)
+    assert (loaded.predict(iris.X) == tree.predict(iris.X)).all()
+    path.write_bytes(pickle.dumps(tree))
+    assert (load_black_box(path, trust=True).predict(iris.X) == tree.predict(iris.X)).all()
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"\x80\x05", b"csome.module\nthing\n."])
+def test_garbage_in_a_pickle(tmp_path, content):
+    path = tmp_path / "model.pkl"
+    path.write_bytes(content)
+    with pytest.raises(BlackBoxError, match=r"model\.pkl cannot be loaded"):
+        load_black_box(path, trust=True)
+
+
+# What a file holds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        ({"a": 1}, "type dict without predict"),
+        (LogisticRegression, "type type without predict"),
+        (StandardScaler(), "type StandardScaler without predict"),
+        (LogisticRegression(), "LogisticRegression that is not fitted: fit it first"),
+        (make_pipeline(StandardScaler(), LinearRegression()), "Pipeline that is not fitted"),
+        (FrozenEstimator(LogisticRegression()), "LogisticRegression that is not fitted"),
+        (Wordless(), "Wordless, which is no scikit-learn estimator"),
+    ],
+)
+def test_objects_that_are_no_fitted_model(tmp_path, model, part, monkeypatch):
+    monkeypatch.setattr(joblib, "load", lambda _: model)
+    path = tmp_path / "model.joblib"
+    path.write_bytes(b"stands for the model")
+    with pytest.raises(BlackBoxError, match=part):
+        load_black_box(path, trust=True)
+
+
+def test_a_frozen_model_is_not_wrapped_twice(tmp_path, tree):
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(FrozenEstimator(tree)))
+    assert isinstance(load_black_box(path, trust=True).estimator, DecisionTreeClassifier)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "forest.skops").write_bytes(b"")
+    with pytest.raises(BlackBoxError, match=r"forest\.skops is empty"):
+        load_black_box(tmp_path / "forest.skops")
+    with pytest.raises(BlackBoxError, match=r"does not exist. Did you mean 'forest\.skops'"):
+        load_black_box(tmp_path / "forrest.skops")
+    with pytest.raises(BlackBoxError, match="There is no folder"):
+        load_black_box(tmp_path / "nowhere" / "forest.skops")
+    with pytest.raises(BlackBoxError, match="is a folder"):
+        load_black_box(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".onnx", ".h5", ""])
+@pytest.mark.parametrize("trust", [False, True])
+def test_other_kinds_of_files(tmp_path, ending, trust):
+    path = tmp_path / f"model{ending}"
+    path.write_bytes(b"model")
+    with pytest.raises(BlackBoxError) as caught:
+        load_black_box(path, trust=trust)
+    assert f"ending {ending!r}" in str(caught.value)
+    for kind in (".skops", ".pkl", ".pickle", ".joblib", "CallableClassifier"):
+        assert kind in str(caught.value)
+
+
+# Does it fit the data? ----------------------------------------------------------------------------
+
+
+def write(tmp_path, frame: pd.DataFrame):
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return load_dataset(tmp_path / "data.csv", target="species")
+
+
+def test_missing_and_extra_columns(tmp_path, iris, tree):
+    frame = iris.X.assign(species=iris.y)
+    data = write(tmp_path, frame.rename(columns={"sepal width (cm)": "width"}).assign(age=1.0))
+    with pytest.raises(BlackBoxError) as caught:
+        check_matches(FrozenEstimator(tree), data)
+    text = str(caught.value)
+    assert "Missing in the data: 'sepal width (cm)';" in text
+    assert "Unknown to the black box: 'width', 'age';" in text
+    assert "--drop" in text
+
+
+def test_order_of_columns(tmp_path, iris, tree):
+    check_matches(FrozenEstimator(tree), write(tmp_path, iris.X.assign(species=iris.y)))
+    data = write(tmp_path, iris.X[iris.X.columns[[0, 2, 1, 3]]].assign(species=iris.y))
+    with pytest.raises(
+        BlackBoxError, match=r"number 2 was 'sepal width \(cm\)' and is 'petal length \(cm\)'"
+    ):
+        check_matches(FrozenEstimator(tree), data)
+
+
+def test_number_of_features_without_names(iris):
+    three = DecisionTreeClassifier().fit(iris.X.to_numpy()[:, :3], iris.y)
+    with pytest.raises(BlackBoxError, match="trained on 3 features, but iris has 4"):
+        check_matches(FrozenEstimator(three), iris)
+    four = DecisionTreeClassifier().fit(iris.X.to_numpy(), iris.y)
+    check_matches(FrozenEstimator(four), iris)
+
+
+def test_other_task(iris, tree):
+    friedman = load_dataset("friedman2")
+    with pytest.raises(BlackBoxError, match="for classification, but friedman2 is for regression"):
+        check_matches(FrozenEstimator(tree), friedman)
+    line = LinearRegression().fit(iris.X, np.arange(150))
+    with pytest.raises(BlackBoxError, match="for regression, but iris is for classification"):
+        check_matches(FrozenEstimator(line), iris)
+    groups = KMeans(2, n_init=1).fit(iris.X)
+    with pytest.raises(BlackBoxError, match="KMeans is neither a classifier nor a regressor"):
+        check_matches(FrozenEstimator(groups), iris)
+
+
+def test_classes_that_are_not_shared(iris):
+    codes = pd.factorize(iris.y)[0]
+    coded = DecisionTreeClassifier().fit(iris.X, codes)
+    with pytest.raises(BlackBoxError, match="knows the classes 0, 1, 2, but the target 'species'"):
+        check_matches(FrozenEstimator(coded), iris)
+    some = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
+    check_matches(FrozenEstimator(some), iris)

@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+)
+
+from skescore.cli import main
+from skescore.datasets import load_dataset
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
+
+NAMES = ("a", "b")
+DOMAIN = Domain((0.0, 0.0), (10.0, 20.0))
+
+
+@pytest.fixture(autouse=True)
+def width_is_unknown(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    """Call ``skescore score``; gives the exit code, standard output and standard error."""
+
+    def run(*words):
+        try:
+            code = main(["score", *map(str, words)])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name):
+        path = tmp_path / name
+        if isinstance(content, RuleSet):
+            content = content.to_json()
+        if isinstance(content, pd.DataFrame):
+            content = content.to_csv(index=False)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def interval(feature, lower=-math.inf, upper=math.inf):
+    return Interval(feature, lower=lower, upper=upper)
+
+
+# They cover 5/8 of the domain's volume: all of a < 5, and of a ≥ 5 the quarter where b < 5.
+CLASSES = RuleSet(
+    [
+        Rule((interval(0, upper=5.0),), "low"),
+        Rule((interval(0, lower=5.0), interval(1, upper=5.0)), "high"),
+    ],
+    NAMES,
+    task="classification",
+    domain=DOMAIN,
+    fallback=Fallback("low"),
+)
+NUMBERS = RuleSet(
+    [
+        Rule((interval(0, upper=5.0),), 1.0),
+        Rule((interval(0, lower=5.0), interval(1, upper=5.0)), 3.0),
+    ],
+    NAMES,
+    task="regression",
+    domain=DOMAIN,
+    fallback=Fallback(2.0),
+)
+A = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0])
+B = np.array([1.0, 9.0, 1.0, 9.0, 1.0, 2.0, 8.0, 9.0])
+COVERED = (A < 5) | (B < 5)
+KINDS = pd.DataFrame(
+    {"a": A, "b": B, "y": ["low", "low", "high", "low", "high", "low", "high", "low"]}
+)
+VALUES = pd.DataFrame({"a": A, "b": B, "y": [1.0, 1.5, 0.5, 1.0, 3.5, 2.0, 7.0, 2.5]})
+
+
+@pytest.fixture
+def rules(write):
+    return write(CLASSES, "rules.json")
+
+
+@pytest.fixture
+def kinds(write):
+    return write(KINDS, "kinds.csv")
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+def scored(run, *words):
+    code, out, err = run(*words, "--target", "y", "--format", "json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("completeness", ["volume", "instances"])
+def test_scores_of_classes_are_the_formulae_of_the_papers(completeness, rules, kinds, run):
+    weights = ("--psi", "0.5", "--phi", "2", "--rho", "3", "--completeness", completeness)
+    found = scored(run, rules, kinds, *weights)
+    truth, answers = KINDS["y"].to_numpy(), np.where(A < 5, "low", "high")
+    assert found["n_rules"] == 2
+    assert found["n_conditions"] == 3
+    assert found["completeness_volume"] == pytest.approx(0.625)
+    assert found["completeness_instances"] == 6 / 8
+    assert found["rows_covered"] == 6
+    seen = accuracy_score(truth[COVERED], answers[COVERED])
+    f1 = f1_score(truth[COVERED], answers[COVERED], average="weighted")
+    assert found["prediction"]["accuracy"]["covered_rows"] == pytest.approx(seen)
+    assert found["prediction"]["f1_weighted"]["covered_rows"] == pytest.approx(f1)
+    # Two rows without a rule are wrong, whatever the fallback says: four of eight are right.
+    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(4 / 8)
+    share = 0.625 if completeness == "volume" else 0.75
+    p, r = expit(-5 * (2 * (1 - f1) - 1)), expit(-(0.3 * 3 * 2 - 5))
+    assert found["scores"]["ice"] == pytest.approx(p * r * share)
+    assert found["scores"]["fire"] == pytest.approx((1 - 4 / 8) * 4 * 2**0.05)
+    assert found["scores"]["q"] == pytest.approx((1 - f1) * 2 * (2 - share))
+
+
+def test_scores_of_numbers_are_the_formulae_of_the_papers(write, run):
+    found = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
+    truth, answers = VALUES["y"].to_numpy(), np.where(A < 5, 1.0, 3.0)
+    # On all rows, those without a rule are answered by the mean that the rules remember.
+    everywhere = np.where(COVERED, answers, 2.0)
+    prediction = found["prediction"]
+    for name, measure in [
+        ("r2", r2_score),
+        ("mean_absolute_error", mean_absolute_error),
+        ("mean_squared_error", mean_squared_error),
+    ]:
+        assert prediction[name]["covered_rows"] == pytest.approx(
+            measure(truth[COVERED], answers[COVERED])
+        )
+        assert prediction[name]["all_rows"] == pytest.approx(measure(truth, everywhere))
+    assert found["scores"]["fire"] == pytest.approx(
+        mean_absolute_error(truth, everywhere) * 1 * 2**0.05
+    )
+    assert found["scores"]["q"] == pytest.approx(
+        mean_absolute_error(truth[COVERED], answers[COVERED]) * 2 * (2 - 0.625)
+    )
+    r2 = r2_score(truth[COVERED], answers[COVERED])
+    assert found["scores"]["ice"] == pytest.approx(
+        expit(-5 * (1 - r2 - 1)) * expit(-(0.3 * 2 - 5)) * 0.625
+    )
+
+
+def test_rules_of_a_search_score_on_its_data_as_its_winner_does(tmp_path, run, capsys):
+    words = ["tune", "iris", "--black-box", "decision-tree", "--trials", "4", "--cv", "2"]
+    assert main([*words, "--output", str(tmp_path), "--format", "json"]) == 0
+    tuned = json.loads(capsys.readouterr().out)
+    code, out, _ = run(tmp_path / "rules.json", "iris", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    iris = load_dataset("iris")
+    rules = RuleSet.from_json(json.dumps(tuned["rules"]))
+    expected = accuracy_score(iris.y, rules.predict(iris.X.to_numpy()))
+    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(expected)
+    assert found["data"] == tuned["data"]
+    for name in ("n_rules", "completeness_volume", "completeness_instances"):
+        assert found[name] == tuned["best"][name]
+
+
+def _rows(text, sign):
+    found = {}
+    for line in text.splitlines():
+        cells = [c.strip() for c in (line.strip("|").split("|") if sign == "|" else
+                                     re.split(r" {2,}", line.strip()))]  # fmt: skip
+        found.setdefault(cells[0], cells[1:])
+    return found
+
+
+@pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
+def test_text_and_markdown_show_the_figures_of_the_json(form, sign, rules, kinds, run):
+    found = scored(run, rules, kinds)
+    code, out, err = run(rules, kinds, "--target", "y", "--format", form)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{rules}: 2 rules with 3 conditions, on 8 rows of kinds\n")
+    rows = _rows(out, sign)
+    for label, name in [("ICE", "ice"), ("FiRe", "fire"), ("Q", "q")]:
+        assert rows[label][0] == f"{found['scores'][name]:.4f}"
+    assert rows["completeness by volume"][0] == "0.625"
+    assert rows["completeness by rows"][0] == f"{6 / 8:.3f}"
+    assert "(6 of 8)" in rows["completeness by rows"][1]
+    for label, name in [("accuracy", "accuracy"), ("weighted F1", "f1_weighted")]:
+        values = found["prediction"][name]
+        assert rows[label] == [f"{values['covered_rows']:.3f}", f"{values['all_rows']:.3f}"]
+    assert "(ICE and Q take completeness by volume.)" in out
+    assert "those that no rule covers count as wrong" in out
+
+
+def test_checksum_and_source_of_the_data_are_told(rules, kinds, run):
+    found = scored(run, rules, kinds)
+    assert found["data"]["source"] == str(kinds)
+    assert found["data"]["checksum_sha256"] == hashlib.sha256(kinds.read_bytes()).hexdigest()
+    assert found["rules"] == str(rules)
+
+
+# The tables of users ------------------------------------------------------------------------------
+
+
+def test_order_of_columns_and_further_columns_do_not_matter(rules, write, kinds, run):
+    wider = KINDS[["y", "b", "a"]].assign(id=range(8), note="text", hole=np.nan)
+    found = scored(run, rules, write(wider, "wider.csv"))
+    expected = scored(run, rules, kinds)
+    assert found["scores"] == expected["scores"]
+    assert found["prediction"] == expected["prediction"]
+    assert found["data"]["features"] == ["a", "b"]
+
+
+def test_rows_with_missing_values_are_dropped_when_told_so(rules, write, run):
+    holes = KINDS.copy()
+    holes.loc[2, "b"] = np.nan
+    path = write(holes, "holes.csv")
+    found = scored(run, rules, path, "--missing", "drop")
+    assert (found["data"]["rows"], found["data"]["rows_dropped"]) == (7, 1)
+    assert found["prediction"]["accuracy"]["covered_rows"] == pytest.approx(4 / 5)
+    _, out, _ = run(rules, path, "--target", "y", "--missing", "drop")
+    assert "on 7 rows of holes (1 row with missing values dropped)" in out
+
+
+def test_classes_that_the_rules_do_not_know_are_wrong_and_noted(rules, write, run):
+    table = KINDS.assign(y=KINDS["y"].where(KINDS.index != 4, "middle"))
+    words = (rules, write(table, "t.csv"), "--target", "y", "--format", "json")
+    code, out, err = run(*words)
+    assert code == 0
+    assert err == "skescore: note: 1 row of classes that the rules do not know: 'middle'\n"
+    found = json.loads(out)
+    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(3 / 8)
+    assert found["notes"] == ["1 row of classes that the rules do not know: 'middle'"]
+
+
+def test_rules_that_cover_no_row_have_no_scores_but_a_reason(write, kinds, run):
+    nowhere = CLASSES.replace(rules=[Rule((interval(0, lower=9.5),), "high")])
+    code, out, err = run(write(nowhere, "r.json"), kinds, "--target", "y", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["scores"]["ice"] is None
+    assert found["scores"]["q"] is None
+    assert found["completeness_instances"] == 0
+    assert "ICE is undefined on these rows (8 rows, 0 covered by the 1 rules)" in err
+    code, out, _ = run(write(nowhere, "r.json"), kinds, "--target", "y")
+    assert code == 0
+    assert _rows(out, " ")["ICE"][0] == "-"
+    assert "1 rule with 1 condition," in out
+
+
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_whole_numbers_are_what_the_rules_take_them_for(task, write, run):
+    """Eight whole numbers would be taken for classes, but these rules answer with numbers."""
+    table = VALUES.assign(y=[1, 1, 0, 1, 3, 2, 7, 2])
+    path = write(table, "t.csv")
+    assert load_dataset(path, target="y").task == "classification"
+    found = scored(run, write(NUMBERS, "r.json"), path, "--task", task)
+    assert found["data"]["task"] == "regression"
+    assert set(found["prediction"]) >= {"r2", "mean_absolute_error"}
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+
+def failed(run, *words):
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert err.startswith("skescore: error: ")
+    assert "Traceback" not in err
+    return err
+
+
+def changed(**changes):
+    return json.dumps(json.loads(CLASSES.to_json()) | changes)
+
+
+def first_rule(**changes):
+    data = json.loads(CLASSES.to_json())
+    data["rules"][0] |= changes
+    return json.dumps(data)
+
+
+RULES_FILES = {
+    "empty": ("", ["is not JSON"]),
+    "words": ("hello", ["is not JSON", "line 1"]),
+    "half": (CLASSES.to_json()[:200], ["is not JSON", "line"]),
+    "deep": ("[" * 100_000, ["is not JSON"]),
+    "binary": (b"\xff\xfe\x00", ["not UTF-8", "no rules"]),
+    "list": ("[]", ["not a rule set", "'list'", "RuleSet.to_json()"]),
+    "other object": ('{"rules": []}', ["not a rule set", "'format'", "RuleSet.to_json()"]),
+    "later version": (changed(version=99), ["version 99", "pip install --upgrade skescore"]),
+    "no names": (changed(feature_names=None), ["feature_names", "None"]),
+    "rules no list": (changed(rules=5), ["rules must be a list", "5"]),
+    "unknown feature": (
+        first_rule(**{"if": [{"type": "interval", "feature": 7, "upper": 1.0}]}),
+        ["Rule 1 uses feature 7", "a, b"],
+    ),
+    "unknown condition": (
+        first_rule(**{"if": [{"type": "magic"}]}),
+        ["rule 1", "unknown type of condition 'magic'", "interval"],
+    ),
+    "bound is text": (
+        first_rule(**{"if": [{"type": "interval", "feature": 0, "upper": "x"}]}),
+        ["rule 1", "upper must be a number", "'x'"],
+    ),
+    "unknown class": (first_rule(then="purple"), ["Rule 1 concludes 'purple'", "'low'"]),
+    "no rules": (CLASSES.replace(rules=[]), ["holds 0 rules", "skescore tune"]),
+}
+
+
+@pytest.mark.parametrize("name", RULES_FILES)
+def test_file_that_holds_no_usable_rules_is_named(name, write, kinds, run):
+    content, told = RULES_FILES[name]
+    path = write(content, "broken.json")
+    err = failed(run, path, kinds, "--target", "y")
+    assert err.startswith(f"skescore: error: {path}")
+    for text in told:
+        assert text in err
+
+
+def test_rules_file_must_be_there_and_be_a_file(tmp_path, kinds, run):
+    err = failed(run, tmp_path / "none.json", kinds, "--target", "y")
+    assert f"There is no file {tmp_path / 'none.json'}" in err
+    err = failed(run, tmp_path, kinds, "--target", "y")
+    assert f"{tmp_path} is a folder; name the file: {tmp_path / 'rules.json'}" in err
+
+
+def test_rules_file_that_cannot_be_read_is_named(rules, kinds, monkeypatch, run):
+    read = Path.read_text
+
+    def refuse(self, *args, **options):
+        if self == rules:
+            raise PermissionError(13, "Permission denied", str(self))
+        return read(self, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    err = failed(run, rules, kinds, "--target", "y")
+    assert str(rules) in err
+    assert "Permission denied" in err
+
+
+def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, run):
+    path = write(KINDS.rename(columns={"b": "B"}), "t.csv")
+    err = failed(run, rules, path, "--target", "y")
+    for text in ["'b'", "Did you mean 'B'?", "'a', 'B', 'y'", f"those of the rules in {rules}"]:
+        assert text in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"y": [0, 1, 0, 1, 1, 0, 1, 0]}, ["(0, 1)", "('high', 'low')", "encoded"]),
+        ({"y": [True, False] * 4}, ["(False, True)", "('high', 'low')"]),
+        ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
+        ({"y": "low"}, ["one class", "'low'"]),
+        ({"b": [1.0, np.nan] * 4}, ["column 'b'", "data row 2", "--missing drop"]),
+        ({"b": [1.0, np.inf] * 4}, ["column 'b'", "infinite", "data row 2"]),
+        ({"b": ["x", "1"] * 4}, ["column 'b'", "'x'"]),
+    ],
+)
+def test_data_that_do_not_fit_the_rules_are_refused(changes, told, rules, write, run):
+    err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
+    for text in told:
+        assert text in err
+
+
+def test_rules_for_another_task_are_refused(rules, kinds, run):
+    err = failed(run, rules, "diabetes")
+    assert f"rules in {rules} are for classification, but diabetes is for regression" in err
+    err = failed(run, rules, kinds, "--target", "y", "--task", "regression")
+    assert f"rules in {rules} are for classification, but --task is for regression" in err
+
+
+def test_rules_need_a_target_to_be_compared_with(rules, kinds, run):
+    assert "target is missing" in failed(run, rules, kinds)
+    err = failed(run, rules, kinds, "--target", "z")
+    assert "target must be among the columns, got 'z'" in err
+    assert "'nothing.csv' is neither" in failed(run, rules, "nothing.csv", "--target", "y")
+
+
+def test_linear_answers_are_scored_as_well(write, run):
+    steep = NUMBERS.replace(rules=[Rule((), LinearOutput(0.0, ((0, 1.0),)))])
+    found = scored(run, write(steep, "r.json"), write(VALUES, "v.csv"))
+    expected = mean_absolute_error(VALUES["y"], A)
+    assert found["prediction"]["mean_absolute_error"]["all_rows"] == pytest.approx(expected)
+    assert found["completeness_volume"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "RULES.json, DATA"),
+        (["r.json"], "the following arguments are required: DATA"),
+        (["r.json", "iris", "--psi", "0"], "--psi: must be a number above 0, got '0'"),
+        (["r.json", "iris", "--trials", "4"], "there is no option --trials"),
+        (["r.json", "iris", "--missing", "fill"], "--missing: invalid choice: 'fill'"),
+    ],
+)
+def test_wrong_usage_exits_with_two(words, told, run):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.endswith("Try 'skescore score --help'.\n")

@@ -1,0 +1,853 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+import skescore
+from skescore.cli import main
+from skescore.cli.black_boxes import BLACK_BOXES, make_black_box
+from skescore.cli.output import Notes
+from skescore.cli.tune import splitter
+from skescore.datasets import load_dataset
+from skescore.rules import RuleSet
+from skescore.scorers import make_fire_scorer, make_ice_scorer, make_q_scorer
+from skescore.tuning import ExtractorSearchCV
+
+SHORT = ("--black-box", "decision-tree", "--trials", "4", "--cv", "2")
+FILES = ("rules.json", "leaderboard.csv", "run.json")
+SCRIPT = Path(sysconfig.get_path("scripts")) / "skescore"
+
+
+@pytest.fixture(autouse=True)
+def width_is_unknown(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    """Call the command line; gives the exit code, standard output and standard error."""
+
+    def run(*words):
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def result(run):
+    """Call the command line for JSON."""
+
+    def result(*words):
+        code, out, err = run("tune", *words, "--format", "json", "--quiet")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return result
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_dataset("iris")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(table, name="data.csv", **options):
+        path = tmp_path / name
+        if isinstance(table, pd.DataFrame):
+            table.to_csv(path, index=False, **options)
+        else:
+            path.write_bytes(table if isinstance(table, bytes) else table.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def flowers(iris):
+    """The table of a user: iris with short names, in their own file."""
+    return iris.X.set_axis(["sl", "sw", "pl", "pw"], axis=1).assign(kind=iris.y)
+
+
+def by_hand(dataset, name="decision-tree", *, scoring=None, cv=2, trials=4, seed=0):
+    """What the command does, without the command."""
+    splits = StratifiedKFold if dataset.task == "classification" else KFold
+    return ExtractorSearchCV(
+        make_black_box(name, dataset.task, seed),
+        extractors=("cart", "gridex"),
+        scoring=make_ice_scorer() if scoring is None else scoring,
+        n_trials=trials,
+        cv=splits(cv, shuffle=True, random_state=seed),
+        random_state=seed,
+    ).fit(dataset.X, dataset.y)
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "scoring"),
+    [
+        ("iris", (), make_ice_scorer()),
+        ("iris", ("--phi", "3", "--rho", "0.5"), make_ice_scorer(3, 0.5)),
+        ("iris", ("--scoring", "fire", "--psi", "2"), make_fire_scorer(2)),
+        (
+            "diabetes",
+            ("--scoring", "q", "--completeness", "instances"),
+            make_q_scorer(completeness="instances"),
+        ),
+        ("diabetes", ("--reference", "black-box"), make_ice_scorer(reference="black_box")),
+    ],
+)
+def test_json_agrees_with_the_search_by_hand(data, options, scoring, result):
+    found = result(data, *SHORT, *options)
+    dataset = load_dataset(data)
+    search = by_hand(dataset, scoring=scoring)
+    best = found["best"]
+    assert best["score"] == search.best_score_
+    assert best["extractor"] == search.best_name_
+    assert best["params"] == search.best_params_
+    assert found["search"]["scoring"] == scoring.name
+    assert RuleSet.from_json(json.dumps(found["rules"])) == search.rules_
+    board = search.leaderboard_
+    assert [row["score"] for row in found["leaderboard"]] == board["score"].tolist()
+    assert [row["params"] for row in found["leaderboard"]] == board["params"].tolist()
+    answers = clone(search.estimator).fit(dataset.X, dataset.y).predict(dataset.X)
+    agreement = accuracy_score if dataset.task == "classification" else r2_score
+    assert best["fidelity"] == pytest.approx(
+        agreement(answers, search.rules_.predict(dataset.X.to_numpy()))
+    )
+
+
+@pytest.mark.parametrize("name", BLACK_BOXES)
+def test_quality_of_every_black_box_is_its_own_cross_validation(name, iris, result):
+    model = make_black_box(name, "classification", 0)
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    with threadpool_limits(1):  # more threads than cores make gradient boosting very slow
+        found = result("iris", "--black-box", name, "--trials", 2, "--cv", 2)
+        expected = cross_val_score(model, iris.X, iris.y, cv=folds)
+    assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected.mean())
+    assert found["black_box"]["name"] == name
+    assert found["best"]["score"] > 0.9
+
+
+def test_quality_of_a_regressor_is_its_own_cross_validation(result):
+    found = result("diabetes", "--black-box", "svm", "--trials", 2, "--cv", 3, "--seed", 7)
+    dataset = load_dataset("diabetes")
+    folds = KFold(3, shuffle=True, random_state=7)
+    model = make_black_box("svm", "regression", 7)
+    expected = cross_val_score(model, dataset.X, dataset.y, cv=folds).mean()
+    assert found["black_box"]["quality"] == {"r2": pytest.approx(expected)}
+
+
+def _cells(line):
+    return re.split(r" {2,}", line.strip())
+
+
+def test_text_shows_the_figures_of_the_json(run, result):
+    found = result("iris", *SHORT)
+    code, out, err = run("tune", "iris", *SHORT)
+    assert code == 0
+    board = found["leaderboard"]
+    scores = {row["extractor"]: row["score"] for row in reversed(board)}
+    assert err == "".join(
+        f"2 trials of {n}, best ICE {scores[n]:.4f}\n" for n in ("cart", "gridex")
+    )
+    lines = out.splitlines()
+    assert lines[0] == (
+        "iris: 150 rows, 4 features; classes of species: setosa (50), versicolor (50), "
+        "virginica (50)"
+    )
+    quality = found["black_box"]["quality"]
+    assert lines[1] == (
+        f"black box decision-tree: accuracy {quality['accuracy']:.3f}, weighted F1 "
+        f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
+    )
+    start = next(i for i, line in enumerate(lines) if line.startswith("leaderboard: 4 trials"))
+    assert _cells(lines[start + 1]) == [
+        "extractor", "ICE", "±", "weighted F1", "rules", "c volume", "c rows", "seconds",
+        "parameters",
+    ]  # fmt: skip
+    assert len(board) == 4
+    for position, row in enumerate(board, 1):
+        cells = _cells(lines[start + 1 + position])
+        del cells[8]  # seconds differ from run to run
+        assert cells == [
+            str(position), row["extractor"], f"{row['score']:.4f}", f"{row['score_std']:.4f}",
+            f"{row['performance']:.3f}", f"{row['n_rules']:.1f}",
+            f"{row['completeness_volume']:.3f}", f"{row['completeness_instances']:.3f}",
+            ", ".join(f"{k}={v:.3g}" if type(v) is float else f"{k}={v}"
+                      for k, v in row["params"].items()),
+        ]  # fmt: skip
+    best = found["best"]
+    assert (
+        f"best: {best['extractor']} with ICE {best['score']:.4f}; its {best['n_rules']} rules, "
+        "extracted from all rows\n" + str(RuleSet.from_json(json.dumps(found["rules"]))) + "\n"
+    ) in out
+    assert lines[-1] == (
+        f"on these rows: fidelity (accuracy against the black box) {best['fidelity']:.3f}, "
+        f"completeness {best['completeness_volume']:.3f} by volume, "
+        f"{best['completeness_instances']:.3f} by rows"
+    )
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
+    options = ("diabetes", *SHORT, "--scoring", "fire")
+    score = result(*options)["best"]["score"]
+    assert score < 0
+    _, out, err = run("tune", *options)
+    assert f"with FiRe {-score:.2f};" in out
+    assert f"best FiRe {-score:.2f}" in err
+    assert "(FiRe: less is better." in out
+    assert "compared with progression" in out
+
+
+def test_reader_is_told_when_scores_are_about_the_black_box(run):
+    _, out, _ = run("tune", "iris", *SHORT, "--reference", "black-box")
+    assert "compared with the black box's answers" in out
+
+
+def test_markdown_has_the_rows_and_rules_of_the_text(run):
+    code, text, _ = run("tune", "iris", *SHORT)
+    assert code == 0
+    code, markdown, _ = run("tune", "iris", *SHORT, "--format", "markdown")
+    assert code == 0
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in markdown.splitlines()
+        if line.startswith("| ") and not line.startswith("| --")
+    ]
+    expected = [_cells(line) for line in text.splitlines() if re.match(r"\d  ", line)]
+    assert [row[:8] for row in rows[1:]] == [row[:8] for row in expected]
+    assert rows[0][1:3] == ["extractor", "ICE"]
+    rules = re.search(r"```text\n(.*?)\n```", markdown, flags=re.DOTALL)[1]
+    assert rules + "\n" in text
+
+
+def test_only_the_ten_best_different_outcomes_are_shown(run):
+    _, out, _ = run("tune", "iris", "--black-box", "knn", "--trials", 40, "--cv", 2)
+    heading = re.search(r"leaderboard: 40 trials, the best 10 of (\d+) different outcomes", out)
+    assert heading
+    rows = [_cells(line) for line in out.splitlines() if re.match(r" ?\d+  ", line)]
+    assert [row[0] for row in rows] == [str(n) for n in range(1, 11)]
+    assert len({tuple(row[1:8]) for row in rows}) == 10
+    assert [float(row[2]) for row in rows] == sorted((float(row[2]) for row in rows), reverse=True)
+
+
+def test_search_can_be_limited_to_some_extractors(result):
+    found = result("iris", *SHORT, "--extractors", "gridex")
+    assert {row["extractor"] for row in found["leaderboard"]} == {"gridex"}
+    assert found["search"]["extractors"] == ["gridex"]
+
+
+def test_number_of_jobs_does_not_change_the_result(run, result):
+    alone = result("iris", *SHORT)
+    code, out, err = run("tune", "iris", *SHORT, "--n-jobs", 2, "--format", "json")
+    assert (code, err) == (0, "")
+    together = json.loads(out)
+    for key in ("best", "rules", "black_box"):
+        assert together[key] == alone[key]
+
+
+def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
+    from skescore.tuning import search
+
+    study_of = search.run_study
+
+    def slowly(objective, n_trials, *rest):
+        study = study_of(objective, 1, *rest)
+        study.enqueue_trial({})  # planned, and then the time was over
+        return study
+
+    monkeypatch.setattr(search, "run_study", slowly)
+    code, out, err = run("tune", "iris", *SHORT, "--timeout", 1, "--format", "json")
+    assert code == 0
+    note = "2 of 4 trials were started within the --timeout"
+    assert f"skescore: note: {note}\n" in err
+    found = json.loads(out)
+    assert found["notes"] == [note]
+    assert found["search"]["trials"] == len(found["leaderboard"]) == 2
+    assert found["search"]["trials_failed"] == 0
+
+
+def test_no_time_at_all_is_an_error(run):
+    code, out, err = run("tune", "iris", *SHORT, "--timeout", "1e-12")
+    assert (code, out) == (1, "")
+    assert "timeout=1e-12 seconds; allow more time" in err
+
+
+# Folds --------------------------------------------------------------------------------------------
+
+
+def test_rare_classes_do_not_keep_the_others_from_being_stratified(write, flowers, run):
+    flowers.loc[[0, 60], "kind"] = ["unica", "unica"]
+    path = write(flowers)
+    notes = Notes(quiet=True)
+    dataset = load_dataset(path, target="kind")
+    folds = splitter(dataset, 5, 0, notes)
+    with pytest.warns(UserWarning, match="least populated"):
+        parts = list(folds.split(dataset.X, dataset.y))
+    for _, test in parts:
+        counts = dataset.y[test].value_counts()
+        assert 9 <= counts["virginica"] <= 11
+        assert 9 <= counts["setosa"] <= 11
+    assert notes.texts == [
+        "classes with fewer rows than the 5 folds: 'unica' (2); some folds are without them"
+    ]
+    code, _, err = run("tune", path, "--target", "kind", *SHORT[:4], "--cv", "5")
+    assert code == 0
+    assert err.count("note:") == err.count("unica") == 1
+    assert "least populated" not in err
+
+
+def test_only_rare_classes_are_split_without_strata(write):
+    table = pd.DataFrame({"a": np.arange(6) ** 2, "y": list("xyxyxy")})
+    dataset = load_dataset(write(table), target="y")
+    assert isinstance(splitter(dataset, 5, 0, Notes()), KFold)
+    assert isinstance(splitter(dataset, 3, 0, Notes()), StratifiedKFold)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def _sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
+    path = write(flowers)
+    folder = tmp_path / "deep" / "run"
+    words = ["tune", path, "--target", "kind", *SHORT, "--seed", 5, "--output", folder]
+    code, out, err = run(*words)
+    assert code == 0
+    assert sorted(p.name for p in folder.iterdir()) == sorted(FILES)
+    assert err.endswith(f"wrote {', '.join(str(folder / name) for name in FILES)}\n")
+
+    dataset = load_dataset(path, target="kind")
+    search = by_hand(dataset, seed=5)
+    assert RuleSet.from_json((folder / "rules.json").read_text(encoding="utf-8")) == search.rules_
+    assert str(search.rules_) in out
+
+    with open(folder / "leaderboard.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    board = search.leaderboard_
+    assert [row["extractor"] for row in rows] == board["extractor"].tolist()
+    assert [float(row["score"]) for row in rows] == board["score"].tolist()
+    for row, params in zip(rows, board["params"], strict=True):
+        # As they were: 3 and not 3.0, and nothing where an extractor has no such parameter.
+        given = {k.removeprefix("param_"): v for k, v in row.items() if k.startswith("param_")}
+        assert {k: v for k, v in given.items() if v} == {k: str(v) for k, v in params.items()}
+
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert about["data"]["checksum_sha256"] == _sha256(path)
+    assert about["data"]["source"] == str(path)
+    assert about["data"]["features"] == ["sl", "sw", "pl", "pw"]
+    assert about["search"]["seed"] == 5
+    assert about["run"]["command_line"] == ["skescore", *map(str, words)]
+    assert about["run"]["versions"]["skescore"] == skescore.__version__
+    assert about["run"]["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert about["best"]["score"] == search.best_score_
+    assert about["notes"] == []
+
+
+def test_checksum_of_a_built_in_data_set_is_that_of_its_csv(iris, result):
+    text = iris.X.assign(species=iris.y).to_csv(index=False, lineterminator="\n")
+    found = result("iris", *SHORT)
+    assert found["data"]["checksum_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_same_seed_writes_the_same_files_but_for_times(tmp_path, run):
+    def files(name, seed):
+        words = ("tune", "diabetes", *SHORT, "--quiet", "--seed", seed, "--output", tmp_path / name)
+        assert run(*words)[0] == 0
+        about = json.loads((tmp_path / name / "run.json").read_text(encoding="utf-8"))
+        for part, key in [("run", "started"), ("run", "seconds"), ("search", "seconds")]:
+            del about[part][key]
+        assert about["run"].pop("command_line")[-1] == str(tmp_path / name)
+        board = pd.read_csv(tmp_path / name / "leaderboard.csv").drop(columns="seconds")
+        return (tmp_path / name / "rules.json").read_bytes(), board.to_csv(), about
+
+    first = files("first", 3)
+    assert files("second", 3) == first
+    other = files("other", 4)
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def test_files_of_an_earlier_run_are_kept_unless_told_otherwise(tmp_path, run):
+    words = ("tune", "iris", *SHORT, "--output", tmp_path)
+    (tmp_path / "run.json").write_text("precious", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert "already holds run.json" in err
+    assert "--overwrite" in err
+    assert (tmp_path / "run.json").read_text(encoding="utf-8") == "precious"
+    assert not (tmp_path / "rules.json").exists()
+    assert run(*words, "--overwrite")[0] == 0
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["search"]["trials"] == 4
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*FILES, "notes.txt"])
+
+
+def test_output_must_be_a_folder_that_can_be_made(tmp_path, write, run):
+    path = write("x", "file")
+    for folder, told in [(path, "is a file"), (path / "run", "cannot be written to")]:
+        code, out, err = run("tune", "iris", *SHORT, "--output", folder)
+        assert (code, out) == (1, "")
+        assert err.startswith(f"skescore: error: --output {folder} {told}")
+        assert "ame another folder" in err or "name a folder" in err
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+def test_output_must_be_a_folder_that_can_be_written_to(tmp_path, run):
+    tmp_path.chmod(0o555)
+    code, out, err = run("tune", "iris", *SHORT, "--output", tmp_path)
+    tmp_path.chmod(0o755)
+    assert (code, out) == (1, "")
+    assert "cannot be written to" in err
+
+
+def test_failure_leaves_no_empty_folder_behind(tmp_path, write, run):
+    folder = tmp_path / "run"
+    assert run("tune", "nothing", *SHORT, "--output", folder)[0] == 1
+    assert not folder.exists()
+    path = write(pd.DataFrame({"a": [1, 4, 9, 2, 3, 3], "y": list("xyxyxy")}))
+    words = ("tune", path, "--target", "y", "--black-box", "knn", "--cv", 2, "--output", folder)
+    assert run(*words)[0] == 1
+    assert not folder.exists()
+
+
+# The tables of users ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "classes"),
+    [
+        (lambda y: y == "setosa", {False, True}),
+        (lambda y: y.map({"setosa": 0, "versicolor": 1, "virginica": 5}), {0, 1, 5}),
+        (lambda y: y.map({"setosa": "Bórste", "versicolor": "变色", "virginica": "a,b"}),
+         {"Bórste", "变色", "a,b"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, tmp_path, run):
+    table = flowers.assign(kind=kind(flowers["kind"])).rename(columns={"pl": "Blütenlänge ≥ 0"})
+    path = write(table, sep=separator)
+    folder = tmp_path / "run"
+    code, out, _ = run("tune", path, "--target", "kind", *SHORT, "--output", folder)
+    assert code == 0
+    rules = RuleSet.from_json((folder / "rules.json").read_text(encoding="utf-8"))
+    assert set(rules.classes) == classes
+    assert {type(label) for label in rules.classes} == {type(label) for label in classes}
+    assert rules.feature_names == ("sl", "sw", "Blütenlänge ≥ 0", "pw")
+    for label in {rule.output for rule in rules}:
+        assert f"THEN {label}" in out or f"ELSE {label}" in out
+    code, out, _ = run("score", folder / "rules.json", path, "--target", "kind", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["prediction"]["accuracy"]["all_rows"] > 0.9
+
+
+def test_number_to_predict_and_columns_to_leave_out(write, flowers, result):
+    table = flowers.assign(id=range(1, 151))
+    found = result(write(table), "--target", "pw", "--drop", "id", "--drop", "kind", *SHORT)
+    assert found["data"]["task"] == "regression"
+    assert found["data"]["features"] == ["sl", "sw", "pl"]
+    assert found["rules"]["task"] == "regression"
+    assert set(found["black_box"]["quality"]) == {"r2"}
+
+
+def test_task_can_be_forced(write, flowers, result):
+    table = flowers.assign(count=np.arange(150) % 7).drop(columns="kind")
+    path = write(table)
+    assert result(path, "--target", "count", *SHORT)["data"]["task"] == "classification"
+    found = result(path, "--target", "count", "--task", "regression", *SHORT)
+    assert found["data"]["task"] == "regression"
+
+
+def test_rows_with_missing_values_are_dropped_when_told_so(write, flowers, run, result):
+    flowers.loc[[3, 7], "sl"] = np.nan
+    words = (write(flowers), "--target", "kind", "--missing", "drop", *SHORT)
+    found = result(*words)
+    assert (found["data"]["rows"], found["data"]["rows_dropped"]) == (148, 2)
+    _, out, _ = run("tune", *words)
+    assert "148 rows, 4 features (2 rows with missing values dropped)" in out.splitlines()[0]
+
+
+def test_doubtful_columns_are_noted_and_kept_in_the_result(write, flowers, run):
+    table = flowers.assign(one=1, copy=flowers["sl"], id=range(150))
+    words = ("tune", write(table), "--target", "kind", *SHORT, "--format", "json")
+    code, out, err = run(*words)
+    assert code == 0
+    notes = [line.removeprefix("skescore: note: ") for line in err.splitlines() if "note" in line]
+    assert len(notes) == 3
+    assert "'one'" in notes[0]
+    assert "--drop copy" in notes[1]
+    assert "--drop id" in notes[2]
+    assert json.loads(out)["notes"] == notes
+    assert run(*words, "--quiet")[2] == ""
+    assert json.loads(run(*words, "--quiet")[1])["notes"] == notes
+
+
+def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
+    def hasty(name, task, seed):
+        return make_pipeline(StandardScaler(), MLPClassifier(max_iter=2, random_state=seed))
+
+    monkeypatch.setattr("skescore.cli.tune.make_black_box", hasty)
+    code, _, err = run("tune", "iris", *SHORT, "--output", tmp_path)
+    assert code == 0
+    (note,) = [line for line in err.splitlines() if "ConvergenceWarning" in line]
+    assert note.startswith("skescore: note: ConvergenceWarning: Stochastic Optimizer: Maximum")
+    assert note.endswith("(3 times)")  # two folds and the black box that is explained
+    about = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert about["notes"] == [note.removeprefix("skescore: note: ")]
+
+
+def test_black_box_with_one_answer_is_noted(monkeypatch, run):
+    monkeypatch.setattr("skescore.cli.tune.make_black_box", lambda *_: DummyClassifier())
+    code, out, err = run("tune", "iris", *SHORT)
+    assert code == 0
+    assert "note: The black box answers 'setosa' for all 150 rows" in err
+    assert "1 rule, extracted" in out
+
+
+def test_failed_trials_are_counted_and_explained(monkeypatch, run):
+    from skescore.tuning.objective import ExtractorObjective
+
+    call = ExtractorObjective.__call__
+
+    def sometimes(self, trial):
+        if trial.number == 1:
+            raise ValueError("the moon is full")
+        return call(self, trial)
+
+    monkeypatch.setattr(ExtractorObjective, "__call__", sometimes)
+    code, out, err = run("tune", "iris", *SHORT)
+    assert code == 0
+    assert "note: 2 of 4 trials gave no score, the first: ValueError: the moon is full\n" in err
+    assert "leaderboard: 4 trials, 2 failed, 2 different outcomes" in out
+    code, out, _ = run("tune", "iris", *SHORT, "--format", "json")
+    found = json.loads(out)
+    assert found["search"]["trials_failed"] == 2
+    assert [row["state"] for row in found["leaderboard"]] == ["complete"] * 2 + ["fail"] * 2
+    assert found["leaderboard"][-1]["score"] is None
+    assert found["leaderboard"][-1]["error"] == "ValueError: the moon is full"
+
+
+# Black boxes from files ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(iris):
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(iris.X, iris.y)
+
+
+def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.dumps(model))
+    words = ("iris", "--black-box", path, *SHORT[2:])
+    found = result(*words)
+    assert found["black_box"]["trained_here"] is False
+    assert found["black_box"]["checksum_sha256"] == _sha256(path)
+    # Not fitted again: in each fold the same model answers.
+    folds = StratifiedKFold(2, shuffle=True, random_state=0).split(iris.X, iris.y)
+    expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
+    assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
+    _, out, _ = run("tune", *words)
+    assert "(on these rows, which it may have been trained on)" in out.splitlines()[1]
+
+
+def test_joblib_model_is_opened_only_when_trusted(model, tmp_path, run):
+    path = tmp_path / "model.joblib"
+    joblib.dump(model, path)
+    words = ("tune", "iris", "--black-box", path, *SHORT[2:])
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert "model.joblib was not opened" in err
+    assert "--trust" in err
+    assert run(*words, "--trust")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("wine", ["'sepal length (cm)'", "'alcohol'"]),
+        ("diabetes", ["is for classification", "diabetes is for regression"]),
+    ],
+)
+def test_model_of_other_data_is_refused(data, told, model, tmp_path, run):
+    joblib.dump(model, tmp_path / "model.joblib")
+    words = ("tune", data, "--black-box", tmp_path / "model.joblib", "--trust", *SHORT[2:])
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert all(text in err for text in told)
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+GOOD = "a,b,y\n" + "".join(f"{i},{i * i % 7},{'no' if i % 3 else 'yes'}\n" for i in range(30))
+ONE_CLASS = GOOD.replace("yes", "no")
+BAD = {
+    "hole": (GOOD.replace("4,2,no", "4,,no"), ["column 'b'", "data row 5", "--missing drop"]),
+    "nan": (GOOD.replace("4,2,no", "4,NaN,no"), ["column 'b'", "data row 5", "--missing drop"]),
+    "infinite": (GOOD.replace("4,2,no", "4,inf,no"), ["column 'b'", "infinite", "data row 5"]),
+    "target hole": (GOOD.replace("4,2,no", "4,2,"), ["target", "'y'", "data row 5"]),
+    "constant": ("a,y\n" + "1,no\n1,yes\n" * 9, ["feature is constant ('a')", "Add a column"]),
+    "duplicate": (GOOD.replace("a,b,y", "a,a,y"), ["duplicate column names 'a'"]),
+    "one class": (ONE_CLASS, ["target 'y' has only one class, 'no'", "--target"]),
+    "one row": ("a,b,y\n1,2,no\n", ["one data row only", "at least 2"]),
+    "header only": ("a,b,y\n", ["no data rows"]),
+    "empty": ("", ["is empty"]),
+    "no target": (GOOD.replace("a,b,y", "a,b,z"), ["target", "'y'", "'a', 'b', 'z'"]),
+    "text": (GOOD.replace("4,2,no", "4,two,no"), ["column 'b'", "'two'", "data row 5", "--drop b"]),
+    "all text": (re.sub(r",(\d),", r",v\1,", GOOD), ["column 'b' is text", "--drop b"]),
+    "dates": (re.sub(r",(\d),", r",2024-01-0\1,", GOOD), ["column 'b'", "dates", "--drop b"]),
+    "decimal comma": (
+        "a;b;y\n" + "".join(f"{i};{i},5;{'no' if i % 3 else 'yes'}\n" for i in range(30)),
+        ["column 'b'", "decimal point"],
+    ),
+    "no column": ("y\nno\nyes\n", ["no feature column"]),
+    "ragged": (GOOD + "1,2,3,4\n", ["line 32", "4 cells"]),
+    "other encoding": (GOOD.encode().replace(b"4,2,no", b"4,2,n\xf3"), ["UTF-8", "iconv"]),
+    "binary": (b"\x00\x01\x02" * 100, ["binary"]),
+    "two rows": ("a,y\n1,no\n2,yes\n", ["only 2 rows", "2 folds", "more rows are needed"]),
+    "few rows": ("a,y\n1,no\n5,yes\n2,no\n3,yes\n", ["4 rows", "another --black-box"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_table_ends_with_an_error_that_tells_what_to_do(name, write, run):
+    content, told = BAD[name]
+    path = write(content)
+    code, out, err = run("tune", path, "--target", "y", "--black-box", "knn", "--cv", 2)
+    assert (code, out) == (1, "")
+    assert err.startswith("skescore: error: ")
+    assert "Traceback" not in err
+    for text in told:
+        assert text in err
+
+
+def test_the_table_without_its_faults_is_fine(write, run):
+    words = ("tune", write(GOOD), "--target", "y", "--black-box", "knn", "--cv", 2, "--trials", 2)
+    assert run(*words)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["data.csv"], ["target is missing", "--target y", "'a', 'b', 'y'"]),
+        (["data.csv", "--target", "Y"], ["got 'Y'. Did you mean 'y'?"]),
+        (["data.csv", "--target", "y", "--drop", "bb"], ["drop", "got 'bb'", "Did you mean 'b'?"]),
+        (["dota.csv", "--target", "y"], ["'dota.csv' is neither", "'data.csv'"]),
+        (["irsi"], ["'irsi' is neither", "Did you mean 'iris'?"]),
+        (["."], [". is a folder"]),
+        (["data.xlsx", "--target", "y"], ["data.xlsx", "'.xlsx'", "Save the table as CSV"]),
+        (["iris", "--cv", "151"], ["--cv 151", "iris", "(150)", "--cv 150"]),
+        (["iris", "--task", "regression"], ["'iris'", "classification", "--task"]),
+        (["iris", "--black-box", "none.skops"], ["'none.skops' does not exist"]),
+        (["iris", "--black-box", "garbage.skops"], ["garbage.skops is not a skops file"]),
+        (["iris", "--black-box", "data.csv"], ["data.csv has the ending '.csv'", ".skops"]),
+        (["iris", "--black-box", "."], [". is a folder"]),
+    ],
+)
+def test_what_is_not_there_ends_with_an_error(words, told, write, tmp_path, monkeypatch, run):
+    if "garbage.skops" in words:
+        pytest.importorskip("skops")
+    for name in ("data.csv", "data.xlsx", "garbage.skops"):
+        write(GOOD, name)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("tune", *words)
+    assert (code, out) == (1, "")
+    assert err.startswith("skescore: error: ")
+    for text in told:
+        assert text in err
+
+
+def test_unreadable_file_ends_with_an_error(write, monkeypatch, run):
+    path = write(GOOD)
+
+    def refuse(self, *args, **options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    code, out, err = run("tune", path, "--target", "y")
+    assert (code, out) == (1, "")
+    assert f"{path} cannot be read: Permission denied. Check its name and its access rights" in err
+
+
+def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
+    from skescore.tuning.objective import ExtractorObjective
+
+    def never(self, trial):
+        raise ValueError("There are no rules, so ICE is undefined.")
+
+    monkeypatch.setattr(ExtractorObjective, "__call__", never)
+    code, out, err = run("tune", "iris", *SHORT)
+    assert (code, out) == (1, "")
+    assert err.endswith(
+        "skescore: error: None of the 4 trials succeeded: ValueError: There are no rules, so ICE "
+        "is undefined.\n"
+    )
+
+
+def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, run):
+    class Fragile(DummyClassifier):
+        def fit(self, X, y):
+            raise KeyError("gpu")
+
+    monkeypatch.setattr("skescore.cli.tune.make_black_box", lambda *_: Fragile())
+    monkeypatch.delenv("SKESCORE_TRACEBACK", raising=False)
+    code, out, err = run("tune", "iris", *SHORT)
+    assert (code, out) == (1, "")
+    assert err == "skescore: error: KeyError: 'gpu' (SKESCORE_TRACEBACK=1 shows where)\n"
+    monkeypatch.setenv("SKESCORE_TRACEBACK", "1")
+    code, out, err = run("tune", "iris", *SHORT)
+    assert (code, out) == (1, "")
+    assert "Traceback" in err
+    assert 'raise KeyError("gpu")' in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["tine"], "invalid choice: 'tine'"),
+        (["tune"], "the following arguments are required: DATA"),
+        (["tune", "iris", "--trails", "4"], "no option --trails. Did you mean '--trials'?"),
+        (["tune", "iris", "--tri", "4"], "no option --tri. Did you mean '--trials'?"),
+        (["tune", "iris", "wine"], "too many arguments: wine"),
+        (["tune", "iris", "--trials", "0"], "--trials: must be an integer of at least 1, got '0'"),
+        (["tune", "iris", "--trials", "1"], "--trials: must be at least one per extractor (2)"),
+        (["tune", "iris", "--trials", "2.5"], "--trials: must be an integer"),
+        (["tune", "iris", "--trials"], "--trials: expected one argument"),
+        (["tune", "iris", "--cv", "1"], "--cv: must be an integer of at least 2, got '1'"),
+        (["tune", "iris", "--seed", "-1"], "--seed: must be an integer from 0 to 4294967295"),
+        (["tune", "iris", "--n-jobs", "0"], "--n-jobs: must be an integer of at least 1, or -1"),
+        (["tune", "iris", "--timeout", "0"], "--timeout: must be a number above 0, got '0'"),
+        (["tune", "iris", "--psi", "inf"], "--psi: must be a number above 0, got 'inf'"),
+        (["tune", "iris", "--phi", "-1"], "--phi: must be a number above 0, got '-1'"),
+        (["tune", "iris", "--rho", "x"], "--rho: must be a number above 0, got 'x'"),
+        (["tune", "iris", "--extractors", "crat"], "'crat'. Did you mean 'cart'?"),
+        (["tune", "iris", "--black-box", "forest"], "'forest', nor a file"),
+        (["tune", "iris", "--black-box", "forest"], "Did you mean 'random-forest'?"),
+        (["tune", "iris", "--scoring", "f1"], "--scoring: invalid choice: 'f1'"),
+        (["tune", "iris", "--format", "xml"], "--format: invalid choice: 'xml'"),
+    ],
+)
+def test_wrong_usage_exits_with_two(words, told, run):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.splitlines()[-1].startswith("Try 'skescore")
+    assert len(err.splitlines()) == 2
+
+
+# The process --------------------------------------------------------------------------------------
+
+
+def process(*words, **options):
+    environment = {**os.environ, **options.pop("env", {})}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [SCRIPT, *map(str, words)]
+    return subprocess.Popen(command, env=environment, **{**streams, **options})
+
+
+def test_installed_command_and_module_are_the_same():
+    assert SCRIPT.exists()
+    out, err = process("--version").communicate(timeout=60)
+    assert (out.decode().strip(), err) == (f"skescore {skescore.__version__}", b"")
+    command = [sys.executable, "-m", "skescore", "tune", "iris", "--cv", "1"]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"skescore tune: error: argument --cv")
+
+
+def test_terminal_without_unicode_still_shows_what_rules_say():
+    words = ("tune", "iris", *SHORT, "--extractors", "cart", "--quiet")
+    started = process(*words, env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (0, b"")
+    assert re.search(r"^1\. IF .* <= ", out.decode("ascii"), flags=re.MULTILINE)
+    assert b"?" not in out
+
+
+def test_reader_that_has_seen_enough_is_no_failure():
+    started = process("tune", "iris", *SHORT, "--quiet")
+    started.stdout.close()
+    err = started.stderr.read()
+    started.stderr.close()
+    assert (started.wait(timeout=60), err) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_results_that_cannot_be_written_are_a_failure():
+    with open("/dev/full", "wb") as full:
+        started = process("tune", "iris", *SHORT, "--quiet", stdout=full)
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 1
+    assert err == (
+        b"skescore: error: standard output cannot be written: No space left on device.\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, tmp_path):
+    path = write(flowers.assign(one=1))
+    folder = tmp_path / "run"
+    words = ("tune", path, "--target", "kind", "--trials", 100_000, "--output", folder)
+    started = process(*words)
+    assert b"'one'" in started.stderr.readline()  # from here on it is at work
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out, err) == (1, b"", b"skescore: interrupted\n")
+    assert not folder.exists()
+
+
+def test_progress_goes_to_the_terminal_and_results_stay_clean():
+    pty = pytest.importorskip("pty")
+    parent, child = pty.openpty()
+    started = process("tune", "iris", *SHORT, stderr=child, env={"TERM": "xterm", "COLUMNS": "120"})
+    os.close(child)
+    shown = io.BytesIO()
+    try:
+        while chunk := os.read(parent, 4096):
+            shown.write(chunk)
+    except OSError:  # the other side was closed
+        pass
+    out = started.stdout.read()
+    started.stdout.close()
+    os.close(parent)
+    assert started.wait(timeout=60) == 0
+    assert b"gridex, best ICE 0.97" in shown.getvalue()
+    assert b"4/4" in shown.getvalue()
+    assert b"\x1b" not in out
+    assert out.startswith(b"iris: 150 rows")

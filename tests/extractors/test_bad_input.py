@@ -1,0 +1,342 @@
+"""What cannot be used is refused with an error that says what to do."""
+
+from __future__ import annotations
+
+import decimal
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
+from sklearn.ensemble import IsolationForest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
+
+X, y = load_iris(return_X_y=True)
+NAMES = ["a", "b", "c", "d"]
+FRAME = pd.DataFrame(X, columns=NAMES)
+
+
+@pytest.fixture(params=[CARTExtractor, GridExExtractor], ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+@pytest.fixture
+def extractor(cls):
+    return cls(DecisionTreeClassifier(random_state=0), random_state=0)
+
+
+@pytest.fixture
+def fitted(cls):
+    return cls(DecisionTreeClassifier(random_state=0)).fit(FRAME, y)
+
+
+def changed(value, *, frame=True):
+    """The rows with one value in row 7, column c."""
+    if frame:
+        rows = FRAME.copy()
+        rows["c"] = rows["c"].astype(object)
+        rows.loc[7, "c"] = value
+        return rows
+    rows = X.copy()
+    rows[7, 2] = value
+    return rows
+
+
+# --- rows ---
+
+
+@pytest.mark.parametrize("value", [np.nan, None, pd.NA])
+def test_missing_values(extractor, fitted, value):
+    message = (
+        r"Input X contains NaN: column 'c' lacks a value in 1 of 150 rows, the first in row 7\. "
+        r"Rules compare numbers, so fill the gaps \(SimpleImputer\) or drop those rows\."
+    )
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(changed(value), y)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(changed(value))
+    polars = pl.from_dicts(FRAME.to_dict("records")).with_columns(
+        pl.when(pl.int_range(150) == 7).then(None).otherwise(pl.col("c")).alias("c")
+    )
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(polars, y)
+
+
+def test_missing_values_in_arrays(extractor, fitted):
+    for use in (lambda: extractor.fit(changed(np.nan, frame=False), y),):
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            use()
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        extractor.fit(X, y).predict(changed(np.nan, frame=False))
+
+
+@pytest.mark.parametrize(("value", "shown"), [(np.inf, "inf"), (-np.inf, "-inf")])
+def test_infinite_values(extractor, fitted, value, shown):
+    message = (
+        rf"Input X contains infinity: column 'c' holds {shown} in row 7\. Rules need finite "
+        r"numbers; replace or drop such rows\."
+    )
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(changed(value), y)
+    with pytest.raises(ValueError, match=message):
+        fitted.covers(changed(value))
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        extractor.fit(changed(value, frame=False), y)
+
+
+@pytest.mark.parametrize("value", ["n/a", "1,5", "1.5", "", pd.Timestamp("2024-05-01"), (1, 2)])
+def test_text_in_a_column_of_numbers(cls, extractor, fitted, value):
+    rows = FRAME.copy()
+    column = list(rows["c"])
+    column[7] = column[9] = value
+    rows["c"] = pd.Series(column, dtype=object)
+    message = (
+        rf"{cls.__name__} needs numbers, but column 'c' holds {re.escape(repr(value))} in row 7 "
+        r"\(2 of 150 rows are no numbers\)\. Encode the column as numbers or drop it\."
+    )
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(rows, y)
+    if value != "1.5":  # NumPy reads that as the number it is
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pd.Series(["low"] * 150), "'low'"),
+        (pd.Series(["low"] * 150, dtype="string"), "'low'"),
+        (pd.Series(["low"] * 150, dtype="category"), "'low'"),
+        (pd.Series(["1.5"] * 150, dtype="str"), r"'1\.5'"),
+        (pd.Series(pd.date_range("2024-05-01", periods=150)), r"Timestamp\('2024-05-01"),
+        (pd.Series(pd.to_timedelta(np.arange(150), unit="D")), "Timedelta"),
+    ],
+)
+def test_columns_that_are_not_numbers(extractor, column, shown):
+    with pytest.raises(ValueError, match=f"column 'c' holds {shown}.* in row 0 .150 of 150 rows"):
+        extractor.fit(FRAME.assign(c=column), y)
+
+
+def test_text_in_other_containers(extractor):
+    polars = pl.DataFrame(X, schema=NAMES, orient="row").with_columns(
+        pl.Series("c", ["1"] * 7 + ["low"] * 143)
+    )
+    with pytest.raises(ValueError, match="column 'c' holds '1' in row 0"):
+        extractor.fit(polars, y)
+    array = X.astype(object)
+    array[7, 2] = "low"
+    with pytest.raises(ValueError, match="could not convert string to float: 'low'"):
+        extractor.fit(array, y)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(X[:, 2], dtype=object),
+        pd.Series(X[:, 2] > 2),
+        pd.Series(X[:, 2] > 2, dtype="boolean"),
+        pd.Series((10 * X[:, 2]).astype(int), dtype="Int32"),
+        pd.Series([decimal.Decimal(str(v)) for v in X[:, 2]]),
+        pd.Series(X[:, 2].astype(np.float32)),
+    ],
+)
+def test_columns_that_are_numbers_after_all(extractor, column):
+    rows = FRAME.assign(c=column)
+    fitted = extractor.fit(rows, y)
+    expected = clone(extractor).fit(rows.astype(float), y)
+    assert fitted.rules_ == expected.rules_
+    np.testing.assert_array_equal(fitted.predict(rows), expected.predict(rows.astype(float)))
+
+
+def test_duplicate_column_names(extractor, fitted):
+    rows = FRAME.set_axis(["a", "b", "a", "b"], axis=1)
+    message = "more than one column named 'a', 'b', so rules could not say which is meant. Rename"
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(rows, y)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(rows)
+    with pytest.raises(ValueError, match="more than one column named '1'"):
+        extractor.fit(FRAME.set_axis([1, "1", 2, 3], axis=1), y)
+
+
+@pytest.mark.parametrize("rows", [sparse.csr_matrix(X), sparse.csc_array(X)])
+def test_sparse_rows(extractor, rows):
+    message = r"Sparse data was passed.*dense data is required"
+    with pytest.raises(TypeError, match=message):
+        extractor.fit(rows, y)
+    extractor.fit(X, y)
+    with pytest.raises(TypeError, match=message):
+        extractor.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (X[:, 0], "Expected 2D array, got 1D array instead"),
+        (X[None], "Found array with dim 3, while dim <= 2 is required"),
+        (X[:0], "Found array with 0 sample"),
+        (X[:1], r"Found array with 1 sample.* while a minimum of 2 is required"),
+        (X[:, :0], r"Found array with 0 feature.* while a minimum of 1 is required"),
+        (FRAME[[]], r"0 feature|at least one array or dtype|minimum of 1 is required"),
+        (5.0, "Expected 2D array, got scalar array instead"),
+        ("a.csv", "Expected 2D array|could not convert"),
+        (None, "Expected 2D array|array"),
+        (X + 1j, "Complex data not supported"),
+    ],
+    ids=[
+        "1-D",
+        "3-D",
+        "no rows",
+        "one row",
+        "no features",
+        "no columns",
+        "number",
+        "name",
+        "None",
+        "complex",
+    ],
+)
+def test_shapes(extractor, rows, message):
+    labels = y if rows is None or np.ndim(rows) < 2 else y[: len(rows)]
+    with pytest.raises(ValueError, match=message):
+        extractor.fit(rows, labels)
+    frozen = FrozenEstimator(DecisionTreeClassifier().fit(X, y))
+    with pytest.raises(ValueError, match=message):
+        extractor.set_params(estimator=frozen).fit(rows)
+
+
+# --- y ---
+
+
+def test_one_class(extractor):
+    with pytest.raises(ValueError, match="only one class, 'a'; rules that tell classes apart need"):
+        extractor.fit(X, ["a"] * 150)
+
+
+@pytest.mark.parametrize("labels", [y[:149], np.r_[y, y]])
+def test_y_of_another_length(extractor, labels):
+    with pytest.raises(
+        ValueError, match=rf"inconsistent numbers of samples: \[150, {len(labels)}\]"
+    ):
+        extractor.fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (y + 0.5 * X[:, 0], "Unknown label type: continuous"),
+        (np.where(y == 1, np.nan, y), "Input y contains NaN"),
+        (np.column_stack([y, y]), "y should be a 1d array"),
+        (
+            np.array([None, "a", "b"], dtype=object)[y],
+            "Input y contains NaN|Unknown label|not supported",
+        ),
+    ],
+    ids=["numbers", "NaN", "two columns", "None"],
+)
+def test_labels(extractor, labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        extractor.fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (["low"] * 150, "could not convert string to float: .*low"),
+        (np.where(y == 1, np.nan, y), "Input y contains NaN"),
+        (np.where(y == 1, np.inf, y), "Input y contains infinity"),
+        (np.column_stack([y, y]), "y should be a 1d array"),
+    ],
+    ids=["text", "NaN", "inf", "two columns"],
+)
+def test_numbers(cls, numbers, message):
+    with pytest.raises(ValueError, match=message):
+        cls(LinearRegression()).fit(X, numbers)
+
+
+# --- the black box ---
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KMeans(3),
+        StandardScaler(),
+        IsolationForest(),
+        None,
+        "random-forest",
+        3,
+        lambda rows: rows,
+        DecisionTreeClassifier().fit(X, y).predict,
+        FrozenEstimator(KMeans(3, n_init=1).fit(X)),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_no_classifier_or_regressor(cls, estimator):
+    with pytest.raises(
+        TypeError,
+        match=r"^estimator must be a scikit-learn classifier or regressor, got .*Wrap any other "
+        r"model's function: CallableClassifier\(model\.predict\) or CallableRegressor",
+    ) as caught:
+        cls(estimator).fit(X, y)
+    assert repr(estimator) in str(caught.value)
+
+
+def test_a_class_instead_of_an_instance(cls):
+    with pytest.raises(TypeError, match=r"An instance is needed, not the class: LinearRegression"):
+        cls(LinearRegression).fit(X, y)
+
+
+def test_an_unusable_black_box_can_be_printed_and_inspected(cls):
+    for estimator in (None, LinearRegression, "random-forest"):
+        extractor = cls(estimator)
+        assert cls.__name__ in repr(extractor)
+        assert not hasattr(extractor, "predict_proba")
+
+
+class OnlyRegression(BaseExtractor):
+    tasks = ("regression",)
+
+    def __init__(self, estimator, *, uncovered="default", abstain_label=None, batch_size=None):
+        self.estimator = estimator
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+
+    def _check_parameters(self):
+        pass
+
+    def _extract(self, extraction):
+        raise AssertionError
+
+
+def test_a_task_that_the_extractor_does_not_do():
+    with pytest.raises(
+        ValueError,
+        match="OnlyRegression extracts rules for regression only, but the black box "
+        "LogisticRegression does classification",
+    ):
+        OnlyRegression(LogisticRegression()).fit(X, y)
+
+
+class TwoOutputs(DecisionTreeRegressor):
+    def predict(self, X):
+        return np.zeros((len(X), 2))
+
+
+def test_a_black_box_with_several_outputs(cls):
+    with pytest.raises(
+        ValueError, match=r"one label or number per row, .* \(150, 2\).*one output at a time"
+    ):
+        cls(TwoOutputs()).fit(X, y)

@@ -1,0 +1,165 @@
+"""The same rules on every run: whatever the process, the workers, the batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CallableRegressor, CARTExtractor, GridExExtractor
+
+X, y = load_iris(return_X_y=True)
+MODEL = FrozenEstimator(KNeighborsClassifier(9).fit(X, y))
+EXTRACTORS: dict[str, Any] = {
+    "cart": CARTExtractor(MODEL, max_features=1, random_state=7),
+    "gridex": GridExExtractor(MODEL, min_examples=30, random_state=7),
+}
+
+
+@pytest.fixture(params=list(EXTRACTORS))
+def extractor(request):
+    return clone(EXTRACTORS[request.param])
+
+
+SCRIPT = """
+import json
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier
+from skescore.extractors import CARTExtractor, GridExExtractor
+X, y = load_iris(return_X_y=True)
+names = ["setosa", "versicolor", "virginica"]
+model = FrozenEstimator(KNeighborsClassifier(9).fit(X, [names[i] for i in y]))
+print(json.dumps([
+    CARTExtractor(model, max_features=1, random_state=7).fit(X).rules_.to_json(),
+    GridExExtractor(model, min_examples=30, random_state=7).fit(X).rules_.to_json(),
+]))
+"""
+
+
+def test_other_processes_and_hash_seeds_give_the_same_rules():
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    here: dict[str, Any] = {}
+    exec(SCRIPT.replace("print(json.dumps(", "result = (("), here)
+    assert json.loads(run.stdout) == here["result"]
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_workers_give_the_same_rules(backend):
+    expected = [clone(extractor).fit(X).rules_ for extractor in EXTRACTORS.values()]
+    with Parallel(n_jobs=2, backend=backend) as parallel:
+        found = parallel(delayed(clone(e).fit)(X) for e in [*EXTRACTORS.values()] * 3)
+    assert [fitted.rules_ for fitted in found] == expected * 3
+
+
+def test_searches_give_the_same_result_with_any_number_of_jobs(extractor):
+    grid = {"random_state": [0, 1], "uncovered": ["default", "nearest"]}
+    with parallel_config(backend="threading"):
+        one, two = (
+            GridSearchCV(clone(extractor), grid, cv=3, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)
+        )
+    assert one.best_params_ == two.best_params_
+    assert one.best_estimator_.rules_ == two.best_estimator_.rules_
+    for split in range(3):
+        name = f"split{split}_test_score"
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+
+
+@pytest.mark.parametrize("size", [13, 1000])
+def test_batches_give_the_same_rules(extractor, size):
+    expected = clone(extractor).fit(X).rules_
+    assert extractor.set_params(batch_size=size).fit(X).rules_ == expected
+
+
+def test_fitting_touches_no_global_generator(extractor):
+    np.random.seed(3)
+    state = np.random.get_state()
+    one = clone(extractor).fit(X).rules_
+    after = np.random.get_state()
+    assert state[0] == after[0]
+    np.testing.assert_array_equal(state[1], after[1])
+    assert state[2:] == after[2:]
+    np.random.seed(4)
+    assert clone(extractor).fit(X).rules_ == one
+
+
+def test_a_generator_as_random_state_gives_other_rules_each_time(extractor):
+    extractor.set_params(random_state=np.random.RandomState(0))
+    drawn = {extractor.fit(X).rules_ for _ in range(5)}
+    assert len(drawn) > 1
+    extractor.set_params(random_state=np.random.RandomState(0))
+    assert extractor.fit(X).rules_ in drawn
+
+
+def points_of(random_state, **options):
+    """The points that GridEx asks about."""
+    asked = []
+
+    def function(rows):
+        asked.append(rows)
+        return rows.sum(axis=1)
+
+    GridExExtractor(
+        CallableRegressor(function), min_examples=20, random_state=random_state, **options
+    ).fit(X)
+    return np.vstack(asked[1:])
+
+
+def test_other_seeds_draw_other_points():
+    one, again, other = points_of(0), points_of(0), points_of(1)
+    np.testing.assert_array_equal(one, again)
+    assert len(one) > 100
+    assert not np.isin(one, other).any()
+
+
+def test_no_seed_means_other_points_each_time():
+    assert not np.isin(points_of(None), points_of(None)).any()
+
+
+def test_points_of_a_cell_do_not_depend_on_other_cells():
+    # One more row far away opens a new cell; the points of all others stay as they are.
+    asked = []
+
+    def function(rows):
+        asked.append(rows)
+        return rows[:, 0]
+
+    corners = np.array([[0.0, 0.0], [1.0, 1.0], [0.1, 0.1]])
+    extractor = GridExExtractor(
+        CallableRegressor(function), depth=1, min_examples=10, random_state=0
+    )
+    extractor.fit(corners)
+    extractor.fit(np.vstack([corners, [[0.9, 0.1]]]))
+    _, few, _, more = asked
+    assert len(few) == 8 + 9
+    assert len(more) == 8 + 9 + 9
+    extra = more[(more[:, 0] >= 0.5) & (more[:, 1] < 0.5)]
+    assert len(extra) == 9
+    assert {tuple(p) for p in more} - {tuple(p) for p in extra} == {tuple(p) for p in few}
+
+
+def test_without_points_the_seed_does_not_matter():
+    tree = DecisionTreeClassifier(random_state=0)
+    one, other, none = (
+        GridExExtractor(tree, n_slices=3, random_state=seed).fit(X, y).rules_
+        for seed in (0, 1, None)
+    )
+    assert one == other == none

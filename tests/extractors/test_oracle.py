@@ -1,0 +1,279 @@
+"""The oracle counts, batches and remembers; extractors ask no more than they must."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeRegressor
+
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    GridExExtractor,
+    Oracle,
+    RememberingBlackBox,
+)
+
+X, y = make_classification(300, 4, n_informative=4, n_redundant=0, random_state=0)
+
+
+class Recorder:
+    """A function that keeps what it is asked."""
+
+    def __init__(self, answer=lambda rows: rows.sum(axis=1)):
+        self.answer = answer
+        self.shown = []
+
+    def __call__(self, rows):
+        rows = np.asarray(rows)
+        self.shown.append(rows)
+        return self.answer(rows)
+
+    @property
+    def sizes(self):
+        return [len(rows) for rows in self.shown]
+
+
+# --- the oracle by itself ---
+
+
+def test_counts_and_memory():
+    function = Recorder()
+    oracle = Oracle(CallableRegressor(function))
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered, oracle.seconds) == (0, 0, 0, 0)
+    first = oracle.ask(X)
+    np.testing.assert_array_equal(first, X.sum(axis=1))
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (1, 300, 0)
+    assert oracle.seconds > 0
+    first[:] = 0  # what was handed out is the caller's
+    again = oracle.ask(X.copy())  # the content counts, not the object
+    np.testing.assert_array_equal(again, X.sum(axis=1))
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (1, 300, 300)
+    again[:] = 0
+    np.testing.assert_array_equal(oracle.ask(np.asfortranarray(X)), X.sum(axis=1))
+    oracle.ask(X[:299])
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (2, 599, 600)
+    assert "2 calls, 599 rows, 600 rows remembered" in repr(oracle)
+    assert "CallableRegressor" in repr(oracle)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        X[::-1],
+        X.T.reshape(300, 4),
+        X + 1e-12,
+        X[:, [1, 0, 2, 3]],
+        pd.DataFrame(X, columns=list("abcd")),
+    ],
+)
+def test_other_rows_are_not_taken_for_known_ones(other):
+    function = Recorder()
+    oracle = Oracle(CallableRegressor(function))
+    oracle.ask(X)
+    np.testing.assert_allclose(oracle.ask(other), np.asarray(other).sum(axis=1))
+    assert function.sizes == [300, 300]
+
+
+def test_equal_bytes_in_another_shape_or_type_are_other_rows():
+    oracle = Oracle(CallableRegressor(Recorder()))
+    zeros = np.zeros((4, 2))
+    assert len(oracle.ask(zeros)) == 4
+    assert len(oracle.ask(zeros.reshape(2, 4))) == 2
+    assert len(oracle.ask(np.zeros((4, 2), dtype=np.int64))) == 4
+    assert oracle.n_rows_remembered == 0
+    named = pd.DataFrame(zeros, columns=["a", "b"])
+    oracle.ask(named)
+    oracle.ask(named.rename(columns={"a": "b", "b": "a"}))
+    assert oracle.n_rows_remembered == 0
+    assert len(oracle.ask(named)) == oracle.n_rows_remembered == 4
+
+
+def test_memory_is_bounded_and_forgets_the_longest_unused():
+    function = Recorder()
+    oracle = Oracle(CallableRegressor(function))
+    rows = [np.full((1, 2), float(i)) for i in range(100)]
+    for i in range(64):
+        oracle.ask(rows[i])
+    oracle.ask(rows[0])  # used again, so kept
+    oracle.ask(rows[64])  # in the place of rows[1]
+    assert oracle.n_calls == 65
+    oracle.ask(rows[0])
+    assert oracle.n_calls == 65
+    oracle.ask(rows[1])
+    assert oracle.n_calls == 66
+    for row in rows:
+        oracle.ask(row)
+    assert len(oracle._answers) == 64
+
+
+@pytest.mark.parametrize("size", [1, 7, 299, 300, 301, None])
+@pytest.mark.parametrize("frame", [False, True])
+def test_batches(size, frame):
+    rows = pd.DataFrame(X, columns=list("abcd"), index=np.arange(300)[::-1]) if frame else X
+    function = Recorder()
+    oracle = Oracle(CallableRegressor(function), like=rows, batch_size=size)
+    np.testing.assert_array_equal(oracle.ask(rows), X.sum(axis=1))
+    n_full, rest = divmod(300, size or 300)
+    assert function.sizes == [size or 300] * n_full + [rest] * (rest > 0)
+    assert (oracle.n_calls, oracle.n_rows) == (len(function.sizes), 300)
+    np.testing.assert_array_equal(np.vstack(function.shown), X)
+
+
+def test_a_pickle_leaves_the_memory_behind():
+    oracle = Oracle(DecisionTreeRegressor(max_depth=1).fit(X, y))
+    empty = len(pickle.dumps(oracle))
+    for shift in range(10):
+        oracle.ask(X + shift)
+    other = pickle.loads(pickle.dumps(oracle))
+    assert len(pickle.dumps(oracle)) < empty + 100
+    assert len(oracle._answers) == 10
+    assert len(other._answers) == 0
+    assert (other.n_calls, other.n_rows) == (10, 3000)
+    np.testing.assert_array_equal(other.ask(X), oracle.ask(X))
+    assert (other.n_calls, oracle.n_calls) == (11, 10)
+
+
+class TwoOutputs:
+    def predict(self, rows):
+        return np.zeros((len(rows), 2))
+
+
+def test_one_answer_per_row():
+    with pytest.raises(
+        ValueError, match=r"TwoOutputs must answer one label or number per row, .*shape \(300, 2\)"
+    ):
+        Oracle(TwoOutputs()).ask(X)
+
+
+# --- what extractors ask ---
+
+
+@pytest.mark.parametrize("size", [1, 50, 299])
+@pytest.mark.parametrize("adapter", [CallableClassifier, CallableRegressor])
+@pytest.mark.parametrize("min_examples", [1, 30])
+def test_batches_change_no_rule(size, adapter, min_examples):
+    functions = {
+        CallableClassifier: lambda rows: np.where(rows[:, 0] * rows[:, 1] > 0, "plus", "minus"),
+        CallableRegressor: lambda rows: rows[:, 0] * rows[:, 1],
+    }
+    # Each cell is asked about in chunks of its own if need be, all the same.
+    expected = GridExExtractor(
+        adapter(functions[adapter]), min_examples=min_examples, random_state=0
+    ).fit(X)
+    extractor = clone(expected).set_params(batch_size=size).fit(X)
+    assert extractor.rules_ == expected.rules_
+    assert extractor.oracle_.n_rows == expected.oracle_.n_rows
+    assert extractor.oracle_.n_calls > expected.oracle_.n_calls
+
+
+def test_cart_asks_once():
+    function = Recorder()
+    extractor = CARTExtractor(CallableRegressor(function)).fit(X)
+    assert function.sizes == [300]
+    assert (extractor.oracle_.n_calls, extractor.oracle_.n_rows) == (1, 300)
+
+
+@pytest.mark.parametrize("min_examples", [0, 1])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_gridex_without_points_asks_about_the_rows_alone(min_examples, depth):
+    function = Recorder()
+    GridExExtractor(
+        CallableRegressor(function), min_examples=min_examples, depth=depth, n_slices=3
+    ).fit(X)
+    assert function.sizes == [300]
+    np.testing.assert_array_equal(function.shown[0], X)
+
+
+@pytest.mark.parametrize("answer", [lambda r: r.sum(axis=1), lambda r: np.sign(r.prod(axis=1))])
+def test_gridex_asks_at_most_once_per_level(answer):
+    function = Recorder(answer)
+    extractor = GridExExtractor(
+        CallableRegressor(function), min_examples=50, depth=3, threshold=0.1, random_state=0
+    ).fit(X)
+    assert function.sizes[0] == 300
+    assert 2 <= len(function.sizes) <= 1 + 3
+    assert extractor.oracle_.n_calls == len(function.sizes)
+    assert extractor.oracle_.n_rows == sum(function.sizes)
+    # The first level has at most 16 cells with rows, each filled up to 50 answers.
+    middle = (X.max(axis=0) + X.min(axis=0)) / 2
+    cells = np.unique(middle <= X, axis=0, return_counts=True)[1]
+    assert function.sizes[1] == np.maximum(0, 50 - cells).sum()
+
+
+def test_gridex_asks_nothing_where_every_cell_has_rows_enough():
+    function = Recorder()
+    rows = np.random.default_rng(0).uniform(size=(400, 1))
+    GridExExtractor(CallableRegressor(function), min_examples=50, depth=1, n_slices=4).fit(rows)
+    assert function.sizes == [400]
+
+
+def test_gridex_asks_no_further_once_all_boxes_are_final():
+    function = Recorder(lambda rows: (rows[:, 0] > 0.5) * 1.0)
+    # Two rows at the ends, so that the middle of the domain is 0.5.
+    rows = np.array([[0.0], [0.1], [0.9], [1.0]])
+    extractor = GridExExtractor(
+        CallableRegressor(function), min_examples=20, depth=5, random_state=0
+    ).fit(rows)
+    assert function.sizes == [4, 36]
+    assert extractor.n_rules_ == 2
+
+
+def test_cells_never_outnumber_rows():
+    # A grid of 2**40 cells, of which only those with rows may be made.
+    rows = np.random.default_rng(0).normal(size=(120, 40))
+    for black_box in (
+        CallableClassifier(lambda r: (r[:, 0] > 0) * 1 + (r[:, 1] > 0)),
+        CallableRegressor(lambda r: r.sum(axis=1)),
+    ):
+        for depth in (1, 3):
+            extractor = GridExExtractor(black_box, n_slices=2, depth=depth).fit(rows)
+            assert extractor.n_rules_ <= 120
+            assert extractor.coverage_ == 1.0
+    extractor = GridExExtractor(black_box, n_slices=2, depth=1, min_examples=3).fit(rows)
+    assert extractor.oracle_.n_rows <= 3 * 120
+
+
+# --- a black box with a memory of its own ---
+
+
+def test_a_remembering_black_box_is_asked_once_by_many():
+    function = Recorder(lambda rows: (rows[:, 0] > 0) * 1)
+    model = RememberingBlackBox(CallableClassifier(function))
+    for extractor in (CARTExtractor(model), GridExExtractor(model), GridExExtractor(model)):
+        extractor.fit(X, y)
+        assert extractor.estimator_ is model
+    assert function.sizes == [300]
+    assert (model.oracle.n_calls, model.oracle.n_rows_remembered) == (1, 600)
+    search = GridSearchCV(GridExExtractor(model), {"n_slices": [2, 3], "depth": [1, 2]}, cv=3)
+    search.fit(X, y)
+    assert sorted(function.sizes) == [200, 200, 200, 300]
+
+
+def test_a_remembering_black_box_is_frozen():
+    tree = KNeighborsClassifier().fit(X, y)
+    model = RememberingBlackBox(tree)
+    assert clone(model) is model
+    assert model.fit(X, 1 - y) is model
+    assert model.estimator is tree
+    np.testing.assert_array_equal(model.predict(X), tree.predict(X))
+    assert model.classes_.tolist() == [0, 1]
+    other = pickle.loads(pickle.dumps(model))
+    assert len(other.oracle._answers) == 0
+    np.testing.assert_array_equal(other.predict(X), tree.predict(X))
+
+
+def test_a_remembering_black_box_shows_frames_to_a_model_of_frames():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RememberingBlackBox(KNeighborsClassifier().fit(frame, y))
+    # scikit-learn would warn of rows without names, which is an error here.
+    GridExExtractor(model, min_examples=20, random_state=0).fit(frame)
+    GridExExtractor(model, min_examples=20, random_state=0).fit(X)

@@ -1,0 +1,407 @@
+"""Completeness against counted cells, shapes of known volume and another platform's figures."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_friedman1
+from sklearn.model_selection import train_test_split
+
+from skescore.metrics.completeness import (
+    Completeness,
+    instance_completeness,
+    volume_completeness,
+)
+from skescore.rules import volumes
+from skescore.rules.conditions import AtLeast, Interval, Linear, OneOf
+from skescore.rules.domain import Domain, Fallback
+from skescore.rules.rule import Rule
+from skescore.rules.ruleset import RuleSet
+from skescore.rules.tables import BoxTable, Conclusions
+
+PSYKE = json.loads((Path(__file__).parents[1] / "data" / "psyke_completeness.json").read_text())
+
+
+def exactly(value: float) -> Completeness:
+    return Completeness(value, True, value, value)
+
+
+def rule_set(*premises: list[Any], domain: Domain | None, **settings: Any) -> RuleSet:
+    n_features = 3 if domain is None else len(domain.lower)
+    names = [f"x{j}" for j in range(n_features)]
+    rules = [Rule(premise, 1.0) for premise in premises]
+    return RuleSet(rules, names, task="regression", domain=domain, **settings)
+
+
+def from_arrays(
+    lower: np.ndarray,
+    upper: np.ndarray,
+    domain: Domain | None,
+    *,
+    closed: tuple[bool, bool] = (True, True),
+    disjoint: bool = False,
+) -> RuleSet:
+    flags = [np.full(lower.shape, flag) for flag in closed]
+    return RuleSet.from_boxes(
+        BoxTable(lower, upper, *flags),
+        Conclusions(np.zeros(len(lower))),
+        [f"x{j}" for j in range(lower.shape[1])],
+        task="regression",
+        domain=domain,
+        disjoint=disjoint,
+    )
+
+
+UNIT = Domain((0, 0, 0), (1, 1, 1))
+LOWER_HALVES = [Interval(j, upper=0.5) for j in range(3)]
+
+
+# --- volume: boxes -------------------------------------------------------------------------------
+
+
+@st.composite
+def integer_rule_sets(draw: st.DrawFn) -> tuple[RuleSet, Fraction]:
+    """Boxes with integer or free sides, and their share of an integer domain, cell by cell."""
+    n_features = draw(st.integers(1, 3))
+    bounds = st.tuples(st.integers(-1, 5), st.integers(-1, 5)).map(sorted)
+    domain = np.array(draw(st.lists(bounds, min_size=n_features, max_size=n_features)))
+    side = st.tuples(st.integers(-2, 6), st.integers(-2, 6)).map(sorted)
+    box = st.lists(side, min_size=n_features, max_size=n_features)
+    boxes = np.array(draw(st.lists(box, max_size=6)), dtype=float).reshape(-1, n_features, 2)
+    boxes[boxes == -2] = -math.inf
+    boxes[boxes == 6] = math.inf
+    rules = from_arrays(
+        boxes[..., 0], boxes[..., 1], Domain(tuple(domain[:, 0]), tuple(domain[:, 1]))
+    )
+    # Middles of the unit cells, or the constant itself.
+    axes = [[c + 0.5 for c in range(a, b)] if a < b else [float(a)] for a, b in domain]
+    cells = np.array(list(itertools.product(*axes)))
+    return rules, Fraction(int(rules.match(cells).any(axis=1).sum()), len(cells))
+
+
+@given(case=integer_rule_sets())
+def test_volume_counts_cells(case: tuple[RuleSet, Fraction]) -> None:
+    rules, expected = case
+    share = volume_completeness(rules)
+    assert share.exact
+    assert share.low == share.value == share.high == float(share)
+    assert share.value == pytest.approx(float(expected), abs=1e-12)
+    assert type(float(share)) is float
+
+
+def test_boxes_are_clipped_to_the_domain() -> None:
+    domain = Domain((-2, 10), (2, 30))
+    assert volume_completeness(rule_set([Interval(0, upper=-1)], domain=domain)) == exactly(0.25)
+    beyond = [Interval(0, lower=-100, upper=0), Interval(1, lower=25)]
+    assert volume_completeness(rule_set(beyond, domain=domain)) == exactly(0.125)
+    outside = [Interval(0, lower=2.5)]
+    assert volume_completeness(rule_set(outside, domain=domain)) == exactly(0.0)
+
+
+def test_a_rule_that_always_holds_counts_and_a_fallback_does_not() -> None:
+    some = [Interval(0, upper=0.25)]
+    assert volume_completeness(rule_set(some, [], domain=UNIT)) == exactly(1.0)
+    with_fallback = rule_set(some, domain=UNIT, fallback=Fallback(0.0))
+    assert volume_completeness(with_fallback) == exactly(0.25)
+    assert instance_completeness(with_fallback, [[0.1, 0, 0], [0.5, 0, 0]]) == 0.5
+
+
+def test_no_rules_answer_nothing() -> None:
+    assert volume_completeness(rule_set(domain=UNIT)) == exactly(0.0)
+    assert volume_completeness(rule_set(domain=Domain((1,), (1,)))) == exactly(0.0)
+    assert instance_completeness(rule_set(domain=UNIT), [[0.0, 0.0, 0.0]]) == 0.0
+
+
+def test_constant_features_are_held_or_not() -> None:
+    domain = Domain((0, 7), (1, 7))
+    half = Interval(0, upper=0.5)
+    shares = {
+        1.0: [[Interval(1, upper=7)]],
+        0.5: [[half, Interval(1, lower=6.5)], [Interval(1, lower=7.5)]],
+        0.0: [[half, Interval(1, upper=6.5)]],
+    }
+    for expected, premises in shares.items():
+        assert volume_completeness(rule_set(*premises, domain=domain)) == exactly(expected)
+    # An open face right at the constant counts as touching it.
+    assert volume_completeness(rule_set([Interval(1, lower=7)], domain=domain)) == exactly(1.0)
+
+
+def test_only_constant_features() -> None:
+    domain = Domain((7, 3), (7, 3))
+    assert volume_completeness(rule_set([Interval(0, upper=8)], domain=domain)) == exactly(1.0)
+    assert volume_completeness(rule_set([Interval(0, upper=6)], domain=domain)) == exactly(0.0)
+
+
+def test_a_domain_as_long_as_floats_reach() -> None:
+    domain = Domain((-1.5e308, 0), (1.5e308, 1))
+    rules = rule_set([Interval(0, upper=0.0)], [Interval(1, upper=0.5)], domain=domain)
+    assert volume_completeness(rules) == exactly(0.75)
+
+
+def test_declared_disjoint_boxes_that_overlap() -> None:
+    premises = [[Interval(0, upper=0.75)], [Interval(0, lower=0.25)]]
+    with pytest.raises(ValueError, match="boxes overlap"):
+        volume_completeness(rule_set(*premises, domain=UNIT, disjoint=True))
+    assert volume_completeness(rule_set(*premises, domain=UNIT)) == exactly(1.0)
+
+
+def formula(n_rules: int, n_features: int, n_conditions: int) -> RuleSet:
+    """Rules that ask "below 1/2" or "above 1/2" of some features: a formula over truth values."""
+    rng = np.random.default_rng(0)
+    lower, upper = np.zeros((n_rules, n_features)), np.ones((n_rules, n_features))
+    for low, high in zip(lower, upper, strict=True):
+        chosen = rng.permutation(n_features)[:n_conditions]
+        upside = rng.random(n_conditions) < 0.5
+        low[chosen[upside]], high[chosen[~upside]] = 0.5, 0.5
+    return from_arrays(lower, upper, Domain((0,) * n_features, (1,) * n_features))
+
+
+def test_entangled_boxes_are_counted() -> None:
+    rules = formula(n_rules=40, n_features=16, n_conditions=5)
+    worlds = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
+    share = volume_completeness(rules)
+    assert share.exact
+    assert share.value == rules.covers(worlds / 2 + 0.25).mean()
+
+
+def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = formula(n_rules=40, n_features=30, n_conditions=5)
+    exact = volume_completeness(rules)
+    assert exact.exact
+    monkeypatch.setattr(volumes, "_FLOATS_PER_FRAGMENT", 0)  # no time for an exact answer
+    share = volume_completeness(rules)
+    assert not share.exact
+    assert share.low < exact.value < share.high
+    assert share.low < share.value < share.high
+    assert volume_completeness(rules) == share
+    assert volume_completeness(rules, random_state=1) != share
+    fewer = volume_completeness(rules, n_samples=1000)
+    assert fewer.high - fewer.low > 5 * (share.high - share.low)
+
+
+# --- volume: other conditions --------------------------------------------------------------------
+
+TRIANGLE = Linear([(0, 1.0), (1, 1.0)], upper=1.0)
+
+
+@pytest.mark.parametrize(
+    ("premises", "truth"),
+    [
+        ([[AtLeast(2, LOWER_HALVES)]], 0.5),
+        ([[AtLeast(1, LOWER_HALVES)]], 0.875),
+        ([[TRIANGLE]], 0.5),
+        ([[TRIANGLE], [Interval(0, lower=0.5)]], 0.875),  # only its tip leaves the right half
+        ([[TRIANGLE, Interval(2, upper=0.25)]], 0.125),
+    ],
+)
+def test_other_conditions_are_sampled(premises: list[list[Any]], truth: float) -> None:
+    rules = rule_set(*premises, domain=UNIT)
+    held = 0
+    for seed in range(20):
+        share = volume_completeness(rules, n_samples=2000, random_state=seed)
+        assert not share.exact
+        assert share.low <= share.value <= share.high
+        assert share.high - share.low <= 2 * math.sqrt(math.log(2 / 0.01) / (2 * 2000))
+        held += share.low <= truth <= share.high
+    assert held >= 19
+    wide = volume_completeness(rules, n_samples=2000, confidence=0.999)
+    narrow = volume_completeness(rules, n_samples=2000, confidence=0.9)
+    assert wide.high - wide.low > narrow.high - narrow.low
+
+
+def test_estimates_stay_within_what_boxes_allow() -> None:
+    inner, outer = [Interval(0, upper=0.25)], [Interval(0, upper=0.2505), TRIANGLE]
+    share = volume_completeness(rule_set(inner, outer, domain=UNIT), n_samples=100)
+    assert not share.exact
+    assert 0.25 <= share.low <= share.value <= share.high <= 0.2505
+
+
+def test_other_conditions_that_make_no_difference_are_exact() -> None:
+    halves = [[Interval(0, upper=0.5)], [Interval(0, lower=0.5)]]
+    assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
+    inside = [TRIANGLE, Interval(0, upper=0.25)]
+    assert volume_completeness(rule_set(halves[0], inside, domain=UNIT)) == exactly(0.5)
+    halves[0] = [Interval(0, upper=0.5 - 1e-12)]  # a gap of the size of rounding errors
+    assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
+    nowhere = [TRIANGLE, Interval(0, lower=2.0)]
+    assert volume_completeness(rule_set(nowhere, domain=UNIT)) == exactly(0.0)
+
+
+def test_other_conditions_on_constant_features() -> None:
+    constant = 7.3  # mixing such a number with itself does not give it back
+    domain = Domain((0, constant, -3), (1, constant, 5))
+    same = Interval(1, constant, constant, lower_closed=True, upper_closed=True)
+    rules = rule_set([AtLeast(2, [same, Interval(0, upper=0.5)])], domain=domain)
+    share = volume_completeness(rules, n_samples=20_000)
+    assert share.low < 0.5 < share.high
+    assert volume_completeness(
+        rule_set([AtLeast(1, [same, Interval(0, upper=0.5)])], domain=domain)
+    ).low == pytest.approx(1.0, abs=1e-3)
+
+
+def test_boxes_beside_the_constant_do_not_count_among_other_conditions() -> None:
+    domain = Domain((0, 0, 7), (1, 1, 7))
+    beside = [Interval(2, upper=6.5)]
+    share = volume_completeness(rule_set(beside, [TRIANGLE], domain=domain), n_samples=20_000)
+    assert not share.exact
+    assert share.low < 0.5 < share.high
+    never = rule_set([*beside, TRIANGLE], domain=domain)
+    assert volume_completeness(never) == exactly(0.0)
+
+
+def test_other_conditions_are_asked_in_units_of_the_features() -> None:
+    domain = Domain((100, -4), (300, 4))
+    rules = rule_set([Linear([(0, 0.04), (1, 1.0)], upper=8.0)], domain=domain)
+    share = volume_completeness(rules, n_samples=20_000)
+    assert share.low < 0.5 < share.high
+
+
+def test_sampling_repeats_under_a_seed() -> None:
+    rules = rule_set([TRIANGLE], domain=UNIT)
+    first = volume_completeness(rules, n_samples=500)
+    assert first == volume_completeness(rules, n_samples=500)
+    assert first != volume_completeness(rules, n_samples=500, random_state=1)
+
+
+def test_categories_have_no_volume() -> None:
+    premises = [[OneOf(1, [0, 2])], [AtLeast(1, [Interval(0, upper=0.5), OneOf(1, [0])])]]
+    for premise in premises:
+        with pytest.raises(ValueError, match=r"Rule 2 asks .*'x1'.*instance_completeness"):
+            volume_completeness(rule_set(LOWER_HALVES, premise, domain=UNIT))
+    # Where the feature is constant, or boxes cover everything, nothing depends on a volume.
+    constant = Domain((0, 2, 0), (1, 2, 1))
+    share = volume_completeness(
+        rule_set([OneOf(1, [0, 2]), TRIANGLE], domain=Domain((0, 2), (3, 2)))
+    )
+    assert share.value == 0.0
+    held = rule_set([OneOf(1, [0, 2]), Interval(0, upper=0.5)], domain=constant)
+    assert volume_completeness(held).value == pytest.approx(0.5, abs=0.01)
+    assert volume_completeness(rule_set(premises[0], [], domain=UNIT)) == exactly(1.0)
+
+
+def test_a_volume_needs_a_domain() -> None:
+    with pytest.raises(ValueError, match=r"domain=\.\.\. when making the RuleSet, or use instance"):
+        volume_completeness(rule_set([TRIANGLE], domain=None))
+
+
+@pytest.mark.parametrize("premise", [[TRIANGLE], [Interval(0, upper=0.5)]])
+def test_bad_settings_of_the_sampling(premise: list[Any]) -> None:
+    rules = rule_set(premise, domain=UNIT)
+    with pytest.raises(ValueError, match=r"`n_samples` must be a whole number.*got 0"):
+        volume_completeness(rules, n_samples=0)
+    with pytest.raises(ValueError, match=r"`confidence` must lie.*got 99"):
+        volume_completeness(rules, confidence=99)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@given(
+    counts=st.lists(st.tuples(st.floats(-1, 2), st.integers(0, 4)), min_size=1, max_size=12).filter(
+        lambda rows: sum(count for _, count in rows) > 0
+    )
+)
+def test_a_weight_is_a_repetition(counts: list[tuple[float, int]]) -> None:
+    rules = rule_set([Interval(0, upper=0.5)], [Interval(0, lower=1.0)], domain=Domain((0,), (2,)))
+    rows = [[value] for value, _ in counts]
+    repeated = [[value] for value, count in counts for _ in range(count)]
+    answered = [value <= 0.5 or value > 1.0 for [value] in repeated]
+    expected = sum(answered) / len(answered)
+    assert instance_completeness(rules, repeated) == pytest.approx(expected, rel=1e-12)
+    weights = [count for _, count in counts]
+    share = instance_completeness(rules, rows, sample_weight=weights)
+    assert share == pytest.approx(expected, rel=1e-12)
+    assert type(share) is float
+    assert 0.0 <= share <= 1.0
+    huge = instance_completeness(rules, rows, sample_weight=np.array(weights) * 4e307)
+    assert huge == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_of_a_frame_are_found_by_name() -> None:
+    rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
+    frame = pd.DataFrame({"x2": [0, 0, 0], "x1": [0, 0, 0], "x0": [0.0, 1.0, math.nan]})
+    assert instance_completeness(rules, frame) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"shape \(2,\), got shape \(1,\)"),
+        ([[1.0, 1.0]], r"got shape \(1, 2\)"),
+        ([1.0, -0.5], r"zero or positive, got -0\.5 for row 1"),
+        ([math.nan, 1.0], "finite.*got nan for row 0"),
+        ([math.inf, 1.0], "finite.*got inf for row 0"),
+        ([0.0, 0.0], "positive number, got 2 zeros"),
+    ],
+)
+def test_bad_weights(weights: Any, message: str) -> None:
+    rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
+    with pytest.raises(ValueError, match=message):
+        instance_completeness(rules, np.zeros((2, 3)), sample_weight=weights)
+
+
+def test_no_rows_have_no_share() -> None:
+    rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
+    with pytest.raises(ValueError, match=r"at least one row.*got 0 rows"):
+        instance_completeness(rules, np.empty((0, 3)))
+
+
+# --- figures of another platform -----------------------------------------------------------------
+
+
+def training_and_test_rows(dataset: str, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
+    loaders = {"iris": load_iris, "wine": load_wine, "wbc": load_breast_cancer}
+    labels = None
+    if dataset in loaders:
+        bunch = loaders[dataset]()
+        rows, labels = bunch.data, bunch.target_names[bunch.target]
+    elif dataset == "calif":
+        rows = np.random.RandomState(0).uniform(size=(2000, 8))
+    else:
+        n_features = int(dataset.removeprefix("friedman"))
+        rows, _ = make_friedman1(1000, n_features, noise=0.5, random_state=0)
+    if seed is None:
+        return rows, rows
+    return tuple(train_test_split(rows, test_size=0.5, random_state=seed, stratify=labels))
+
+
+@pytest.mark.parametrize("split", PSYKE["splits"], ids=lambda s: f"{s['dataset']}-{s['seed']}")
+def test_shares_of_psyke_lists(split: dict[str, Any]) -> None:
+    train, test = training_and_test_rows(split["dataset"], split["seed"])
+    margin = 2e-6  # the platform's domain box goes so far beyond the rows
+    domain = Domain(tuple(train.min(axis=0) - margin), tuple(train.max(axis=0) + margin))
+    for listed in split["lists"]:
+        shape = (len(listed["boxes"]), train.shape[1])
+        lower = np.broadcast_to(split["lower"], shape).copy()
+        upper = np.broadcast_to(split["upper"], shape).copy()
+        for row, box in enumerate(listed["boxes"]):
+            for feature, (low, high) in box.items():
+                lower[row, int(feature)], upper[row, int(feature)] = low, high
+        rules = from_arrays(lower, upper, domain, closed=(True, False), disjoint=True)
+        share = volume_completeness(rules)
+        assert share.exact
+        assert share.value == pytest.approx(listed["volume"], abs=2e-6)
+        found = volume_completeness(from_arrays(lower, upper, domain, closed=(True, False)))
+        assert found.exact
+        assert found.value == pytest.approx(share.value, abs=2e-6)
+        # Faces on the domain's border, rounded to 6 decimals, are open there.
+        lower[lower < train.min(axis=0)] = -math.inf
+        upper[upper > train.max(axis=0)] = math.inf
+        rules = from_arrays(lower, upper, domain, closed=(True, False))
+        assert instance_completeness(rules, test) == pytest.approx(listed["instances"], abs=1e-6)
+
+
+def test_rows_and_volume_differ_for_an_iris_list() -> None:
+    iris = next(s for s in PSYKE["splits"] if (s["dataset"], s["seed"]) == ("iris", None))
+    listed = next(entry for entry in iris["lists"] if len(entry["boxes"]) == 8)
+    assert (listed["instances"], listed["volume"]) == (1.0, 0.390625)

@@ -1,0 +1,328 @@
+"""Measures of predictions: worked by hand on few rows, and what must hold on any rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from skescore.metrics.prediction import (
+    METRICS,
+    named_metric,
+    prediction_loss,
+    prediction_performance,
+    row_weights,
+)
+
+# Row 4 is answered rightly, but by no rule.
+LABELS = {
+    "y_true": ["a", "a", "b", "b", "c"],
+    "y_pred": ["a", "b", "b", "b", "a"],
+    "covered": [True, True, True, False, True],
+    "task": "classification",
+}
+NUMBERS = {
+    "y_true": [1.0, 2.0, 4.0, 8.0],
+    "y_pred": [1.0, 3.0, 4.0, 0.0],
+    "covered": [True, True, True, False],
+    "task": "regression",
+}
+# Worked by hand: (covered rows only, with the other row counted as wrong).
+# F1 of a, b, c on covered rows: 1/2, 2/3, 0; penalised, b misses one row: 1/2, 1/2, 0.
+PERFORMANCES = {
+    "accuracy": (2 / 4, 2 / 5),
+    "balanced_accuracy": ((1 / 2 + 1 + 0) / 3, (1 / 2 + 1 / 2 + 0) / 3),
+    "f1_weighted": ((2 * 1 / 2 + 1 * 2 / 3 + 0) / 4, (2 * 1 / 2 + 2 * 1 / 2 + 0) / 5),
+    "f1_macro": ((1 / 2 + 2 / 3 + 0) / 3, (1 / 2 + 1 / 2 + 0) / 3),
+}
+# The errors are 0, 1, 0 on covered rows, and 6 where the default 2 answers.
+LOSSES = {
+    "mean_absolute_error": (1 / 3, 7 / 4),
+    "mean_squared_error": (1 / 3, 37 / 4),
+    "root_mean_squared_error": (math.sqrt(1 / 3), math.sqrt(37 / 4)),
+    "median_absolute_error": (0.0, 0.5),
+}
+R2 = (1 - 1 / (14 / 3), 1 - 37 / 28.75)
+
+
+# --- worked by hand ------------------------------------------------------------------------------
+
+
+def test_every_named_measure_is_worked_by_hand_here() -> None:
+    assert set(METRICS) == {*PERFORMANCES, *LOSSES, "r2"}
+
+
+@pytest.mark.parametrize("name", PERFORMANCES)
+def test_classification_by_hand(name: str) -> None:
+    covered_rows, all_rows = PERFORMANCES[name]
+    ignore = {"metric": name, "uncovered": "ignore", **LABELS}
+    penalise = {"metric": name, "uncovered": "penalise", **LABELS}
+    assert prediction_performance(**ignore) == pytest.approx(covered_rows)
+    assert prediction_performance(**penalise) == pytest.approx(all_rows)
+    assert prediction_loss(**ignore) == pytest.approx(1 - covered_rows)
+    assert prediction_loss(**penalise) == pytest.approx(1 - all_rows)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_regression_by_hand(name: str) -> None:
+    covered_rows, all_rows = LOSSES[name]
+    ignored = prediction_loss(metric=name, uncovered="ignore", default=2.0, **NUMBERS)
+    penalised = prediction_loss(metric=name, uncovered="penalise", default=2.0, **NUMBERS)
+    assert ignored == pytest.approx(covered_rows)
+    assert penalised == pytest.approx(all_rows)
+
+
+def test_r2_by_hand() -> None:
+    options = {"metric": "r2", "default": 2.0, **NUMBERS}
+    assert prediction_performance(**options) == pytest.approx(R2[0])
+    assert prediction_performance(uncovered="penalise", **options) == pytest.approx(R2[1])
+    assert prediction_loss(**options) == pytest.approx(1 - R2[1])
+
+
+def test_what_is_done_with_rows_without_a_rule_by_default() -> None:
+    performance = prediction_performance(metric="accuracy", **LABELS)
+    loss = prediction_loss(metric="accuracy", **LABELS)
+    assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalised
+
+
+def test_without_a_default_the_mean_of_the_truth_answers() -> None:
+    options = {"metric": "mean_absolute_error", "uncovered": "penalise", **NUMBERS}
+    assert prediction_loss(**options) == pytest.approx((1 + (8 - 15 / 4)) / 4)
+    # Weighted, the mean is 31/6 and the row without a rule counts thrice.
+    weighted = prediction_loss(sample_weight=[1, 1, 1, 3], **options)
+    assert weighted == pytest.approx((1 + 3 * (8 - 31 / 6)) / 6)
+
+
+def test_all_rows_are_covered_unless_it_is_said_otherwise() -> None:
+    value = prediction_performance([1, 2], [1, 1], metric="accuracy", task="classification")
+    assert value == 0.5
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_f1_is_scikit_learns_where_every_row_is_covered(average: str) -> None:
+    # c is answered but is nobody's label, which costs the macro average a third.
+    truth, answers = ["a", "a", "b"], ["a", "c", "b"]
+    ours = prediction_performance(truth, answers, metric=f"f1_{average}", task="classification")
+    assert ours == pytest.approx(sk.f1_score(truth, answers, average=average, zero_division=0.0))
+    assert ours == pytest.approx({"macro": (2 / 3 + 1 + 0) / 3, "weighted": 7 / 9}[average])
+
+
+def test_results_are_python_floats() -> None:
+    assert type(prediction_performance(metric="accuracy", **LABELS)) is float
+    assert type(prediction_loss(metric="mean_absolute_error", **NUMBERS)) is float
+
+
+# --- on any rows ---------------------------------------------------------------------------------
+
+CASES = [(name, task) for name, metric in METRICS.items() for task in metric.tasks]
+
+
+@st.composite
+def rows(draw: st.DrawFn, task: str) -> dict[str, Any]:
+    n_rows = draw(st.integers(2, 9))
+    label = st.sampled_from("abc") if task == "classification" else st.integers(-4, 4).map(float)
+    column = st.lists(label, min_size=n_rows, max_size=n_rows)
+    flags = st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)
+    return {
+        "y_true": np.array(draw(column)),
+        "y_pred": np.array(draw(column)),
+        "covered": np.array(draw(flags)),
+        "uncovered": draw(st.sampled_from(["ignore", "penalise"])),
+        "default": draw(st.sampled_from([None, 1.5])) if task == "regression" else None,
+        "task": task,
+    }
+
+
+def same(one: float, other: float) -> bool:
+    return (math.isnan(one) and math.isnan(other)) or one == pytest.approx(other, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_weight_is_a_number_of_repetitions(name: str, task: str, data: st.DataObject) -> None:
+    given_rows = data.draw(rows(task))
+    n_rows = len(given_rows["y_true"])
+    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)))
+    kept = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalise"))
+    assume(name != "r2" or kept.sum() != 1)  # undefined on one row, whatever it weighs
+    repeated = given_rows | {
+        key: np.repeat(given_rows[key], weights) for key in ("y_true", "y_pred", "covered")
+    }
+    weighted = prediction_loss(metric=name, sample_weight=weights, **given_rows)
+    assert same(weighted, prediction_loss(metric=name, **repeated))
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_answers_that_no_rule_gives_do_not_count(name: str, task: str, data: st.DataObject) -> None:
+    given_rows = data.draw(rows(task))
+    other = data.draw(rows(task))["y_pred"]
+    filled = np.resize(other, len(given_rows["y_pred"]))
+    changed = np.where(given_rows["covered"], given_rows["y_pred"], filled)
+    before = prediction_loss(metric=name, **given_rows)
+    assert same(before, prediction_loss(metric=name, **given_rows | {"y_pred": changed}))
+
+
+@pytest.mark.parametrize("name", PERFORMANCES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_labels_may_be_of_any_type(name: str, data: st.DataObject) -> None:
+    given_rows = data.draw(rows("classification"))
+    as_text = prediction_performance(metric=name, **given_rows)
+    for labels in ([0, 1, 2], [2.5, -1.0, 0.0], [b"x", b"y", b"z"], [(1,), (2,), (3,)]):
+        recoded = {}
+        for key in ("y_true", "y_pred"):
+            codes = ["abc".index(letter) for letter in given_rows[key]]
+            recoded[key] = np.empty(len(codes), dtype=object)
+            recoded[key][:] = [labels[code] for code in codes]
+        assert same(as_text, prediction_performance(metric=name, **given_rows | recoded))
+
+
+@pytest.mark.parametrize("name", PERFORMANCES)
+@settings(max_examples=30)
+@given(given_rows=rows("classification"))
+def test_penalising_never_helps(name: str, given_rows: dict[str, Any]) -> None:
+    """Compared with right answers there; leaving rows out could look better than either."""
+    penalised = prediction_performance(metric=name, **given_rows | {"uncovered": "penalise"})
+    right = np.where(given_rows["covered"], given_rows["y_pred"], given_rows["y_true"])
+    answered = given_rows | {"y_pred": right, "covered": np.ones(len(right), bool)}
+    assert penalised <= prediction_performance(metric=name, **answered) + 1e-12
+
+
+# --- callables -----------------------------------------------------------------------------------
+
+
+def test_a_callable_gets_labels_and_a_wrong_one_where_no_rule_answers() -> None:
+    seen = []
+
+    def agreement(y_true: np.ndarray, y_pred: np.ndarray) -> float:
+        seen.append((y_true.tolist(), y_pred.tolist()))
+        return float(np.mean(y_true == y_pred))
+
+    assert prediction_performance(metric=agreement, **LABELS) == 2 / 4
+    assert prediction_performance(metric=agreement, uncovered="penalise", **LABELS) == 2 / 5
+    assert seen[0] == (["a", "a", "b", "c"], ["a", "b", "b", "a"])
+    truth, answers = seen[1]
+    assert truth == LABELS["y_true"]
+    assert answers[3] in {"a", "c"}
+    assert [answers[i] for i in (0, 1, 2, 4)] == ["a", "b", "b", "a"]
+
+
+@settings(max_examples=50)
+@given(given_rows=rows("classification"))
+def test_a_callable_counts_rows_without_a_rule_like_a_named_measure(
+    given_rows: dict[str, Any],
+) -> None:
+    truth, covered = given_rows["y_true"], given_rows["covered"]
+    assume(len({*truth, *given_rows["y_pred"][covered]}) > 1)
+    named = prediction_performance(metric="accuracy", **given_rows)
+    assert same(named, prediction_performance(metric=sk.accuracy_score, **given_rows))
+
+
+def test_a_callable_of_scikit_learn_may_count_rows_without_a_rule() -> None:
+    """It must be given labels in a type that it knows."""
+    y_true, y_pred = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
+    covered = np.array([True, True, True, False])
+    value = prediction_performance(
+        y_true, y_pred, metric=sk.matthews_corrcoef, task="classification", covered=covered,
+        uncovered="penalise",
+    )  # fmt: skip
+    assert value == pytest.approx(sk.matthews_corrcoef(y_true, [1, 0, 0, 1]))
+
+
+def test_a_callable_gets_weights_only_if_there_are_some() -> None:
+    def count(y_true: Any, y_pred: Any, **options: Any) -> float:
+        return float(sum(options["sample_weight"])) if options else -1.0
+
+    assert prediction_loss(metric=count, uncovered="ignore", **NUMBERS) == -1.0
+    weights = [1.0, 2.0, 0.0, 9.0]
+    value = prediction_loss(metric=count, uncovered="ignore", sample_weight=weights, **NUMBERS)
+    assert value == 3.0  # of the covered rows
+    assert prediction_loss(metric=count, sample_weight=weights, **NUMBERS) == 12.0
+
+
+def test_a_callable_loss_is_taken_as_it_is() -> None:
+    value = prediction_loss(metric=lambda y_true, y_pred: 0.75, **LABELS)
+    assert value == 0.75  # not 1 less it, as for a named performance
+
+
+def test_a_callable_cannot_be_told_of_a_wrong_row_where_there_is_one_label_only() -> None:
+    with pytest.raises(ValueError, match=r"no wrong label .* uncovered='ignore'"):
+        prediction_performance(
+            ["a", "a"], ["a", "a"], metric=sk.accuracy_score, task="classification",
+            covered=[True, False], uncovered="penalise",
+        )  # fmt: skip
+
+
+# --- undefined -----------------------------------------------------------------------------------
+
+
+def test_no_row_left_is_nan() -> None:
+    nobody = LABELS | {"covered": [False] * 5}
+    assert math.isnan(prediction_performance(metric="accuracy", **nobody))
+    assert prediction_loss(metric="accuracy", **nobody) == 1.0  # all wrong
+    unweighted = NUMBERS | {"sample_weight": [0, 0, 0, 1], "uncovered": "ignore"}
+    assert math.isnan(prediction_loss(metric="mean_absolute_error", **unweighted))
+
+
+def test_r2_of_one_row_is_nan_without_a_warning() -> None:
+    one = {"metric": "r2", "task": "regression"}
+    assert math.isnan(prediction_performance([1.0], [1.0], **one))
+    assert math.isnan(prediction_loss([1.0, 2.0], [1.0, 2.0], sample_weight=[5, 0], **one))
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "message"),
+    [
+        ("acuracy", "classification", "'acuracy' for classification. Did you mean 'accuracy'"),
+        ("r2", "classification", "'r2' for classification"),
+        ("accuracy", "regression", "'accuracy' for regression. Known: .*r2"),
+    ],
+)
+def test_an_unknown_measure_is_named(name: str, task: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        named_metric(name, task)
+
+
+def test_a_name_may_say_that_scikit_learn_negates_it() -> None:
+    assert named_metric("neg_mean_absolute_error", "regression") is METRICS["mean_absolute_error"]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_no_performance(name: str) -> None:
+    with pytest.raises(ValueError, match=f"performance={name!r} is a loss.*r2"):
+        prediction_performance(metric=name, **NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y_pred": ["a"]}, r"one entry per row, got shapes \(5,\), \(1,\) and \(5,\)"),
+        ({"covered": [True]}, "one entry per row"),
+        ({"y_true": [["a"]] * 5}, "one entry per row"),
+        ({"sample_weight": [1.0]}, r"shape \(5,\), got shape \(1,\)"),
+        ({"sample_weight": [1, 1, -2, 1, 1]}, r"zero or more, got -2\.0 for row 2"),
+        ({"sample_weight": [1, 1, 1, math.nan, 1]}, "finite .* got nan for row 3"),
+        ({"uncovered": "skip"}, "'ignore' or 'penalise', got 'skip'"),
+        ({"task": "ranking"}, "'classification' or 'regression', got 'ranking'"),
+    ],
+)
+def test_input_that_cannot_be_used_is_an_error(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        prediction_loss(**{"metric": sk.zero_one_loss} | LABELS | changes)
+
+
+def test_row_weights_are_floats_of_any_container() -> None:
+    for weights in ([1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2], index=[7, 8])):
+        assert row_weights(weights, 2).tolist() == [1.0, 2.0]

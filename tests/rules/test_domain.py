@@ -1,0 +1,152 @@
+"""The box of the training rows, and answers outside of all rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.rules import Domain, Fallback
+from skescore.rules.domain import default_abstain_label, label_array
+
+LARGEST = sys.float_info.max
+
+
+@given(
+    column=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5),
+    margin=st.sampled_from([0.0, 1e-9, 0.1]),
+)
+def test_a_domain_holds_its_rows(column, margin):
+    domain = Domain.around(np.array(column)[:, None], margin)
+    assert domain.lower[0] <= min(column) <= max(column) <= domain.upper[0]
+    span = max(column) / 2 - min(column) / 2
+    for bound, end in ((domain.lower[0], min(column)), (domain.upper[0], max(column))):
+        assert abs(bound / 2 - end / 2) <= margin * span * 1.01 + abs(end) * 1e-15 + 5e-324
+        if margin == 0 or span == 0:
+            assert bound == end
+
+
+def test_domain():
+    domain = Domain([0, np.float32(1)], (2, 1))
+    assert domain == Domain((0.0, 1.0), (2.0, 1.0))
+    assert hash(domain) == hash(Domain((0.0, 1.0), (2.0, 1.0)))
+    assert domain.ranges == (2.0, 0.0)
+    assert Domain.around(np.array([[0, 5], [10, 5]]), 0.1) == Domain((-1, 5), (11, 5))
+    assert Domain.around(np.array([[-LARGEST], [LARGEST]]), 0.1) == Domain((-LARGEST,), (LARGEST,))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        domain.lower = (1,)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "error", "text"),
+    [
+        ([0], [1, 2], ValueError, "lower and upper must have one length, got 1 and 2"),
+        ([0, 3], [1, 2], ValueError, r"lower <= upper, got 3.0 and 2.0 for feature 1"),
+        ([math.nan], [1], ValueError, "lower must be a finite number, got nan"),
+        ([0], [math.inf], ValueError, "upper must be a finite number, got inf"),
+        (["0"], [1], TypeError, "lower must be a number, got '0'"),
+    ],
+)
+def test_what_is_no_domain(lower, upper, error, text):
+    with pytest.raises(error, match=text):
+        Domain(lower, upper)
+
+
+def test_a_domain_needs_finite_rows():
+    with pytest.raises(ValueError, match="finite"):
+        Domain.around(np.array([[0.0], [math.nan]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (("a", "majority"), ValueError, "one of 'default', 'nearest', 'abstain', got 'majority'"),
+        ((None,), TypeError, "the fallback's output must be a str, int, float or bool, got None"),
+        ((math.nan,), ValueError, "output must not be NaN or infinite, got nan"),
+        (("a", "abstain", None, math.nan), ValueError, "abstain_label must not be NaN"),
+        (("a", "abstain", None, ["b"]), TypeError, r"abstain_label must be a str.*got \['b'\]"),
+        (("a", "default", (1, math.inf)), ValueError, "class_counts must be a finite number"),
+    ],
+)
+def test_what_is_no_fallback(arguments, error, text):
+    with pytest.raises(error, match=text):
+        Fallback(*arguments)
+
+
+def test_fallback_values_become_pythons():
+    fallback = Fallback(np.str_("a"), "abstain", np.array([1, 2]), np.int64(-1))
+    assert fallback == Fallback("a", "abstain", (1.0, 2.0), -1)
+    assert hash(fallback) == hash(Fallback("a", "abstain", (1.0, 2.0), -1))
+    assert [type(v) for v in dataclasses.astuple(fallback)] == [str, str, tuple, int]
+
+
+@pytest.mark.parametrize(
+    ("fallback", "classes", "text"),
+    [
+        (Fallback("c"), ["a", "b"], r"answers 'c', which is not among the classes \['a', 'b'\]"),
+        (Fallback("a", "default", (1,)), ["a", "b"], "has 1 class_counts for 2 classes"),
+        (Fallback("a", "abstain", None, "b"), ["a", "b"], "none of the classes, got 'b'"),
+        (Fallback("a"), None, "must answer a number, got 'a'"),
+        (Fallback(True), None, "must answer a number, got True"),
+    ],
+)
+def test_what_does_not_fit_the_classes(fallback, classes, text):
+    with pytest.raises(ValueError, match=text):
+        fallback.check(classes)
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [
+        (["a", "b"], "no rule"),
+        ([0, 1], -1),
+        ([0.5, 1.5], -1),
+        ([0, "a"], -1),
+        ([True, "a"], -1),
+    ],
+)
+def test_default_abstain_label(classes, label):
+    assert default_abstain_label(classes) == label
+    assert type(default_abstain_label(classes)) is type(label)
+
+
+@pytest.mark.parametrize(
+    ("classes", "text"),
+    [
+        ([True, False], "no label left beside True and False: pass abstain_label"),
+        (["no rule", "a"], "would answer 'no rule', which is one of the classes"),
+        ([-1, 1], "would answer -1, which is one of the classes: pass abstain_label"),
+        ([-1.0, 1.0], "would answer -1, which is one of the classes"),
+    ],
+)
+def test_no_abstain_label_left(classes, text):
+    with pytest.raises(ValueError, match=text):
+        default_abstain_label(classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["a", "bcd"], "U"),
+        ([1, -2], "i"),
+        ([1.5, 2.5], "f"),
+        ([1, 2.5], "f"),
+        ([True, False], "b"),
+        ([True, 2], "O"),
+        (["a", 1], "O"),
+        (["a", True], "O"),
+        ([2**70, 1], "O"),
+        ([2**63, -1], "O"),
+    ],
+)
+def test_labels_keep_their_type(labels, kind):
+    array = label_array(labels)
+    assert array.dtype.kind == kind
+    assert array.tolist() == labels
+    if kind == "O":
+        assert [type(v) for v in array] == [type(v) for v in labels]

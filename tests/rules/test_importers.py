@@ -1,0 +1,126 @@
+"""Anyone's rules become a RuleSet, or an error that says why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.rules import Interval, Rule, RuleSet, as_ruleset
+
+X = np.arange(6.0)[:, None]
+Y = np.array(["a", "a", "a", "b", "b", "b"])
+RULES = RuleSet([Rule([Interval(0, upper=1)], 1.0)], ["x"], task="regression")
+
+
+def test_a_rule_set_is_itself():
+    assert as_ruleset(RULES) is RULES
+    with pytest.raises(TypeError, match=r"takes no options, got \['simplify'\]"):
+        as_ruleset(RULES, simplify=True)
+
+
+def test_trees_and_pipelines_of_trees():
+    tree = DecisionTreeClassifier().fit(X, Y)
+    assert [r.conditions for r in as_ruleset(tree)] == [
+        (Interval(0, upper=2.5000001192092896),),
+        (Interval(0, lower=2.5000001192092896),),
+    ]
+    assert as_ruleset(make_pipeline(tree)) == as_ruleset(tree)
+    scaled = make_pipeline(StandardScaler(), make_pipeline("passthrough", tree)).fit(X, Y)
+    assert as_ruleset(scaled, simplify=True)[-1].conditions == ()
+    assert as_ruleset(scaled).predict(X).tolist() == Y.tolist()
+    numbers = as_ruleset(DecisionTreeRegressor().fit(X, X[:, 0]))
+    assert numbers.predict(X).tolist() == X[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(),
+        DecisionTreeRegressor(),
+        make_pipeline(DecisionTreeClassifier()),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+        Pipeline([("scale", StandardScaler().fit(X)), ("tree", DecisionTreeRegressor())]),
+    ],
+)
+def test_what_is_not_fitted_yet(model):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        as_ruleset(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (object(), "object"),
+        (LogisticRegression(), "LogisticRegression"),
+        (LogisticRegression().fit(X, Y), "LogisticRegression"),
+        (RandomForestClassifier(2).fit(X, Y), "RandomForestClassifier"),
+        (make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), "LogisticRegression"),
+        (GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y), "GridSearchCV"),
+        (None, "NoneType"),
+        ("IF x > 1 THEN a", "str"),
+        ([Rule([], 1)], "list"),
+    ],
+    ids=lambda v: type(v).__name__ if not isinstance(v, str) else v,
+)
+def test_what_has_no_rules(model, name):
+    text = (
+        f"^{name} has no rules that skescore can read. Known are RuleSet, fitted extractors, "
+        "scikit-learn decision trees and Pipelines .*@as_ruleset.register"
+    )
+    with pytest.raises(TypeError, match=text):
+        as_ruleset(model)
+
+
+class Extractor(BaseEstimator):
+    """What third parties need: the attribute `rules_`, there after fit."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y=None):
+        self.rules_ = RULES
+        return self
+
+
+def test_fitted_extractors_have_their_rules():
+    assert as_ruleset(Extractor().fit(X)) is RULES
+    with pytest.raises(NotFittedError):
+        as_ruleset(Extractor())
+    scaled = make_pipeline(StandardScaler(), Extractor()).fit(X)
+    (condition,) = as_ruleset(scaled)[0].conditions
+    assert condition.upper == pytest.approx(X.mean() + X.std(), rel=1e-15)
+
+
+def test_rules_in_another_form_are_not_rules():
+    class Other:
+        rules_ = ("x > 1",)
+
+    with pytest.raises(TypeError, match=r"^Other has no rules that skescore can read"):
+        as_ruleset(Other())
+
+
+def test_kinds_can_be_added():
+    class Theirs:
+        text = "x"
+
+    class Inherited(Theirs):
+        pass
+
+    with pytest.raises(TypeError, match="Theirs has no rules"):
+        as_ruleset(Theirs())
+
+    # A class of this test alone, so that it need not be taken away again.
+    @as_ruleset.register(Theirs)
+    def _(model, *, output=1.0):
+        return RuleSet([Rule([], output)], [model.text], task="regression")
+
+    assert as_ruleset(Theirs(), output=4.0).predict([[0.0]]).tolist() == [4.0]
+    assert as_ruleset(Inherited()).feature_names == ("x",)

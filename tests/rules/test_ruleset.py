@@ -1,0 +1,505 @@
+"""Rule sets: made, compared, asked. What matches is tested beside the kernels."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Conclusions,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+
+NAN = math.nan
+NAMES = ["length", "width"]
+
+
+def by_rules(**changes):
+    settings = {
+        "rules": [
+            Rule([Interval(0, upper=1)], "a", RuleStatistics(4, (3, 1, 0))),
+            Rule([Interval(0, 1, 2), Interval(1, lower=5)], "b", RuleStatistics(2, (0, 2, 0))),
+        ],
+        "feature_names": NAMES,
+        "task": "classification",
+        "classes": ["a", "b", "c"],
+        "domain": Domain((0, 0), (4, 10)),
+        "fallback": Fallback("c", "default", (3, 3, 4)),
+    }
+    return RuleSet(**(settings | changes))
+
+
+def by_boxes(**changes):
+    inf = math.inf
+    settings = {
+        "classes": np.array(["a", "b", "c"]),
+        "domain": Domain((0, 0), (4, 10)),
+        "fallback": Fallback("c", "default", (3, 3, 4)),
+    }
+    return RuleSet.from_boxes(
+        BoxTable(
+            np.array([[-inf, -inf], [1, 5]]), np.array([[1, inf], [2, inf]]),
+            np.array([[True, True], [False, False]]), np.ones((2, 2)),
+        ),
+        Conclusions(
+            np.array([0, 1]), n_rows=np.array([4, 2]), class_counts=np.array([[3, 1, 0], [0, 2, 0]])
+        ),
+        np.array(NAMES),
+        task="classification",
+        **(settings | changes),
+    )  # fmt: skip
+
+
+def regression(**changes):
+    settings = {
+        "rules": [
+            Rule([Interval(0, upper=1)], 1.5, RuleStatistics(3, mean=1.5, spread=0.5)),
+            Rule([Interval(0, 1, 3)], LinearOutput(1, [(0, 2), (1, -1)])),
+        ],
+        "feature_names": NAMES,
+        "task": "regression",
+    }
+    return RuleSet(**(settings | changes))
+
+
+MIXED = RuleSet(
+    [
+        Rule([AtLeast(1, [Interval(0, 1), OneOf(1, [3])])], True),
+        Rule([Linear([(0, 1), (1, 1)], 5)], False),
+    ],
+    NAMES,
+    task="classification",
+    ordered=False,
+    fallback=Fallback(False, "abstain", None, "?"),
+)
+ALL = {
+    "rules": by_rules(),
+    "boxes": by_boxes(),
+    "regression": regression(),
+    "mixed": MIXED,
+    "empty": RuleSet([], [], task="regression"),
+}
+each = pytest.mark.parametrize("ruleset", ALL.values(), ids=ALL.keys())
+
+
+def asked(ruleset):
+    """Ask for all that a rule set keeps once it is known."""
+    X = np.ones((1, ruleset.n_features))
+    ruleset.assign(X)
+    ruleset.match(X)
+    if len(ruleset) and ruleset.classes is not None:
+        ruleset.predict_proba(X)
+    return hash(ruleset), str(ruleset), ruleset.n_conditions, ruleset.n_literals, ruleset.boxes
+
+
+# --- values that do not change ---------------------------------------------------------------
+
+
+@each
+def test_rule_sets_do_not_change(ruleset):
+    for name in ("rules", "feature_names", "task", "classes", "_rules", "boxes", "note"):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(ruleset, name, ())
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            delattr(ruleset, name)
+    with pytest.raises(TypeError):
+        ruleset[0] = Rule([], 1)
+
+
+@each
+@pytest.mark.parametrize(
+    "twin",
+    [
+        lambda r: pickle.loads(pickle.dumps(r)),
+        copy.copy,
+        copy.deepcopy,
+        lambda r: r.replace(),
+        lambda r: r.replace(rules=iter(r.rules)),
+        lambda r: RuleSet.from_json(r.to_json()),
+        lambda r: r[:],
+    ],
+    ids=["pickle", "copy", "deepcopy", "replace", "rules", "json", "slice"],
+)
+def test_copies_are_equal(ruleset, twin):
+    before = twin(ruleset)
+    asked(ruleset)
+    after = twin(ruleset)
+    for made in (before, after):
+        assert made == ruleset
+        assert hash(made) == hash(ruleset)
+        assert asked(made)[:-1] == asked(ruleset)[:-1]
+        assert str(made) == str(ruleset)
+
+
+@each
+def test_what_is_remembered_is_not_stored(ruleset):
+    # Otherwise joblib.Memory would compute anew after each question.
+    fresh = pickle.loads(pickle.dumps(ruleset))
+    stored, hashed = pickle.dumps(fresh), joblib.hash(fresh)
+    asked(fresh)
+    assert len(pickle.dumps(fresh)) == len(stored)
+    assert joblib.hash(fresh) == hashed
+    assert joblib.hash(pickle.loads(pickle.dumps(fresh))) == hashed
+
+
+def test_unpickled_arrays_are_locked():
+    fresh = pickle.loads(pickle.dumps(by_boxes()))
+    with pytest.raises(ValueError, match="read-only"):
+        fresh.boxes.lower[1, 0] = -5
+    with pytest.raises(ValueError, match="read-only"):
+        fresh.conclusions.outputs[0] = 1
+
+
+def test_arrays_and_rules_make_equal_sets():
+    assert by_boxes() == by_rules()
+    assert hash(by_boxes()) == hash(by_rules())
+    assert {by_boxes(): "found"}[by_rules()] == "found"
+    assert len({by_boxes(), by_rules(), by_boxes()[:]}) == 1
+    X = np.array([[0, 0], [1, 5], [1.5, 6], [1.5, 5], [9, 9], [NAN, NAN]])
+    assert by_boxes().predict(X).tolist() == by_rules().predict(X).tolist()
+    assert by_boxes().predict_proba(X).tolist() == by_rules().predict_proba(X).tolist()
+    assert by_boxes().to_json() == by_rules().to_json()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rules": by_rules().rules[:1]},
+        {"rules": by_rules().rules[::-1]},
+        {"feature_names": ["length", "depth"]},
+        {"classes": ["a", "c", "b"]},
+        {"domain": None},
+        {"domain": Domain((0, 0), (4, 11))},
+        {"ordered": False},
+        {"disjoint": True},
+        {"fallback": None},
+        {"fallback": Fallback("c", "nearest", (3, 3, 4))},
+    ],
+)
+def test_sets_differ_in_each_part(change):
+    for ruleset in (by_rules(), by_boxes()):
+        changed = ruleset.replace(**change)
+        assert changed != by_rules()
+        assert changed == by_rules(**change)
+        assert ruleset == by_rules()
+
+
+def test_other_things_are_not_equal():
+    assert by_rules() != by_rules().rules
+    assert by_rules() != "rules"
+
+
+def test_replace_leaves_arrays_alone():
+    boxes = by_boxes()
+    assert boxes.replace(fallback=None).boxes is boxes.boxes
+    with pytest.raises(TypeError, match="colour"):
+        boxes.replace(colour="red")
+    # Other classes give outputs other numbers, not other meanings.
+    reordered = boxes.replace(classes=["c", "b", "a"], rules=[Rule([], "a")], fallback=None)
+    assert reordered.predict([[0, 0]]).tolist() == ["a"]
+
+
+# --- a sequence of rules ---------------------------------------------------------------------
+
+
+@each
+def test_sequence(ruleset):
+    rules = list(ruleset)
+    assert len(rules) == len(ruleset)
+    assert [ruleset[i] for i in range(len(ruleset))] == rules
+    assert list(reversed(ruleset)) == rules[::-1]
+    assert all(rule in ruleset for rule in rules)
+    assert Rule([], "unknown") not in ruleset
+    with pytest.raises(IndexError):
+        ruleset[len(ruleset)]
+    part = ruleset[-1:]
+    assert isinstance(part, RuleSet)
+    assert part.rules == ruleset.rules[-1:]
+    assert part.classes == ruleset.classes
+    assert part.fallback == ruleset.fallback
+    assert part.domain == ruleset.domain
+    assert ruleset[::-1].rules == ruleset.rules[::-1]
+
+
+def test_sizes():
+    ruleset = by_boxes()
+    assert (len(ruleset), ruleset.n_conditions, ruleset.n_literals) == (2, 3, 4)
+    assert ruleset.n_features == 2
+    assert ruleset.boxes_only
+    assert (len(MIXED), MIXED.n_conditions, MIXED.n_literals) == (2, 2, 4)
+    assert not MIXED.boxes_only
+    empty = ALL["empty"]
+    assert (len(empty), empty.n_conditions, empty.n_literals, empty.n_features) == (0, 0, 0, 0)
+
+
+def test_classes_are_found_in_the_outputs():
+    def classes(*outputs, fallback=None):
+        rules = [Rule([], output) for output in outputs]
+        return RuleSet(rules, ["x"], task="classification", fallback=fallback).classes
+
+    assert classes("b", "a", "b") == ("a", "b")
+    assert classes(10, 9, 1.5) == (1.5, 9, 10)
+    assert classes(True, False) == (False, True)
+    assert classes("1", 2, "b", -1) == (-1, 2, "1", "b")
+    assert classes("b", fallback=Fallback("a")) == ("a", "b")
+    assert classes(fallback=Fallback("a")) == ("a",)
+    assert classes() == ()
+    assert regression().classes is None
+
+
+# --- what cannot be --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"rules": ["x0 > 1"]}, TypeError, "rules must hold Rule objects, got str.*as_ruleset"),
+        ({"feature_names": "ab"}, TypeError, "feature_names must be a sequence of names, got 'ab'"),
+        ({"feature_names": ["a", "a"]}, ValueError, r"must differ from each other, got \['a'\]"),
+        ({"feature_names": ["a"], "domain": None}, ValueError,
+         "Rule 2 uses feature 1, but there are only 1 feature names: a"),
+        ({"task": "ranking"}, ValueError, "'classification' or 'regression', got 'ranking'"),
+        ({"classes": "abc"}, TypeError, "classes must be a sequence of labels, got 'abc'"),
+        ({"classes": ["a", "b", "a"]}, ValueError, "classes must differ from each other"),
+        ({"classes": ["a", "c"], "rules": [Rule([], "a"), Rule([], "b")], "fallback": None},
+         ValueError,
+         "Rule 2 concludes 'b', which is not among .*'a', 'c'"),
+        ({"classes": ["a", "b", None]}, TypeError, "classes must be a str, int, float or bool"),
+        ({"classes": ["a", "b", "c", "d"], "fallback": None}, ValueError,
+         "Rule 1 has 3 class_counts for 4 classes"),
+        ({"rules": [Rule([], LinearOutput(1))]}, ValueError, "Rule 1 concludes LinearOutput"),
+        ({"rules": [Rule([], LinearOutput(1))], "classes": None, "fallback": None}, ValueError,
+         "Rule 1 concludes"),
+        ({"domain": Domain((0,), (1,))}, ValueError, "domain has 1 features, feature_names has 2"),
+        ({"ordered": "no"}, TypeError, "ordered must be True or False, got 'no'"),
+        ({"fallback": "a"}, TypeError, "fallback must be a Fallback or None, got 'a'"),
+        ({"fallback": "a", "classes": None}, TypeError, "fallback must be a Fallback or None"),
+        ({"domain": ((0, 0), (1, 1))}, TypeError, "domain must be a Domain or None"),
+        ({"disjoint": 1}, TypeError, "disjoint must be True or False, got 1"),
+        ({"fallback": Fallback("z")}, ValueError, "fallback answers 'z', which is not among"),
+        ({"task": "regression"}, ValueError, "pass classes=None for regression"),
+        ({"task": "regression", "classes": None}, ValueError, "must answer a number, got 'c'"),
+        ({"task": "regression", "classes": None, "fallback": None}, ValueError,
+         "Rule 1 of a regression has the output 'a'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_rule_set(change, error, text):
+    with pytest.raises(error, match=text):
+        by_rules(**change)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Rule([], True), "Rule 1 of a regression has the output True"),
+        (Rule([AtLeast(1, [Interval(2, 1)])], 1.0), "Rule 1 uses feature 2"),
+        (Rule([Linear([(3, 1)], 1)], 1.0), "Rule 1 uses feature 3"),
+        (Rule([], LinearOutput(0, [(2, 1)])), "Rule 1 uses feature 2"),
+    ],
+)
+def test_what_is_no_regression_rule(rule, text):
+    with pytest.raises(ValueError, match=text):
+        regression(rules=[rule])
+
+
+def test_arrays_must_fit():
+    boxes, conclusions = by_boxes().boxes, by_boxes().conclusions
+
+    def make(b=boxes, c=conclusions, names=NAMES, **settings):
+        settings = {"task": "classification", "classes": ["a", "b", "c"]} | settings
+        return RuleSet.from_boxes(b, c, names, **settings)
+
+    assert make().rules == by_rules().rules
+    with pytest.raises(ValueError, match="boxes has 2 features, feature_names has 3"):
+        make(names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"outputs must have the shape \(1,\)"):
+        make(boxes.take(slice(1)))
+    with pytest.raises(ValueError, match=r"class_counts must have the shape \(2, 2\)"):
+        make(classes=["a", "b"])
+    with pytest.raises(TypeError, match="classes must be a sequence of labels, got None"):
+        make(classes=None)
+    with pytest.raises(ValueError, match="'classification' or 'regression'"):
+        make(task="?")
+    line = Conclusions(np.array([0, NAN]), linear={1: LinearOutput(0, [(2, 1)])})
+    with pytest.raises(ValueError, match="linear output uses feature 2, but there are only 2"):
+        make(c=line, task="regression", classes=None)
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        (("a", "long name", "c"), "U"),
+        ((0, 1, 2), "i"),
+        ((0.5, 1.5, 2.5), "f"),
+        ((True, False), "b"),
+        ((2, "a", True), "O"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["default", "nearest"])
+def test_labels_keep_their_type(classes, kind, policy):
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=0)], classes[0]), Rule([Interval(0, 0, 1)], classes[1])],
+        ["x"],
+        task="classification",
+        classes=classes,
+        fallback=Fallback(classes[-1], policy),
+    )
+    found = ruleset.predict([[-1], [0.5], [7], [NAN]])
+    last = [classes[1], classes[0]] if policy == "nearest" else [classes[-1]] * 2
+    assert found.tolist() == [classes[0], classes[1], *last]
+    assert found.dtype.kind == kind
+    assert ruleset.predict(np.zeros((0, 1))).dtype.kind == kind
+    if kind == "O":
+        assert [type(v) for v in found[:2]] == [type(v) for v in classes[:2]]
+
+
+@pytest.mark.parametrize(
+    ("classes", "label", "answer", "kind"),
+    [
+        (("a", "b"), None, "no rule", "U"),
+        (("a", "b"), "a rather long label", "a rather long label", "U"),
+        ((0, 1), None, -1, "i"),
+        ((0, 1), 99, 99, "i"),
+        ((0, 1), "none", "none", "O"),
+        ((0.5, 1.5), None, -1.0, "f"),
+        ((True, False), "none", "none", "O"),
+        ((True, False), -1, -1, "O"),
+        ((3, "a"), None, -1, "O"),
+    ],
+)
+def test_abstaining(classes, label, answer, kind):
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=0)], classes[0])],
+        ["x"],
+        task="classification",
+        classes=classes,
+        fallback=Fallback(classes[1], "abstain", None, label),
+    )
+    found = ruleset.predict([[-1], [7]])
+    assert found.tolist() == [classes[0], answer]
+    assert found.dtype.kind == kind
+    assert (
+        ruleset.predict([[-1]]).dtype.kind
+        == ruleset.replace(fallback=None).predict([[-1]]).dtype.kind
+    )
+    assert ruleset.predict_proba([[-1], [7]]).tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_abstaining_needs_a_label():
+    def make(classes, label=None):
+        return RuleSet(
+            [Rule([Interval(0, upper=0)], classes[0])], ["x"], task="classification",
+            classes=classes, fallback=Fallback(classes[0], "abstain", None, label),
+        )  # fmt: skip
+
+    assert make((True, False)).predict([[-1]]).tolist() == [True]
+    with pytest.raises(ValueError, match="no label left beside True and False"):
+        make((True, False)).predict([[7]])
+    with pytest.raises(ValueError, match="would answer -1, which is one of the classes"):
+        make((-1, 1)).predict([[7]])
+    with pytest.raises(ValueError, match="abstain_label must be none of the classes, got 1"):
+        make((-1, 1), label=1)
+
+
+def test_regression_answers():
+    X = [[0.5, 9.0], [2.0, 1.0], [3.0, NAN], [9.0, 0.0]]
+    for fallback, last in [
+        (Fallback(-7), -7.0),
+        (Fallback(-7, "nearest"), 19.0),
+        (Fallback(-7, "abstain"), NAN),
+    ]:
+        found = regression(fallback=fallback).predict(X)
+        assert found.dtype == float
+        assert np.array_equal(found, [1.5, 4.0, NAN, last], equal_nan=True)
+    integers = RuleSet([Rule([], 3)], ["x"], task="regression")
+    assert integers.predict([[1.0]]).dtype == float
+    with pytest.raises(AttributeError, match="predict_proba is for classification"):
+        integers.predict_proba([[1.0]])
+
+
+def test_linear_answers_of_arrays():
+    outputs = np.array([1.5, NAN])
+    ruleset = RuleSet.from_boxes(
+        regression().boxes, Conclusions(outputs, linear={1: LinearOutput(1, [(0, 2), (1, -1)])}),
+        NAMES, task="regression",
+    )  # fmt: skip
+    assert ruleset.predict([[2.0, 1.0], [0.0, 0.0], [3.0, 0.5]]).tolist() == [4.0, 1.5, 6.5]
+    assert ruleset.predict(np.array([[2, 1]], dtype=np.uint8)).tolist() == [4.0]
+
+
+def test_rows_without_an_answer():
+    for ruleset in (by_rules(fallback=None), by_boxes(fallback=None)):
+        assert ruleset.predict([[0.0, 0.0]]).tolist() == ["a"]
+        for method in (ruleset.predict, ruleset.predict_proba):
+            with pytest.raises(
+                ValueError,
+                match=r"No rule holds for 1 row and .*no fallback\. Use covers\(X\) .*"
+                r"ruleset\.replace\(fallback=Fallback\(output\)\)",
+            ):
+                method([[0.0, 0.0], [9.0, 9.0]])
+            with pytest.raises(ValueError, match="No rule holds for 2 rows and"):
+                method([[NAN, 0.0], [9.0, 9.0]])
+    with pytest.raises(ValueError, match="No rule holds for 1 row"):
+        regression().predict([[9.0, 9.0]])
+
+
+def test_shares():
+    X = [[0.0, 0.0], [1.5, 6.0], [9.0, 9.0]]
+    expected = [[0.75, 0.25, 0], [0, 1, 0], [0.3, 0.3, 0.4]]
+    assert by_rules().predict_proba(X).tolist() == expected
+    assert by_boxes().predict_proba(X).tolist() == expected
+    sure = by_rules(fallback=Fallback("b"))
+    assert sure.predict_proba(X)[2].tolist() == [0, 1, 0]
+    nothing = by_rules(fallback=Fallback("b", "default", (0, 0, 0)))
+    assert nothing.predict_proba(X)[2].tolist() == [0, 1, 0]
+    nearest = by_rules(fallback=Fallback("c", "nearest"))
+    assert nearest.predict_proba(X)[2].tolist() == [0, 1, 0]
+    counted_nothing = by_rules(rules=[Rule([], "b")])
+    assert counted_nothing.predict_proba(X).tolist() == [[0, 1, 0]] * 3
+
+
+def test_no_rules_fall_back():
+    for policy in ("default", "nearest"):
+        ruleset = RuleSet([], ["x"], task="classification", fallback=Fallback("a", policy))
+        assert ruleset.predict([[1], [2]]).tolist() == ["a", "a"]
+        assert ruleset.predict_proba([[1]]).tolist() == [[1.0]]
+        assert not ruleset.covers([[1]]).any()
+    assert RuleSet([], [], task="regression", fallback=Fallback(1)).predict(
+        np.zeros((2, 0))
+    ).tolist() == [1.0, 1.0]
+
+
+def test_missing_values_get_the_fallback():
+    assert by_boxes().predict([[NAN, NAN]]).tolist() == ["c"]
+    assert by_boxes().predict(pd.DataFrame([[1.0, NAN]], columns=NAMES)).tolist() == ["a"]
+
+
+# --- shown -----------------------------------------------------------------------------------
+
+
+def test_repr_says_what_it_is():
+    assert repr(by_rules()).splitlines() == [
+        "<RuleSet: 2 ordered rules for classification on 2 features>",
+        *str(by_rules()).splitlines(),
+    ]
+    one = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False)
+    assert repr(one).startswith("<RuleSet: 1 unordered rule for regression on 1 feature>\n")

@@ -1,0 +1,327 @@
+"""Volumes of unions against slow and obvious counts: cells of a grid, recursion, fractions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.rules import geometry, volumes
+from skescore.rules.geometry import overlapping_pairs
+from skescore.rules.volumes import Volume, union_volume
+
+SIDE = 8  # a power of two: all bounds and volumes are exact in floating point
+
+PATHS: dict[str, dict[str, object]] = {
+    "as it comes": {},
+    "inclusion-exclusion": {"_FEW_BOXES": 0, "_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
+    "grid": {"_FEW_BOXES": 0},
+    "grid in chunks": {"_FEW_BOXES": 0, "_GRID_CHUNK": 5},
+    "fragments": {"_FEW_BOXES": 0, "_GRID_CELLS": 0},
+    "bit tables": {"_DENSE_CELLS": 0, "_COLUMNS": 64, "_ROWS": 3},
+}
+
+
+@contextmanager
+def forced(path: str) -> Iterator[None]:
+    """Make the modules take one of their ways whatever the input."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in PATHS[path].items():
+            patch.setattr(geometry if path == "bit tables" else volumes, name, value)
+        yield
+
+
+@st.composite
+def grid_boxes(draw: st.DrawFn, max_boxes: int = 7, max_features: int = 3) -> np.ndarray:
+    """Integer boxes of shape (2, n_boxes, n_features) in [0, SIDE], some of them empty."""
+    shape = (2, draw(st.integers(0, max_boxes)), draw(st.integers(1, max_features)))
+    count = math.prod(shape)
+    values = draw(st.lists(st.integers(0, SIDE), min_size=count, max_size=count))
+    boxes = np.array(values, dtype=int).reshape(shape)
+    if draw(st.booleans()):
+        boxes = np.sort(boxes, axis=0)  # seldom empty
+    return boxes
+
+
+def counted_volume(lower: np.ndarray, upper: np.ndarray) -> Fraction:
+    """Share of the unit cells of an integer grid that lie in some box."""
+    n_features = lower.shape[1]
+    cells = itertools.product(range(SIDE), repeat=n_features)
+    covered = sum(
+        any(
+            all(low <= c < high for c, low, high in zip(cell, box_low, box_high, strict=True))
+            for box_low, box_high in zip(lower, upper, strict=True)
+        )
+        for cell in cells
+    )
+    return Fraction(covered, SIDE**n_features)
+
+
+def recursive_volume(boxes: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> float:
+    """Volume of a union as first box + rest - what they share, by recursion."""
+    if not boxes:
+        return 0.0
+    (low, high), rest = boxes[0], boxes[1:]
+    shared = []
+    for other_low, other_high in rest:
+        meet = tuple(map(max, low, other_low)), tuple(map(min, high, other_high))
+        if all(a < b for a, b in zip(*meet, strict=True)):
+            shared.append(meet)
+    own = math.prod(b - a for a, b in zip(low, high, strict=True))
+    return own + recursive_volume(rest) - recursive_volume(shared)
+
+
+def cell_volume(lower: np.ndarray, upper: np.ndarray) -> float:
+    """Sum of the cells between all distinct coordinates whose midpoint lies in a box."""
+    edges = [np.unique(np.r_[0.0, column, 1.0]) for column in np.vstack([lower, upper]).T]
+    middles = np.meshgrid(*[(edge[1:] + edge[:-1]) / 2 for edge in edges], indexing="ij")
+    widths = np.meshgrid(*[np.diff(edge) for edge in edges], indexing="ij")
+    inside = np.zeros(middles[0].shape, dtype=bool)
+    for low, high in zip(lower, upper, strict=True):
+        inside |= np.logical_and.reduce(
+            [(a < m) & (m < b) for a, m, b in zip(low, middles, high, strict=True)]
+        )
+    return float(math.prod(widths)[inside].sum())
+
+
+def random_boxes(n_boxes: int, n_features: int, reach: float, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    centre = rng.uniform(size=(n_boxes, n_features))
+    half = rng.uniform(0.1, 1.0, size=(n_boxes, n_features)) * reach
+    return [np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(boxes=grid_boxes())
+@settings(max_examples=150)
+def test_union_volume_counts_cells(path: str, boxes: np.ndarray) -> None:
+    with forced(path):
+        volume = union_volume(*boxes / SIDE)
+    assert volume.exact
+    assert volume.value == float(counted_volume(*boxes))
+    assert volume == Volume(volume.value, True, volume.value, volume.value, None, 0)
+    assert type(volume.value) is float
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("n_boxes", "n_features", "reach"), [(13, 1, 0.1), (40, 2, 0.3), (25, 3, 0.4), (16, 4, 0.6)]
+)
+def test_union_volume_of_entangled_boxes(
+    path: str, n_boxes: int, n_features: int, reach: float
+) -> None:
+    boxes = random_boxes(n_boxes, n_features, reach, seed=n_boxes)
+    with forced(path):
+        volume = union_volume(*boxes)
+    assert volume.exact
+    assert volume.value == pytest.approx(cell_volume(*boxes), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_boxes", "n_features", "reach"), [(20, 8, 0.7), (14, 30, 1.2)])
+def test_union_volume_in_many_dimensions(n_boxes: int, n_features: int, reach: float) -> None:
+    lower, upper = random_boxes(n_boxes, n_features, reach, seed=5)
+    expected = recursive_volume(
+        [(tuple(a), tuple(b)) for a, b in zip(lower.tolist(), upper.tolist(), strict=True)]
+    )
+    volume = union_volume(lower, upper)
+    assert len(overlapping_pairs(lower, upper)) > n_boxes
+    assert volume.exact
+    assert volume.value == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [
+        ([[0, 0], [0.5, 0.5]], [[0.5, 0.5], [1, 1]], 0.5),  # touching at a corner
+        ([[0.25, 0], [0, 0.25]], [[0.75, 1], [1, 0.75]], 0.75),  # a cross
+        ([[0, 0], [0.5, 0]], [[0.5, 1], [1, 1]], 1.0),  # two halves
+        ([[0, 0]], [[1, 1]], 1.0),
+        ([[0.5, 0]], [[0.5, 1]], 0.0),  # no width
+        ([[0.75, 0]], [[0.25, 1]], 0.0),  # upside down
+        ([[0.25], [0.25], [0.25]], [[0.5], [0.5], [0.5]], 0.25),  # the same three times
+        (np.empty((0, 3)), np.empty((0, 3)), 0.0),
+        ([], [], 0.0),
+        (np.empty((2, 0)), np.empty((2, 0)), 1.0),  # a point is all of a cube without dimensions
+    ],
+)
+def test_union_volume_of_known_shapes(lower: object, upper: object, expected: float) -> None:
+    assert union_volume(lower, upper) == Volume(expected, True, expected, expected, None, 0)
+
+
+@given(boxes=grid_boxes(max_boxes=15), data=st.data())
+def test_union_volume_does_not_depend_on_the_view(boxes: np.ndarray, data: st.DataObject) -> None:
+    lower, upper = boxes / SIDE
+    value = union_volume(lower, upper).value
+    order = data.draw(st.permutations(range(len(lower))))
+    features = data.draw(st.permutations(range(lower.shape[1])))
+    assert union_volume(lower[order], upper[order]).value == pytest.approx(value, rel=1e-12)
+    turned = union_volume(lower[:, features], upper[:, features]).value
+    assert turned == pytest.approx(value, rel=1e-12)
+    assert union_volume(1 - upper, 1 - lower).value == pytest.approx(value, rel=1e-12)
+    shift = data.draw(st.floats(0, 0.5))
+    moved = union_volume(lower / 2 + shift, upper / 2 + shift).value
+    assert moved == pytest.approx(value / 2 ** lower.shape[1], rel=1e-9, abs=1e-12)
+    free = np.zeros((len(lower), 1))
+    assert union_volume(np.hstack([lower, free]), np.hstack([upper, free + 1])).value == value
+    slab = union_volume(np.hstack([lower, free]), np.hstack([upper, free + 0.25]))
+    assert slab.value == pytest.approx(value / 4, rel=1e-12)
+
+
+@given(boxes=grid_boxes())
+def test_union_volume_is_between_the_largest_and_the_sum(boxes: np.ndarray) -> None:
+    lower, upper = boxes / SIDE
+    volumes = np.prod(np.maximum(upper - lower, 0), axis=1)
+    value = union_volume(lower, upper).value
+    assert max(volumes, default=0.0) <= value <= min(volumes.sum(), 1.0)
+
+
+def test_union_volume_adds_over_separate_groups() -> None:
+    boxes = [random_boxes(n, 3, 0.5, seed=n) for n in (4, 14, 1, 20)]
+    parts = [union_volume(*pair).value for pair in boxes]
+    # Each group goes to its own quarter of the first feature.
+    for corner, pair in enumerate(boxes):
+        for bounds in pair:
+            bounds[:, 0] = bounds[:, 0] / 4 + corner / 4
+    lower, upper = map(np.concatenate, zip(*boxes, strict=True))
+    volume = union_volume(lower, upper)
+    assert volume.exact
+    assert volume.value == pytest.approx(sum(parts) / 4, rel=1e-12)
+
+
+def test_declared_disjoint_boxes_are_added() -> None:
+    edges = np.linspace(0, 1, 11)
+    lower, upper = edges[:-1, None], edges[1:, None]
+    assert union_volume(lower, upper, disjoint=True).value == pytest.approx(1.0, abs=1e-15)
+    assert union_volume(lower[:3], upper[:3], disjoint=True).value == pytest.approx(0.3)
+    with pytest.raises(ValueError, match=r"boxes overlap.*sum to 1\.(1|0999).*disjoint=False"):
+        union_volume([*lower, [0.0]], [*upper, [0.1]], disjoint=True)
+
+
+def test_rounding_of_declared_disjoint_boxes_is_forgiven() -> None:
+    lower, upper = [[0.0], [0.5 - 1e-10]], [[0.5], [1.0]]
+    assert union_volume(lower, upper, disjoint=True).value == 1.0
+
+
+def test_volume_in_150_dimensions_by_logarithms() -> None:
+    lower = np.zeros((2, 150))
+    upper = np.full((2, 150), 0.99)
+    upper[1] = 0.98
+    upper[1, :50] = 1.0
+    lower[1, 50:100] = 0.01
+    first, second = 0.99**150, 0.97**50 * 0.98**50
+    both = 0.99**50 * 0.97**50 * 0.98**50
+    volume = union_volume(lower, upper)
+    assert volume.exact
+    assert volume.value == pytest.approx(first + second - both, rel=1e-12)
+    flat = np.full((1, 150), 0.5)  # an empty box has no logarithm
+    assert union_volume(np.vstack([lower, flat]), np.vstack([upper, flat])) == volume
+
+
+def test_volume_in_1000_dimensions_underflows_to_zero() -> None:
+    lower = np.zeros((14, 1000))
+    upper = np.full((14, 1000), 0.4)
+    upper[np.arange(14), np.arange(14)] = 0.5
+    assert union_volume(lower, upper).value == 0.0
+    assert union_volume(lower[:1, :700], upper[:1, :700]).value == pytest.approx(
+        math.exp(699 * math.log(0.4) + math.log(0.5)), rel=1e-12
+    )
+
+
+# --- sampling ------------------------------------------------------------------------------------
+
+SAMPLED = [
+    (40, 7, 0.9),  # volumes that sum to more than the box around them
+    (15, 7, 0.9),  # to less
+    (25, 12, 0.6),  # to very little
+]
+
+
+@pytest.mark.parametrize(("n_boxes", "n_features", "reach"), SAMPLED)
+def test_sampled_interval_holds_the_volume(n_boxes: int, n_features: int, reach: float) -> None:
+    boxes = random_boxes(n_boxes, n_features, reach, seed=11)
+    exact = union_volume(*boxes)
+    assert exact.exact
+    total = np.prod(boxes[1] - boxes[0], axis=1).sum()
+    assert (total > 1.0) == (n_boxes == 40)
+    held = 0
+    for seed in range(40):
+        volume = union_volume(*boxes, max_fragments=1, n_samples=2000, random_state=seed)
+        assert (volume.exact, volume.confidence, volume.n_samples) == (False, 0.99, 2000)
+        assert volume.low <= volume.value <= volume.high
+        assert type(volume.value) is type(volume.low) is type(volume.high) is float
+        held += volume.low <= exact.value <= volume.high
+        # Hoeffding's half-width for points in the unit cube.
+        assert volume.high - volume.low <= 2 * math.sqrt(math.log(2 / 0.01) / (2 * 2000))
+    assert held >= 38
+
+
+def test_a_tiny_union_is_sampled_with_small_relative_error() -> None:
+    boxes = random_boxes(60, 20, 0.7, seed=11)
+    exact = union_volume(*boxes).value
+    assert 0.0 < exact < 0.002
+    volume = union_volume(*boxes, max_fragments=1, n_samples=10_000)
+    assert not volume.exact
+    assert volume.low <= exact <= volume.high
+    assert volume.high - volume.low < 0.01 * exact
+
+
+def test_known_parts_are_added_to_a_sampled_one() -> None:
+    lower, upper = random_boxes(15, 7, 0.9, seed=11)
+    lower[:, 0], upper[:, 0] = lower[:, 0] / 2, upper[:, 0] / 2
+    alone = union_volume(lower, upper, max_fragments=1)
+    corner = np.zeros((1, 7))
+    corner[0, 0] = 0.5
+    joined = union_volume(
+        np.vstack([lower, corner]), np.vstack([upper, np.ones((1, 7))]), max_fragments=1
+    )
+    assert joined.value == pytest.approx(alone.value + 0.5, abs=1e-12)
+    assert joined.low == pytest.approx(alone.low + 0.5, abs=1e-12)
+    assert joined.high == pytest.approx(min(alone.high + 0.5, 1.0), abs=1e-12)
+
+
+def test_sampling_repeats_under_a_seed() -> None:
+    boxes = random_boxes(15, 7, 0.9, seed=11)
+
+    def value(random_state: object) -> float:
+        return union_volume(
+            *boxes, max_fragments=1, n_samples=3000, random_state=random_state
+        ).value
+
+    assert value(0) == value(0)
+    assert value(0) != value(1)
+    assert value(np.random.default_rng(3)) == value(np.random.default_rng(3))
+    assert value(np.random.RandomState(3)) == value(np.random.RandomState(3))
+    assert union_volume(*boxes, max_fragments=1, n_samples=3000, confidence=0.5).high < (
+        union_volume(*boxes, max_fragments=1, n_samples=3000, confidence=0.999).high
+    )
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: union_volume([[0.0]], [[0.5, 0.5]]), r"same shape.*\(1, 1\) and \(1, 2\)"),
+        (lambda: union_volume([0.0], [0.5]), r"same shape \(n_boxes, n_features\)"),
+        (lambda: union_volume([[math.nan]], [[0.5]]), "must not hold NaN"),
+        (lambda: union_volume([[-0.25]], [[0.5]]), r"in \[0, 1\], got values in \[-0\.25, 0\.5\]"),
+        (lambda: union_volume([[0.25]], [[math.inf]]), r"values in \[0\.25, inf\].*clip"),
+        (lambda: union_volume(*BOX, max_fragments=0), "`max_fragments` must be.*got 0"),
+        (lambda: union_volume(*BOX, n_samples=2.5), "`n_samples` must be.*got 2.5"),
+        (lambda: union_volume(*BOX, confidence=1.0), "`confidence` must lie.*got 1.0"),
+        (lambda: union_volume(*BOX, confidence=math.nan), "`confidence` must lie.*got nan"),
+    ],
+)
+def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

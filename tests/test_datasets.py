@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.datasets
+
+from skescore.datasets import BUILT_IN, Dataset, DatasetError, DatasetNotFoundError, load_dataset
+
+GOOD = "a,b,y\n1.5,2,no\n0.5,3,yes\n2.5,4,no\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str, name: str = "data.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8", newline="")
+        return path
+
+    return write
+
+
+# Built-in data sets -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_data_set_is_checked_data(name):
+    dataset = load_dataset(name)
+    assert dataset.name == name
+    assert dataset.task == BUILT_IN[name].task
+    assert dataset.source.startswith("sklearn.datasets.")
+    assert np.isfinite(dataset.X.to_numpy(dtype=float)).all()
+    assert len(dataset.X) == len(dataset.y) > 100
+    assert dataset.X.index.equals(dataset.y.index)
+    assert dataset.n_rows_dropped == 0
+    kinds = {type(value) for value in dataset.y.tolist()}
+    assert kinds == ({str} if dataset.task == "classification" else {float})
+
+
+# Sizes, columns and class frequencies as scikit-learn's user guide prints them ("Toy datasets").
+@pytest.mark.parametrize(
+    ("name", "shape", "counts"),
+    [
+        ("iris", (150, 4), {"setosa": 50, "versicolor": 50, "virginica": 50}),
+        ("wine", (178, 13), {"class_0": 59, "class_1": 71, "class_2": 48}),
+        ("breast_cancer", (569, 30), {"benign": 357, "malignant": 212}),
+        ("diabetes", (442, 10), {}),
+        ("friedman1", (1000, 10), {}),
+        ("friedman2", (1000, 4), {}),
+        ("friedman3", (1000, 4), {}),
+        ("moons", (1000, 2), {"lower": 500, "upper": 500}),
+        ("circles", (1000, 2), {"inner": 500, "outer": 500}),
+    ],
+)
+def test_sizes_and_classes(name, shape, counts):
+    dataset = load_dataset(name)
+    assert dataset.X.shape == shape
+    assert dataset.class_counts == counts
+
+
+def test_class_names_stand_for_the_right_rows():
+    codes = sklearn.datasets.load_breast_cancer().target
+    assert (load_dataset("breast_cancer").y == np.where(codes == 0, "malignant", "benign")).all()
+    moons = load_dataset("moons")
+    assert moons.X["x1"][moons.y == "upper"].mean() > moons.X["x1"][moons.y == "lower"].mean()
+    circles = load_dataset("circles")
+    radius = np.hypot(circles.X["x0"], circles.X["x1"])
+    assert radius[circles.y == "outer"].mean() > radius[circles.y == "inner"].mean()
+
+
+def test_friedman1_is_his_formula_with_the_noise_asked_for():
+    dataset = load_dataset("friedman1")
+    assert dataset.X.columns.tolist() == [f"x{i}" for i in range(10)]
+    x = dataset.X.to_numpy()
+    clean = 10 * np.sin(math.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
+    noise = dataset.y - (clean + 10 * x[:, 3] + 5 * x[:, 4])
+    assert noise.std() == pytest.approx(0.5, abs=0.04)
+    assert abs(noise.mean()) < 0.06
+
+
+def test_diabetes_keeps_the_units_of_the_measurements():
+    X = load_dataset("diabetes").X
+    assert X["age"].between(18, 80).all()
+    assert X["bmi"].between(15, 45).all()
+
+
+def test_checksum_of_a_built_in_data_set_is_that_of_its_csv():
+    iris = sklearn.datasets.load_iris()
+    lines = [",".join([*iris.feature_names, "species"])]
+    lines += [
+        ",".join([*map(repr, row.tolist()), str(iris.target_names[code])])
+        for row, code in zip(iris.data, iris.target, strict=True)
+    ]
+    content = ("\n".join(lines) + "\n").encode()
+    assert load_dataset("iris").checksum == hashlib.sha256(content).hexdigest()
+    assert load_dataset("iris", drop="sepal width (cm)").checksum == load_dataset("iris").checksum
+
+
+def test_built_in_name_wins_over_a_file_and_a_path_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("iris").write_text(GOOD)
+    assert len(load_dataset("iris").X) == 150
+    with pytest.raises(DatasetError, match="unknown ending ''"):
+        load_dataset("./iris", target="y")
+    with pytest.raises(DatasetError, match="unknown ending ''"):
+        load_dataset(Path("iris"), target="y")
+
+
+def test_built_in_options():
+    assert load_dataset("iris", target="species", drop=("sepal width (cm)",)).X.shape == (150, 3)
+    with pytest.raises(DatasetError, match=r"target must be 'species' or left out .* got 'y'"):
+        load_dataset("iris", target="y")
+    with pytest.raises(DatasetError, match=r"task='regression' does not fit .* 'iris'"):
+        load_dataset("iris", task="regression")
+    with pytest.raises(DatasetError, match="drop must be among the columns, got 'petal'"):
+        load_dataset("iris", drop="petal")
+
+
+def test_constant_columns_of_digits():
+    dataset = load_dataset("digits")
+    spread = dataset.X.max() - dataset.X.min()
+    assert dataset.constant_columns == tuple(spread.index[spread == 0])
+    assert "pixel_0_0" in dataset.constant_columns
+    assert sorted(dataset.class_counts) == list("0123456789")
+
+
+def test_dataset_is_frozen_and_survives_pickle():
+    dataset = load_dataset("iris")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        dataset.task = "regression"
+    copy = pickle.loads(pickle.dumps(dataset))
+    pd.testing.assert_frame_equal(copy.X, dataset.X)
+    assert (copy.checksum, copy.class_counts) == (dataset.checksum, dataset.class_counts)
+    assert "sepal" not in repr(dataset)
+
+
+def test_built_in_features_by_name():
+    dataset = load_dataset("wine", features=["proline", "alcohol"])
+    assert dataset.X.columns.tolist() == ["proline", "alcohol"]
+    assert dataset.checksum == load_dataset("wine").checksum
+    with pytest.raises(DatasetError, match="wine: features must not contain the target"):
+        load_dataset("wine", features=["proline", "cultivar"])
+
+
+# Finding files ------------------------------------------------------------------------------------
+
+
+def test_unknown_name_suggests_built_in_names():
+    with pytest.raises(DatasetNotFoundError) as caught:
+        load_dataset("irsi")
+    assert isinstance(caught.value, DatasetError)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, FileNotFoundError)
+    text = str(caught.value)
+    assert "'irsi' is neither a built-in data set nor an existing file." in text
+    assert "Did you mean 'iris'?" in text
+    assert "friedman1" in text
+
+
+def test_unknown_file_suggests_files_beside_it(write, tmp_path):
+    write(GOOD, "flowers.csv")
+    with pytest.raises(DatasetNotFoundError, match=r"Similar in .*: 'flowers\.csv'"):
+        load_dataset(tmp_path / "flower.csv", target="y")
+    with pytest.raises(DatasetNotFoundError, match="There is no folder"):
+        load_dataset(tmp_path / "nowhere" / "flower.csv", target="y")
+    with pytest.raises(DatasetNotFoundError, match="download the file first"):
+        load_dataset("https://example.org/flowers.csv", target="y")
+
+
+def test_parameters_are_checked(write):
+    path = write(GOOD)
+    with pytest.raises(DatasetError, match=r"task must be one of 'auto', .* got 'cluster'"):
+        load_dataset(path, target="y", task="cluster")
+    with pytest.raises(DatasetError, match="missing must be one of 'error', 'drop', got 'mean'"):
+        load_dataset(path, target="y", missing="mean")
+    with pytest.raises(TypeError, match=r"data must be the name .* got DataFrame"):
+        load_dataset(pd.DataFrame({"a": [1]}), target="a")
+
+
+def test_errors_carry_the_name_of_the_public_module():
+    # It shows in every traceback, so it should be the name to import from.
+    assert DatasetError.__module__ == DatasetNotFoundError.__module__ == "skescore.datasets"
+
+
+# Speed --------------------------------------------------------------------------------------------
+
+
+def test_good_data_are_read_without_a_loop_over_rows(write):
+    def calls(n_rows: int) -> int:
+        rows = "".join(f"{i},{i / 7},{bool(i % 2)},{'pq'[i % 2]}\n" for i in range(n_rows))
+        path = write("a,b,c,y\n" + rows, f"{n_rows}.csv")
+        count = 0
+
+        def profile(*_):
+            nonlocal count
+            count += 1
+
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            load_dataset(path, target="y")
+        finally:
+            sys.setprofile(before)
+        return count
+
+    calls(100)  # first imports and caches
+    assert calls(5000) < calls(101) + 1000
+
+
+def test_dataset_can_be_made_by_hand():
+    X = pd.DataFrame({"a": [1, 1], "b": [2, 3]})
+    dataset = Dataset(X, pd.Series([True, False], name="y"), "classification", "n", "s", "c")
+    assert dataset.constant_columns == ("a",)
+    assert dataset.class_counts == {False: 1, True: 1}

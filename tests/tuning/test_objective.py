@@ -1,0 +1,413 @@
+"""The objective in studies that a user makes."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+from collections.abc import Iterator
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.trial import FixedTrial, TrialState
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
+from skescore.metrics import fire_score, ice_score
+from skescore.scorers import ice, knowledge, make_fire_scorer, make_ice_scorer, neg_fire
+from skescore.tuning import ExtractorObjective
+
+# Fewer leaves than classes are a bad candidate, not a wrong one.
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+
+X, Y = (part[::2] for part in load_iris(return_X_y=True))
+LABELS = np.array(["setosa", "versicolor", "virginica"])[Y]
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
+PARAMS = {"max_leaves": 4, "max_depth": 3, "min_samples_leaf": 2, "criterion": "gini"}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_studies() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def objective(**options: Any) -> ExtractorObjective:
+    settings = {"cv": FOLDS, "random_state": 0} | options
+    return ExtractorObjective(BLACK_BOX, X, LABELS, **settings)
+
+
+def study_of(goal: ExtractorObjective, n_trials: int, **options: Any) -> optuna.Study:
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(goal, n_trials=n_trials, **options)
+    return study
+
+
+# --- the value -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scorer", [ice, neg_fire, make_ice_scorer(reference="black_box")])
+def test_the_value_is_that_of_cross_validation(scorer: Any) -> None:
+    value = objective(scoring=scorer)(FixedTrial(PARAMS))
+    by_sklearn = cross_val_score(
+        CARTExtractor(BLACK_BOX, random_state=0, **PARAMS), X, LABELS, scoring=scorer, cv=FOLDS
+    )
+    assert value == pytest.approx(by_sklearn.mean(), rel=1e-12)
+
+
+def test_the_value_in_regression() -> None:
+    rows, target = (part[:80] for part in load_diabetes(return_X_y=True))
+    black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
+    params = {
+        "n_slices": 3, "importance_threshold": 0.5, "depth": 1, "threshold": 30.0,
+        "min_examples": 25,
+    }  # fmt: skip
+    goal = ExtractorObjective(
+        black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
+    )
+    expected = cross_val_score(
+        GridExExtractor(black_box, random_state=3, **params), rows, target, scoring=neg_fire, cv=4
+    )
+    assert goal(FixedTrial(params)) == pytest.approx(expected.mean(), rel=1e-12)
+
+
+def test_any_callable_may_score() -> None:
+    def negated_size(model: Any, X: Any, y: Any) -> np.float64:
+        return -np.float64(len(model.rules_))
+
+    assert objective(scoring=negated_size)(FixedTrial(PARAMS)) == -4.0
+
+
+def test_what_a_trial_keeps_is_what_was_measured() -> None:
+    trial = FixedTrial(PARAMS)
+    value = objective()(trial)
+    kept = trial.user_attrs
+    assert kept["extractor"] == "cart"
+    assert len(kept["folds"]) == 3
+    for (train, test), fold in zip(FOLDS.split(X, LABELS), kept["folds"], strict=True):
+        model = CARTExtractor(BLACK_BOX, random_state=0, **PARAMS).fit(X[train], LABELS[train])
+        parts = knowledge(model, X[test], LABELS[test])
+        assert fold["score"] == pytest.approx(parts["ice"])
+        for name in (
+            "performance", "loss", "n_rules", "completeness_volume", "completeness_instances",
+        ):  # fmt: skip
+            assert fold[name] == pytest.approx(parts[name])
+        assert (fold["black_box_calls"], fold["black_box_rows"]) == (1, len(train))
+        assert fold["seconds"] > 0
+    scores = [fold["score"] for fold in kept["folds"]]
+    assert value == pytest.approx(np.mean(scores))
+    assert kept["score_std"] == pytest.approx(np.std(scores))
+    for name in ("performance", "n_rules", "seconds", "black_box_rows"):
+        assert kept[name] == pytest.approx(np.mean([fold[name] for fold in kept["folds"]]))
+
+
+def test_other_scores_can_be_computed_from_what_is_kept() -> None:
+    trial = FixedTrial(PARAMS)
+    objective()(trial)
+    folds = trial.user_attrs["folds"]
+    afterwards = [
+        ice_score(f["performance"], f["n_rules"], f["completeness_volume"], phi=2, rho=3)
+        for f in folds
+    ]
+    scorer = make_ice_scorer(phi=2, rho=3)
+    assert np.mean(afterwards) == pytest.approx(objective(scoring=scorer)(FixedTrial(PARAMS)))
+    afterwards = [-fire_score(f["loss"], f["n_rules"], psi=2) for f in folds]
+    scorer = make_fire_scorer(psi=2)
+    assert np.mean(afterwards) == pytest.approx(objective(scoring=scorer)(FixedTrial(PARAMS)))
+
+
+def test_fidelity_is_kept_where_fidelity_is_scored() -> None:
+    trial = FixedTrial(PARAMS)
+    value = objective(scoring=make_ice_scorer(reference="black_box"))(trial)
+    folds = trial.user_attrs["folds"]
+    formula = [
+        1 / (1 + exp(5 * (1 - f["performance"]) - 5)) / (1 + exp(0.3 * f["n_rules"] - 5))
+        for f in folds
+    ]
+    assert value == pytest.approx(np.mean(formula))  # the tree is complete
+
+
+# --- the black box -------------------------------------------------------------------------------
+
+
+class Counting(KNeighborsClassifier):
+    """Counts its fits, and the rows of each question."""
+
+    fits: list[int]
+    questions: list[int]
+
+    def fit(self, X: Any, y: Any) -> Counting:
+        type(self).fits.append(len(X))
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        type(self).questions.append(len(X))
+        return super().predict(X)
+
+
+def counting() -> Counting:
+    kind = type("Fresh", (Counting,), {"fits": [], "questions": []})
+    return kind(5)
+
+
+def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_rows() -> None:
+    black_box = counting()
+    goal = ExtractorObjective(
+        black_box, X, LABELS, cv=FOLDS, scoring=make_ice_scorer(reference="black_box")
+    )
+    study_of(goal, 6)
+    sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
+    assert black_box.fits == sizes[::2]
+    assert sorted(black_box.questions) == sorted(sizes)  # training and held-out rows, each once
+
+
+@pytest.mark.parametrize("given_y", [True, False])
+def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
+    black_box = counting().fit(X, LABELS)
+    black_box.fits.clear()
+    model = FrozenEstimator(black_box) if given_y else black_box
+    goal = ExtractorObjective(model, X, LABELS if given_y else None, cv=FOLDS, random_state=0)
+    value = goal(FixedTrial(PARAMS))
+    assert black_box.fits == []
+    truth = LABELS if given_y else black_box.predict(X)
+    expected = cross_val_score(
+        CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS), X, truth,
+        scoring=ice, cv=FOLDS,
+    )  # fmt: skip
+    assert value == pytest.approx(expected.mean())
+
+
+def test_a_function_may_be_the_black_box() -> None:
+    black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
+    goal = ExtractorObjective(black_box, X, None, cv=KFold(3, shuffle=True, random_state=0))
+    value = goal(FixedTrial(PARAMS | {"max_leaves": 2, "min_samples_leaf": 1}))
+    assert value == pytest.approx(1 / (1 + exp(-5)) / (1 + exp(0.6 - 5)))  # perfect, two rules
+
+
+# --- the extractor and its space -----------------------------------------------------------------
+
+
+def test_parameters_outside_of_the_space_are_kept() -> None:
+    sizes = []
+
+    def spy(model: CARTExtractor, X: Any, y: Any) -> float:
+        sizes.append((model.simplify, model.max_leaves, model.random_state))
+        return 0.0
+
+    prototype = CARTExtractor(BLACK_BOX, simplify=False, max_leaves=9, random_state=7)
+    goal = ExtractorObjective(
+        BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS,
+        space={"max_depth": IntDistribution(1, 3)},
+    )  # fmt: skip
+    goal(FixedTrial({"max_depth": 2}))
+    assert sizes == [(False, 9, 7)] * 3
+    # A seed of the objective goes before that of the prototype, which itself stays as it is.
+    reseeded = ExtractorObjective(
+        BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS, random_state=1
+    )
+    reseeded(FixedTrial(PARAMS))
+    assert sizes[3:] == [(False, 4, 1)] * 3
+    assert prototype.random_state == 7
+
+
+def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
+    by_name = objective(extractor="gridex")
+    by_instance = objective(extractor=GridExExtractor(BLACK_BOX))
+    assert by_instance.name == by_name.name == "gridex"
+    assert by_instance.space == by_name.space
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"extractor": "grid-ex"}, ValueError, "Did you mean 'gridex'"),
+        ({"scoring": "icee"}, ValueError, "Did you mean 'ice'"),
+        ({"scoring": "knowledge"}, TypeError, "one number per candidate.*choose one"),
+        ({"scoring": {"ice": ice}}, TypeError, "must be a name or a scorer"),
+        (
+            {"space": {"max_leafs": IntDistribution(2, 3)}},
+            ValueError,
+            r"\['max_leafs'\], which CARTExtractor does not have; its parameters are .*max_leaves",
+        ),
+        (
+            {"space": {"estimator__max_depth": IntDistribution(2, 3)}},
+            ValueError,
+            "The black box is fixed in a search of its rules",
+        ),
+        (
+            {"space": {"max_leaves": [2, 3]}},
+            TypeError,
+            r"space\['max_leaves'\] must be an Optuna distribution, got \[2, 3\]",
+        ),
+    ],
+)
+def test_what_cannot_be_searched_is_an_error_at_once(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        objective(**options)
+
+
+def test_the_black_box_must_predict() -> None:
+    with pytest.raises(TypeError, match=r"classifier or regressor, got KMeans.*CallableClassifier"):
+        ExtractorObjective(KMeans(), X, LABELS)
+    with pytest.raises(NotFittedError):
+        ExtractorObjective(KNeighborsClassifier(), X, None)
+
+
+def test_a_scorer_that_gives_a_dict_is_named() -> None:
+    goal = objective(scoring=lambda model, X, y: {"one": 1.0})
+    with pytest.raises(TypeError, match="one number per candidate, but <function"):
+        goal(FixedTrial(PARAMS))
+
+
+# --- trials that fail, and trials that repeat ----------------------------------------------------
+
+
+def nan_for_two_rules(model: Any, X: Any, y: Any) -> float:
+    return math.nan if len(model.rules_) == 2 else 1.0
+
+
+def test_an_undefined_score_is_a_pruned_trial_and_the_study_goes_on() -> None:
+    space = {"max_leaves": CategoricalDistribution([2, 3])}
+    goal = objective(scoring=nan_for_two_rules, space=space)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
+    for leaves in (2, 3, 2, 3):
+        study.enqueue_trial({"max_leaves": leaves})
+    study.optimize(goal, n_trials=4, catch=(ValueError,))
+    states = [trial.state for trial in study.trials]
+    assert states == [TrialState.PRUNED, TrialState.COMPLETE] * 2
+    assert study.best_params == {"max_leaves": 3}
+    failed = study.trials[0]
+    assert failed.user_attrs["n_rules"] == 2.0  # what is known of it is kept
+    assert [math.isnan(fold["score"]) for fold in failed.user_attrs["folds"]] == [True] * 3
+    with pytest.raises(optuna.TrialPruned, match="undefined on some fold"):
+        goal(FixedTrial({"max_leaves": 2}))
+
+
+def test_the_error_says_why_a_score_is_undefined() -> None:
+    # Each held-out part is one row, on which R2 is undefined.
+    rows, target = (part[:4] for part in load_diabetes(return_X_y=True))
+    goal = ExtractorObjective(
+        FrozenEstimator(DecisionTreeRegressor().fit(rows, target)), rows, target, cv=KFold(4),
+        space={"max_leaves": IntDistribution(2, 2)},
+    )  # fmt: skip
+    with pytest.raises(optuna.TrialPruned, match="undefined on some fold: ICE is undefined on"):
+        goal(FixedTrial({"max_leaves": 2}))
+
+
+def test_a_trial_that_repeats_another_is_not_extracted_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fits = []
+    fit = CARTExtractor.fit
+    monkeypatch.setattr(
+        CARTExtractor, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
+    )
+    goal = objective(space={"max_leaves": CategoricalDistribution([3])})
+    first, second = study_of(goal, 3), study_of(goal, 2)
+    assert len(fits) == 2 * 3  # once per study and fold
+    trials = first.trials
+    assert "same_as" not in trials[0].user_attrs
+    for trial in trials[1:]:
+        assert trial.user_attrs["same_as"] == 0
+        assert trial.value == trials[0].value
+        assert trial.user_attrs["folds"] == trials[0].user_attrs["folds"]
+    assert [t.user_attrs.get("same_as") for t in second.trials] == [None, 0]
+
+
+def test_a_failing_extraction_raises_its_own_error() -> None:
+    goal = objective(space={"max_leaves": IntDistribution(1, 1)})
+    with pytest.raises(ValueError, match="max_leaves must be an integer of 2 or more"):
+        study_of(goal, 1)
+    study = study_of(goal, 2, catch=(ValueError,))
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 2
+
+
+# --- storages ------------------------------------------------------------------------------------
+
+
+def storage_at(kind: str, folder: Path) -> Any:
+    if kind == "sqlite":
+        return f"sqlite:///{folder / 'study.db'}"
+    journal = optuna.storages.journal
+    return optuna.storages.JournalStorage(journal.JournalFileBackend(str(folder / "study.log")))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path) -> None:
+    goal = objective(extractor="gridex")
+    study = optuna.create_study(
+        storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=1),
+    )  # fmt: skip
+    study.optimize(goal, n_trials=3)
+    again = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules")
+    assert again is not study
+    for written, read in zip(study.trials, again.trials, strict=True):
+        assert read.user_attrs == written.user_attrs
+        assert read.user_attrs["extractor"] == "gridex"
+        folds = read.user_attrs["folds"]
+        assert read.value == pytest.approx(np.mean([fold["score"] for fold in folds]))
+        rescored = [
+            ice_score(f["performance"], f["n_rules"], f["completeness_volume"]) for f in folds
+        ]
+        assert read.value == pytest.approx(np.mean(rescored))
+    # Another process would make an objective of its own.
+    again.optimize(objective(extractor="gridex"), n_trials=1)
+    assert (
+        len(optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials) == 4
+    )
+    best = again.best_trial
+    by_hand = cross_val_score(
+        GridExExtractor(BLACK_BOX, random_state=0, **best.params), X, LABELS, scoring=ice, cv=FOLDS
+    )
+    assert best.value == pytest.approx(by_hand.mean())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
+    goal = objective(scoring=nan_for_two_rules, space={"max_leaves": IntDistribution(2, 2)})
+    study = optuna.create_study(storage=storage_at(kind, tmp_path), study_name="rules")
+    study.optimize(goal, n_trials=1)
+    (trial,) = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials
+    assert trial.state == TrialState.PRUNED
+    assert all(math.isnan(fold["score"]) for fold in trial.user_attrs["folds"])
+
+
+# --- manners -------------------------------------------------------------------------------------
+
+
+def test_it_can_be_sent_to_another_process() -> None:
+    goal = objective()
+    value = goal(FixedTrial(PARAMS))
+    assert pickle.loads(pickle.dumps(goal))(FixedTrial(PARAMS)) == value
+
+
+def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
+    random.seed(0)
+    np.random.seed(0)
+    states = random.getstate(), np.random.get_state()[1].tolist()
+    black_box = clone(BLACK_BOX)
+    extractor = CARTExtractor(black_box)
+    before = repr(extractor)
+    study_of(ExtractorObjective(black_box, X, LABELS, extractor=extractor, random_state=5), 2)
+    assert repr(extractor) == before
+    assert not hasattr(black_box, "tree_")
+    assert not hasattr(extractor, "rules_")
+    assert states == (random.getstate(), np.random.get_state()[1].tolist())

@@ -1,0 +1,649 @@
+"""ExtractorSearchCV: what it finds, records, answers and refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import random
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import polars as pl
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, f1_score, r2_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    GridExExtractor,
+)
+from skescore.metrics import ice_score
+from skescore.registry import EXTRACTORS
+from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
+from skescore.tuning import ExtractorSearchCV
+
+# Fewer leaves than classes are a bad candidate, not a wrong one.
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+
+X, Y = (part[::2] for part in load_iris(return_X_y=True))
+LABELS = np.array(["setosa", "versicolor", "virginica"])[Y]
+X_NUMBERS, Y_NUMBERS = (part[:90] for part in load_diabetes(return_X_y=True))
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
+REGRESSOR = DecisionTreeRegressor(max_depth=3, random_state=0)
+
+
+def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
+    settings = {"n_trials": 6, "cv": 3, "random_state": 0} | options
+    return ExtractorSearchCV(black_box, **settings)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ExtractorSearchCV:
+    return search_of(cv=FOLDS, n_trials=8).fit(X, LABELS)
+
+
+def without_times(board: pd.DataFrame) -> pd.DataFrame:
+    return board.drop(columns="seconds")
+
+
+# --- what it finds -------------------------------------------------------------------------------
+
+
+def test_the_best_score_is_that_of_cross_validating_the_winner(fitted: ExtractorSearchCV) -> None:
+    by_sklearn = cross_val_score(clone(fitted.best_extractor_), X, LABELS, scoring=ice, cv=FOLDS)
+    assert fitted.best_score_ == pytest.approx(by_sklearn.mean(), rel=1e-12)
+    by_hand = []
+    for train, test in FOLDS.split(X, LABELS):
+        model = clone(fitted.best_extractor_).fit(X[train], LABELS[train])
+        covered = model.covers(X[test])
+        performance = f1_score(
+            LABELS[test][covered], model.predict(X[test])[covered], average="weighted"
+        )
+        by_hand.append(ice_score(performance, model.n_rules_, model.completeness_))
+    assert fitted.best_score_ == pytest.approx(np.mean(by_hand), rel=1e-12)
+
+
+def test_the_winner_is_fitted_on_all_rows(fitted: ExtractorSearchCV) -> None:
+    best = fitted.best_extractor_
+    kind = {"cart": CARTExtractor, "gridex": GridExExtractor}[fitted.best_name_]
+    assert type(best) is kind
+    parameters = best.get_params(deep=False)
+    assert {name: parameters[name] for name in fitted.best_params_} == fitted.best_params_
+    by_hand = clone(best).fit(X, LABELS)
+    assert by_hand.rules_ == best.rules_
+    assert sum(rule.statistics.n_rows for rule in best.rules_) == len(X)
+    assert best.estimator_ is not BLACK_BOX
+
+
+def test_it_answers_like_the_winner(fitted: ExtractorSearchCV) -> None:
+    best = fitted.best_extractor_
+    rows = np.random.default_rng(0).uniform(0, 8, size=(50, 4))
+    assert fitted.predict(rows).tolist() == best.predict(rows).tolist()
+    assert fitted.predict_proba(rows).tolist() == best.predict_proba(rows).tolist()
+    assert fitted.covers(rows).tolist() == best.covers(rows).tolist()
+    assert fitted.rules_ is best.rules_
+    assert fitted.oracle_ is best.oracle_
+    assert fitted.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert fitted.n_features_in_ == 4
+    assert accuracy_score(LABELS, fitted.predict(X)) > 0.9
+
+
+def test_its_score_is_that_of_its_scoring(fitted: ExtractorSearchCV) -> None:
+    assert fitted.score(X, LABELS) == ice(fitted.best_extractor_, X, LABELS)
+    fidelity = search_of(scoring=make_ice_scorer(reference="black_box"), n_trials=2)
+    fidelity.fit(X, LABELS)
+    assert fidelity.score(X) == fidelity.score(X, LABELS[::-1]) > 0.9
+
+
+def test_the_black_boxs_own_quality(fitted: ExtractorSearchCV) -> None:
+    quality = fitted.black_box_quality_
+    answers = cross_val_predict(BLACK_BOX, X, LABELS, cv=FOLDS)
+    parts = [(LABELS[test], answers[test]) for _, test in FOLDS.split(X, LABELS)]
+    assert quality["accuracy"] == pytest.approx(np.mean([accuracy_score(*p) for p in parts]))
+    f1 = np.mean([f1_score(*p, average="weighted") for p in parts])
+    assert quality == pytest.approx({"accuracy": quality["accuracy"], "f1_weighted": f1})
+
+
+@pytest.mark.parametrize("scoring", ["ice", "fire", "q"])
+def test_regression(scoring: str) -> None:
+    search = search_of(REGRESSOR, scoring=scoring, n_trials=4).fit(X_NUMBERS, Y_NUMBERS)
+    scorer = {"ice": ice, "fire": neg_fire, "q": neg_q}[scoring]
+    by_hand = cross_val_score(
+        clone(search.best_extractor_), X_NUMBERS, Y_NUMBERS, scoring=scorer, cv=3
+    )
+    assert search.best_score_ == pytest.approx(by_hand.mean())
+    assert not hasattr(search, "classes_")
+    assert not hasattr(search, "predict_proba")
+    assert search.rules_.task == "regression"
+    answers = cross_val_predict(REGRESSOR, X_NUMBERS, Y_NUMBERS, cv=3)
+    r2 = [r2_score(Y_NUMBERS[t], answers[t]) for _, t in KFold(3).split(X_NUMBERS)]
+    assert search.black_box_quality_ == pytest.approx({"r2": np.mean(r2)})
+
+
+@pytest.mark.parametrize("scoring", ["neg_fire", neg_fire, make_ice_scorer(rho=5), None])
+def test_scoring_decides(scoring: Any) -> None:
+    calls = []
+
+    def most_rules(model: Any, X: Any, y: Any) -> int:
+        calls.append(len(y))
+        return len(model.rules_)
+
+    search = search_of(scoring=scoring or most_rules, n_trials=6).fit(X, LABELS)
+    board = search.leaderboard_
+    if scoring is None:
+        assert set(calls) == {25}  # held-out rows
+        assert search.best_score_ == board["n_rules"].max()
+    else:
+        scorer = neg_fire if scoring == "neg_fire" else scoring
+        by_hand = cross_val_score(clone(search.best_extractor_), X, LABELS, scoring=scorer, cv=3)
+        assert search.best_score_ == pytest.approx(by_hand.mean())
+
+
+# --- what it records -----------------------------------------------------------------------------
+
+
+def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchCV) -> None:
+    board = fitted.leaderboard_
+    assert board.columns.tolist() == [
+        "extractor", "score", "score_std", "performance", "loss", "n_rules", "completeness_volume",
+        "completeness_instances", "seconds", "black_box_calls", "black_box_rows", "params", "trial",
+        "state", "error",
+    ]  # fmt: skip
+    assert board.index.tolist() == list(range(8))
+    assert board["score"].is_monotonic_decreasing
+    assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
+        (name, number) for name in ("cart", "gridex") for number in range(4)
+    ]
+    for row in board.to_dict("records"):
+        trial = fitted.studies_[row["extractor"]].trials[row["trial"]]
+        assert (row["score"], row["params"]) == (trial.value, trial.params)
+        for name in ("score_std", "performance", "loss", "n_rules", "seconds", "black_box_rows"):
+            assert row[name] == trial.user_attrs[name]
+        assert (row["state"], row["error"]) == ("complete", "")
+    best = board.iloc[0]
+    assert (best["extractor"], best["params"]) == (fitted.best_name_, fitted.best_params_)
+    assert best["score"] == fitted.best_score_
+
+
+def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
+    search = search_of(scoring=lambda *_: 1.0, n_trials=8, extractors=("gridex", "cart"))
+    board = search.fit(X, LABELS).leaderboard_
+    assert (board["score"] == 1.0).all()
+    assert board["n_rules"].is_monotonic_increasing
+    for _, tied in board.groupby("n_rules"):
+        order = [(("gridex", "cart").index(r.extractor), r.trial) for r in tied.itertuples()]
+        assert order == sorted(order)
+
+
+def test_trials_are_shared_out_and_studies_are_named() -> None:
+    search = search_of(n_trials=5).fit(X, LABELS)
+    assert {name: len(study.trials) for name, study in search.studies_.items()} == {
+        "cart": 3, "gridex": 2,
+    }  # fmt: skip
+    assert [study.study_name for study in search.studies_.values()] == ["cart", "gridex"]
+    directions = {study.direction for study in search.studies_.values()}
+    assert directions == {optuna.study.StudyDirection.MAXIMIZE}
+    assert search.search_seconds_ > 0
+
+
+def test_promising_candidates_come_first() -> None:
+    studies = search_of(n_trials=5).fit(X, LABELS).studies_
+    assert [t.params["max_leaves"] for t in studies["cart"].trials] == [3, 4, 6]  # 3 classes
+    assert [t.params["n_slices"] for t in studies["gridex"].trials] == [3, 8]
+    studies = search_of(n_trials=2).fit(X, LABELS).studies_
+    assert [t.params["max_leaves"] for t in studies["cart"].trials] == [3]  # none is left waiting
+
+
+def test_repeated_candidates_are_marked() -> None:
+    spaces = {"cart": {"max_leaves": CategoricalDistribution([3])}}
+    search = search_of(extractors=["cart"], n_trials=3, spaces=spaces).fit(X, LABELS)
+    trials = search.studies_["cart"].trials
+    assert [trial.user_attrs.get("same_as") for trial in trials] == [None, 0, 0]
+    assert len(set(search.leaderboard_["score"])) == 1
+
+
+BROKEN = {"gridex": {"n_slices": CategoricalDistribution([0])}}
+
+
+def test_failed_candidates_are_on_record_and_last() -> None:
+    spaces = BROKEN | {"cart": {"max_leaves": CategoricalDistribution([3])}}
+    board = search_of(n_trials=4, spaces=spaces).fit(X, LABELS).leaderboard_
+    assert board["extractor"].tolist() == ["cart", "cart", "gridex", "gridex"]
+    assert board["state"].tolist() == ["complete", "complete", "fail", "fail"]
+    failed = board.iloc[2:]
+    assert failed["score"].isna().all()
+    assert failed["params"].tolist() == [{"n_slices": 0}] * 2
+    expected = "ValueError: n_slices must be an integer of 1 or more, got 0."
+    assert failed["error"].tolist() == [expected] * 2
+
+
+def test_undefined_candidates_are_on_record_with_what_is_known() -> None:
+    def sometimes_nan(model: Any, X: Any, y: Any) -> float:
+        return math.nan if isinstance(model, CARTExtractor) else 1.0
+
+    search = search_of(scoring=sometimes_nan, n_trials=4).fit(X, LABELS)
+    assert search.best_name_ == "gridex"
+    failed = search.leaderboard_.iloc[2:]
+    assert failed["extractor"].tolist() == ["cart", "cart"]
+    assert (failed["n_rules"] >= 2).all()
+    assert failed["error"].str.contains("undefined on some fold").all()
+
+
+def test_if_all_fail_the_first_error_is_told() -> None:
+    with pytest.raises(ValueError, match="None of the 2 trials succeeded: ValueError: n_slices"):
+        search_of(extractors=["gridex"], n_trials=2, spaces=BROKEN).fit(X, LABELS)
+
+
+def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
+    seen = []
+
+    def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        seen.append((study.study_name, trial.number))
+
+    def stop_cart(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if study.study_name == "cart":
+            study.stop()
+
+    search = search_of(n_trials=6, callbacks=[note, stop_cart]).fit(X, LABELS)
+    assert seen == [("cart", 0), ("gridex", 0), ("gridex", 1), ("gridex", 2)]
+    assert len(search.leaderboard_) == 4
+
+
+def test_after_the_timeout_no_trial_starts() -> None:
+    def dawdle(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        time.sleep(0.06)
+
+    search = search_of(n_trials=20, timeout=0.05, callbacks=[dawdle]).fit(X, LABELS)
+    assert search.leaderboard_["trial"].tolist() == [0, 0]
+    assert set(search.leaderboard_["extractor"]) == {"cart", "gridex"}
+    with pytest.raises(ValueError, match="No trial was started within timeout=0 seconds"):
+        search_of(timeout=0).fit(X, LABELS)
+
+
+def test_spaces_of_ones_own() -> None:
+    spaces = {
+        "gridex": {
+            "n_slices": IntDistribution(3, 4),
+            "importance_threshold": FloatDistribution(0.9, 1),
+        }
+    }
+    board = search_of(n_trials=8, spaces=spaces).fit(X, LABELS).leaderboard_
+    for row in board.to_dict("records"):
+        if row["extractor"] == "gridex":
+            assert set(row["params"]) == {"n_slices", "importance_threshold"}
+            assert row["params"]["n_slices"] in {3, 4}
+            assert row["params"]["importance_threshold"] >= 0.9
+        else:
+            assert set(row["params"]) >= {"max_leaves", "max_depth"}
+
+
+# --- refit ---------------------------------------------------------------------------------------
+
+
+def test_without_refit_there_is_a_leaderboard_and_no_winner() -> None:
+    search = search_of(refit=False, n_trials=2).fit(X, LABELS)
+    assert search.best_params_
+    assert search.leaderboard_["score"].notna().all()
+    for name in ("best_extractor_", "classes_", "rules_", "predict_proba"):
+        assert not hasattr(search, name)
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.predict(X)
+    with pytest.raises(TypeError, match=r"refit=True"):
+        ice(search, X, LABELS)
+
+
+def test_another_fit_forgets_the_first() -> None:
+    search = search_of(n_trials=2).fit(pd.DataFrame(X, columns=list("abcd")), LABELS)
+    assert search.feature_names_in_.tolist() == list("abcd")
+    search.set_params(refit=False).fit(X, LABELS)
+    for name in ("best_extractor_", "classes_", "feature_names_in_"):
+        assert not hasattr(search, name)
+    search.set_params(refit=True, estimator=REGRESSOR).fit(X_NUMBERS, Y_NUMBERS)
+    assert not hasattr(search, "classes_")
+    assert search.n_features_in_ == 10
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "covers", "score"])
+def test_before_fit_there_is_nothing_to_ask(method: str) -> None:
+    with pytest.raises(NotFittedError):
+        getattr(search_of(), method)(X)
+    with pytest.raises(NotFittedError):
+        ice(search_of(), X, LABELS)
+
+
+# --- the black box -------------------------------------------------------------------------------
+
+
+class Counting(KNeighborsClassifier):
+    """Counts its fits, and the rows of each question."""
+
+    fits: list[int]
+    questions: list[int]
+
+    def fit(self, X: Any, y: Any) -> Counting:
+        type(self).fits.append(len(X))
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        type(self).questions.append(len(X))
+        return super().predict(X)
+
+
+def counting() -> Counting:
+    kind = type("Fresh", (Counting,), {"fits": [], "questions": []})
+    return kind(5)
+
+
+# Without points that GridEx adds, all candidates ask about the same rows.
+SAME_ROWS = {"gridex": {"n_slices": IntDistribution(2, 8)}}
+
+
+def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_rows() -> None:
+    black_box = counting()
+    search = search_of(black_box, cv=FOLDS, n_trials=8, spaces=SAME_ROWS).fit(X, LABELS)
+    sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
+    assert black_box.fits == [*sizes[::2], len(X)]  # the last is the refit
+    # Held-out rows for the black box's own quality, training rows once for all extractors.
+    assert sorted(black_box.questions) == sorted([*sizes, len(X)])
+    # The table tells what each candidate asked, whoever had asked before.
+    assert (search.leaderboard_["black_box_calls"] == 1).all()
+    assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)
+
+
+def test_a_frozen_black_box_is_used_as_it_is() -> None:
+    black_box = counting().fit(X, LABELS)
+    black_box.fits.clear()
+    search = search_of(FrozenEstimator(black_box), n_trials=2).fit(X, LABELS)
+    assert black_box.fits == []
+    assert search.best_extractor_.estimator_.estimator is black_box
+    assert accuracy_score(LABELS, search.predict(X)) > 0.9
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_fitted_black_box_needs_no_y(frozen: bool) -> None:
+    black_box = counting().fit(X, LABELS)
+    black_box.fits.clear()
+    model = FrozenEstimator(black_box) if frozen else black_box
+    search = search_of(model, n_trials=4, cv=FOLDS).fit(X)
+    assert black_box.fits == []
+    assert search.black_box_quality_ == {"accuracy": 1.0, "f1_weighted": 1.0}
+    answers = black_box.predict(X)
+    with_answers = search_of(FrozenEstimator(black_box), n_trials=4, cv=FOLDS).fit(X, answers)
+    pd.testing.assert_frame_equal(
+        without_times(search.leaderboard_), without_times(with_answers.leaderboard_)
+    )
+    assert search.rules_ == with_answers.rules_
+    assert search.best_extractor_.estimator is model
+
+
+def test_without_y_a_black_box_in_a_frame_is_asked_with_a_frame() -> None:
+    names = list("abcd")
+    black_box = BLACK_BOX.__class__(max_depth=3).fit(pd.DataFrame(X, columns=names), LABELS)
+    search = search_of(black_box, n_trials=2).fit(X)  # a warning would fail this test
+    assert search.rules_.n_features == 4
+
+
+def test_functions_as_black_boxes() -> None:
+    def label(rows: Any) -> np.ndarray:
+        return np.where(np.asarray(rows)[:, 2] < 2.5, "small", "large")
+
+    black_box = CallableClassifier(label, classes=["large", "small"])
+    search = search_of(black_box, n_trials=4).fit(X)
+    assert search.predict(X).tolist() == label(X).tolist()
+    assert len(search.rules_) == 2
+    double = CallableRegressor(lambda rows: 2 * np.asarray(rows)[:, 0])
+    search = search_of(double, n_trials=4).fit(X)
+    assert r2_score(2 * X[:, 0], search.predict(X)) > 0.5
+
+
+def test_the_black_box_of_the_caller_is_left_alone() -> None:
+    black_box = DecisionTreeClassifier(max_depth=3)
+    search = search_of(black_box, n_trials=2).fit(X, LABELS)
+    assert not hasattr(black_box, "tree_")
+    assert search.estimator is black_box
+    search.best_extractor_.set_params(estimator__max_depth=1)
+    assert black_box.max_depth == 3
+
+
+# --- data and labels -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("container", ["array", "list", "pandas", "polars"])
+def test_containers_give_the_same_rules(container: str) -> None:
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    rows: Any = {
+        "array": X,
+        "list": X.tolist(),
+        "pandas": pd.DataFrame(X, columns=names, index=np.arange(len(X))[::-1]),
+        "polars": pl.DataFrame(X, schema=names, orient="row"),
+    }[container]
+    labels: Any = {
+        "array": LABELS,
+        "list": LABELS.tolist(),
+        "pandas": pd.Series(LABELS, index=np.arange(len(X)) + 5),
+        "polars": pl.Series(LABELS),
+    }[container]
+    search = search_of(n_trials=4, cv=FOLDS).fit(rows, labels)
+    expected = search_of(n_trials=4, cv=FOLDS).fit(X, LABELS)
+    assert search.best_params_ == expected.best_params_
+    assert search.best_score_ == expected.best_score_
+    assert search.predict(rows).tolist() == expected.predict(X).tolist()
+    assert [r.output for r in search.rules_] == [r.output for r in expected.rules_]
+    if container in {"pandas", "polars"}:
+        assert search.rules_.feature_names == tuple(names)
+        assert search.feature_names_in_.tolist() == names
+
+
+@pytest.mark.parametrize("labels", [Y, Y == 0, Y.astype(float), np.array([3, 7, 9])[Y]], ids=repr)
+def test_labels_of_any_type(labels: np.ndarray) -> None:
+    search = search_of(n_trials=2).fit(X, labels)
+    assert search.classes_.tolist() == np.unique(labels).tolist()
+    assert search.predict(X).dtype == labels.dtype
+    assert accuracy_score(labels, search.predict(X)) > 0.9
+
+
+def test_it_can_be_pickled(fitted: ExtractorSearchCV) -> None:
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.rules_ == fitted.rules_
+    assert again.predict(X).tolist() == fitted.predict(X).tolist()
+    pd.testing.assert_frame_equal(again.leaderboard_, fitted.leaderboard_)
+    assert again.studies_["cart"].best_value == fitted.studies_["cart"].best_value
+    assert ice(again, X, LABELS) == ice(fitted, X, LABELS)
+
+
+# --- among scikit-learn's tools ------------------------------------------------------------------
+
+
+def test_a_fitted_search_is_scored_as_the_rules_that_it_found(fitted: ExtractorSearchCV) -> None:
+    for scorer in (ice, neg_fire, neg_q, make_ice_scorer(reference="black_box")):
+        assert scorer(fitted, X, LABELS) == scorer(fitted.best_extractor_, X, LABELS)
+    assert knowledge(fitted, X, LABELS)["n_rules"] == len(fitted.rules_)
+
+
+def test_searches_are_cross_validated() -> None:
+    inner = search_of(n_trials=2, cv=2)
+    scores = cross_val_score(inner, X, LABELS, scoring=ice, cv=FOLDS, error_score="raise")
+    own = cross_val_score(inner, X, LABELS, cv=FOLDS, error_score="raise")
+    assert scores.tolist() == own.tolist()
+    train, test = next(iter(FOLDS.split(X, LABELS)))
+    by_hand = clone(inner).fit(X[train], LABELS[train])
+    assert scores[0] == ice(by_hand.best_extractor_, X[test], LABELS[test])
+
+
+def test_a_search_in_a_pipeline_and_in_a_grid_search() -> None:
+    pipeline = make_pipeline(StandardScaler(), search_of(n_trials=2, cv=2))
+    grid = {"extractorsearchcv__estimator__max_depth": [1, 4]}
+    outer = GridSearchCV(pipeline, grid, scoring=ice, cv=FOLDS, error_score="raise")
+    outer.fit(X, LABELS)
+    assert outer.best_params_ == {"extractorsearchcv__estimator__max_depth": 4}
+    inner, rows = outer.best_estimator_[-1], outer.best_estimator_[:-1].transform(X)
+    assert ice(outer, X, LABELS) == ice(inner.best_extractor_, rows, LABELS)
+
+
+# --- the same again ------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
+    again = search_of(cv=FOLDS, n_trials=8).fit(X, LABELS)
+    pd.testing.assert_frame_equal(
+        without_times(again.leaderboard_), without_times(fitted.leaderboard_)
+    )
+    other = search_of(cv=FOLDS, n_trials=8, random_state=1).fit(X, LABELS)
+    assert other.leaderboard_["params"].tolist() != fitted.leaderboard_["params"].tolist()
+    drawn = [
+        search_of(cv=FOLDS, n_trials=4, random_state=np.random.RandomState(5)).fit(X, LABELS)
+        for _ in range(2)
+    ]
+    assert drawn[0].leaderboard_["params"].tolist() == drawn[1].leaderboard_["params"].tolist()
+
+
+def test_the_number_of_processes_changes_nothing(fitted: ExtractorSearchCV) -> None:
+    two = search_of(cv=FOLDS, n_trials=8, n_jobs=2).fit(X, LABELS)
+    pd.testing.assert_frame_equal(
+        without_times(two.leaderboard_), without_times(fitted.leaderboard_)
+    )
+    assert two.rules_ == fitted.rules_
+    assert two.black_box_quality_ == fitted.black_box_quality_
+
+
+PROGRAM = """
+import json
+import numpy as np
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+from skescore.tuning import ExtractorSearchCV
+X, y = (part[::2] for part in load_iris(return_X_y=True))
+labels = np.array(["setosa", "versicolor", "virginica"])[y]
+search = ExtractorSearchCV(
+    DecisionTreeClassifier(max_depth=4, random_state=0), n_trials=8, cv=3, random_state=0
+).fit(X, labels)
+board = search.leaderboard_.drop(columns="seconds").to_json(orient="records", double_precision=15)
+print(json.dumps([json.loads(board), search.rules_.to_json()]))
+"""
+
+
+def test_the_hash_seed_changes_nothing() -> None:
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    outputs = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert outputs[0] == outputs[1]
+    board, _ = json.loads(outputs[0])
+    assert len(board) == 8
+
+
+@pytest.mark.parametrize("level", [optuna.logging.DEBUG, optuna.logging.WARNING])
+def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFixture[str]) -> None:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(level)
+    random.seed(1)
+    np.random.seed(1)
+    states = random.getstate(), np.random.get_state()[1].tolist()
+    try:
+        search_of(n_trials=2).fit(X, LABELS)
+        assert optuna.logging.get_verbosity() == level
+        with pytest.raises(ValueError, match="None of the"):  # also where all fails
+            search_of(n_trials=2, spaces=BROKEN, extractors=["gridex"]).fit(X, LABELS)
+        assert optuna.logging.get_verbosity() == level
+    finally:
+        optuna.logging.set_verbosity(before)
+    assert states == (random.getstate(), np.random.get_state()[1].tolist())
+    assert capfd.readouterr() == ("", "")  # no line per trial
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"extractors": ("cart", "gridx")}, ValueError, "no extractor 'gridx'. Did you mean"),
+        ({"extractors": ()}, ValueError, r"at least one name, such as .* got \(\)"),
+        ({"extractors": "cart"}, ValueError, "sequence of at least one name.* got 'cart'"),
+        ({"extractors": None}, ValueError, "sequence of at least one name.* got None"),
+        ({"extractors": ["cart", "cart"]}, ValueError, r"must differ .*\['cart', 'cart'\]"),
+        ({"n_trials": 1}, ValueError, r"at least one per extractor \(2\), got 1"),
+        ({"n_trials": 2.5}, ValueError, r"must be an integer .* got 2\.5"),
+        ({"spaces": {"gridx": {}}}, ValueError, r"spaces names \['gridx'\], not among"),
+        ({"spaces": {"cart": {"leaves": IntDistribution(2, 3)}}}, ValueError, r"\['leaves'\]"),
+        ({"spaces": {"cart": {"max_leaves": 3}}}, TypeError, "must be an Optuna distribution"),
+        ({"scoring": "icee"}, ValueError, "no score 'icee'. Did you mean 'ice'"),
+        ({"scoring": {"ice": ice}}, TypeError, "must be a name or a scorer"),
+        ({"scoring": knowledge}, TypeError, r"one number per candidate, but knowledge\(.*choose"),
+        ({"scoring": "knowledge"}, TypeError, "one number per candidate"),
+        ({"estimator": KMeans()}, TypeError, "must be a scikit-learn classifier or regressor"),
+        ({"estimator": "forest"}, TypeError, "must be .*got 'forest'"),
+    ],
+)
+def test_parameters_that_cannot_be_used(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    black_box = counting()
+    options = {"estimator": black_box} | options
+    search = ExtractorSearchCV(**options)
+    with pytest.raises(kind, match=message):
+        search.fit(X, LABELS)
+    assert black_box.fits == []  # nothing costly has been done
+
+
+def test_a_callable_that_gives_a_dict_is_named() -> None:
+    with pytest.raises(ValueError, match=r"None of .* TypeError: scoring must give one number"):
+        search_of(scoring=lambda *_: {"a": 1.0}, n_trials=2).fit(X, LABELS)
+
+
+def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EXTRACTORS["gridex"]._replace(tasks=("regression",))
+    monkeypatch.setitem(EXTRACTORS, "gridex", spec)
+    with pytest.raises(ValueError, match=r"'gridex' does regression only, but .* classification"):
+        search_of().fit(X, LABELS)
+    search = search_of(KNeighborsRegressor(), n_trials=2).fit(X_NUMBERS, Y_NUMBERS)
+    assert set(search.studies_) == {"cart", "gridex"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "message"),
+    [
+        (X, None, "requires y"),
+        (X, LABELS[:-1], "inconsistent numbers of samples"),
+        (X, ["setosa"] * len(X), "only one class, 'setosa'"),
+        (np.where(X > 7, np.nan, X), LABELS, "NaN"),
+        (X[:1], LABELS[:1], "1 sample"),
+        (pd.DataFrame({"a": ["x", "y"] * 4, "b": range(8)}), [0, 1] * 4, "'a' holds 'x' in row 0"),
+    ],
+)
+def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        search_of().fit(rows, target)
