@@ -16,6 +16,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from skescore._text import listed
+
 __all__ = ["DatasetError", "Task", "check_table", "check_unique", "nearest"]
 
 Task = Literal["classification", "regression"]
@@ -60,7 +62,7 @@ def check_table(
     unnamed = [name for name in kept[:-1] if re.fullmatch(r"Unnamed: \d+(\.\d+)*|\s*", name)]
     if unnamed:
         raise DatasetError(
-            f"{where}: the header has no name for {_listed(unnamed)}, usually row numbers that "
+            f"{where}: the header has no name for {listed(unnamed)}, usually row numbers that "
             "pandas saved along, or a separator at the line ends. Pass "
             f"{_others(unnamed, chosen)}, or name the column."
         )
@@ -91,13 +93,13 @@ def _kept_columns(
             close = nearest(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
             raise DatasetError(
-                f"{where}: {parameter} must be among the columns, got {_listed(unknown)}.{guess} "
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
                 f"{_columns(names)}"
             )
     torn = [name for name in (target, *(features or ())) if name in drop]
     if torn:
         raise DatasetError(
-            f"{where}: drop must not name the target or one of the features, got {_listed(torn)}. "
+            f"{where}: drop must not name the target or one of the features, got {listed(torn)}. "
             f"Take that out of {DROP}."
         )
     if features is None:
@@ -127,7 +129,7 @@ def check_unique(names: list[str], where: str) -> None:
     doubles = sorted(name for name, count in counts.items() if count > 1)
     if doubles:
         raise DatasetError(
-            f"{where}: the header has the duplicate column names {_listed(doubles)}: give every "
+            f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
             f"column a name of its own.{_header_hint(names)}"
         )
 
@@ -145,7 +147,7 @@ def _without_missing(table: pd.DataFrame, where: str, missing: str, chosen: bool
     empty = [str(name) for name in counts.index[full] if name != target]
     if empty:
         raise DatasetError(
-            f"{where}: {_listed(empty)} has no values at all. Pass {_others(empty, chosen)}."
+            f"{where}: {listed(empty)} has no values at all. Pass {_others(empty, chosen)}."
         )
     places = [
         f"{'the target column' if name == target else 'column'} {name!r} {count} "
@@ -309,7 +311,7 @@ def _others(columns: Sequence[str], chosen: bool) -> str:
 
 
 def _columns(names: Sequence[str]) -> str:
-    return f"The columns are {_listed(names)}.{_header_hint(names)}"
+    return f"The columns are {listed(names)}.{_header_hint(names)}"
 
 
 def _remedy(parameter: str, *values: Any) -> str:
@@ -317,11 +319,6 @@ def _remedy(parameter: str, *values: Any) -> str:
     given = repr(values) if parameter == "drop" else repr(values[0])
     flags = " ".join(f"--{parameter} {shlex.quote(str(value))}" for value in values)
     return f"{parameter}={given} (on the command line: {flags})"
-
-
-def _listed(names: Sequence[object]) -> str:
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
 
 
 def nearest(name: object, known: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""Small helpers for the texts of errors."""
+"""Small tools for the texts of errors."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["did_you_mean"]
+__all__ = ["did_you_mean", "listed"]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -46,3 +46,28 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     folded = {candidate.casefold(): candidate for candidate in names}
     near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
     return f"Did you mean {folded[near[0]]!r}? {listed}" if near else listed
+
+
+def listed(names: Sequence[object], limit: int = 12) -> str:
+    """Write the names of a list, but not of an endless one.
+
+    Parameters
+    ----------
+    names : sequence
+        What to list.
+    limit : int, default=12
+        Of longer lists the rest is counted.
+
+    Returns
+    -------
+    str
+        The names as Python would write them.
+
+    Examples
+    --------
+    >>> from skescore._text import listed
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], limit=2)
+    ("'a', 'b', 'c'", "'a', 'b' and 1 more")
+    """
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

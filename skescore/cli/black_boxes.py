@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._optional import import_optional
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -258,8 +258,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
         labels, known = list(dataset.class_counts), np.asarray(known).ravel().tolist()
         if not set(labels) & set(known):
             raise BlackBoxError(
-                f"The black box knows the classes {_listed(known)}, but the target "
-                f"{dataset.y.name!r} of {dataset.name} has {_listed(labels)}: none is shared. "
+                f"The black box knows the classes {listed(known)}, but the target "
+                f"{dataset.y.name!r} of {dataset.name} has {listed(labels)}: none is shared. "
                 "Write the labels as they were when the model was trained."
             )
 
@@ -272,7 +272,7 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
         if expected is not None and expected != len(columns):
             raise BlackBoxError(
                 f"The black box was trained on {expected} features, but {dataset.name} has "
-                f"{len(columns)}: {_listed(columns)}. Add those that are missing, or leave out "
+                f"{len(columns)}: {listed(columns)}. Add those that are missing, or leave out "
                 f"those that are too many with {DROP}."
             )
         return
@@ -282,16 +282,16 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
     if missing or extra:
         text = f"The black box and {dataset.name} have different features."
         if missing:
-            text += f" Missing in the data: {_listed(missing)}; add or rename columns."
+            text += f" Missing in the data: {listed(missing)}; add or rename columns."
         if extra:
-            text += f" Unknown to the black box: {_listed(extra)}; leave them out with {DROP}."
+            text += f" Unknown to the black box: {listed(extra)}; leave them out with {DROP}."
         raise BlackBoxError(text)
     if trained != columns:
         place = int(np.argmax(np.array(trained) != np.array(columns)))
         raise BlackBoxError(
             f"The features of {dataset.name} are in another order than in the training of the "
             f"black box: number {place + 1} was {trained[place]!r} and is {columns[place]!r}. Put "
-            f"the columns into this order: {_listed(trained)}."
+            f"the columns into this order: {listed(trained)}."
         )
 
 
@@ -312,9 +312,9 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         own = [name for name in untrusted if name.startswith("sklearn.")]
         foreign = [name for name in untrusted if name not in own]
         groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
-        listed = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
+        named = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
         raise BlackBoxError(
-            f"{where} holds types that skops does not trust by itself ({listed}). If you know who "
+            f"{where} holds types that skops does not trust by itself ({named}). If you know who "
             "made the file and find nothing strange in this list, pass trust=True (on the command "
             "line: --trust)."
         )
@@ -391,8 +391,3 @@ def _type_name(model: Any) -> str:
 
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _listed(names: list[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

@@ -85,7 +85,7 @@ def _leaderboard(
     # Candidates that came out just like a better-placed one tell a reader nothing more.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
     different = done[~done.duplicated(subset=outcome)]
-    failed = f", {len(board) - len(done)} failed" if len(done) < len(board) else ""
+    failed = f", {len(board) - len(done)} without a score" if len(done) < len(board) else ""
     first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
     printer.heading(
         f"leaderboard: {output.plural(len(board), 'trial')}{failed}, "

@@ -18,6 +18,8 @@ from skescore.rules import RuleSet
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000
+#: Widths of slices of larger features, and squares of larger answers, would overflow.
+_LARGEST_FEATURE, _LARGEST_ANSWER = 1e300, 1e150
 
 
 class GridExExtractor(BaseExtractor):
@@ -185,6 +187,7 @@ class GridExExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         X, n_features = extraction.X, extraction.X.shape[1]
+        _check_magnitude(extraction)
         strategies = self._strategies()
         importances = np.zeros(n_features)
         if self.importances is not None:
@@ -232,6 +235,24 @@ def slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -
     limits = np.atleast_1d(-math.inf if threshold is None else threshold)
     reached = np.searchsorted(limits, importances, side="right")
     return np.concatenate([[1], counts])[reached]
+
+
+def _check_magnitude(extraction: Extraction) -> None:
+    """Refuse numbers so large that widths of slices or sums of squares overflow."""
+    domain, names = extraction.settings["domain"], extraction.settings["feature_names"]
+    for name, bounds in zip(names, zip(domain.lower, domain.upper, strict=True), strict=True):
+        largest = max(map(abs, bounds))
+        if largest > _LARGEST_FEATURE:
+            raise ValueError(
+                f"Feature {str(name)!r} holds numbers up to {largest:.3g}, more than "
+                f"{_LARGEST_FEATURE:g}; a grid over them would overflow. Scale the feature."
+            )
+    largest = 0.0 if extraction.task == "classification" else np.abs(extraction.answers).max()
+    if largest > _LARGEST_ANSWER:
+        raise ValueError(
+            f"The black box answers numbers up to {largest:.3g}, more than {_LARGEST_ANSWER:g}; "
+            "their spread would overflow. Scale the target."
+        )
 
 
 def _is_sequence(value: Any) -> bool:

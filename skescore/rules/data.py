@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from skescore._text import listed
+
 
 class Table:
     """Uniform access to an array or data frame.
@@ -42,8 +44,8 @@ class Table:
                 return
             if any(isinstance(c, str) for c in self._frame.columns):
                 raise ValueError(
-                    f"X lacks the feature{'s' if len(missing) > 1 else ''} {_listed(missing)} "
-                    f"that the rules were made with; its columns are {_listed(found)}."
+                    f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
+                    f"that the rules were made with; its columns are {listed(found)}."
                 )
             self._frame = None  # numbered columns are no names: by position, then
         array = _as_array(X)
@@ -55,7 +57,7 @@ class Table:
         if array.shape[1] != len(names):
             raise ValueError(
                 f"X has {array.shape[1]} features, but the rules were made with "
-                f"{len(names)}: {_listed(names)}."
+                f"{len(names)}: {listed(names)}."
             )
         self._array = array
         self._n_rows = len(array)
@@ -135,11 +137,6 @@ def _positions(names: Sequence[str], found: Sequence[str]) -> list[int]:
         twice = [n for n in names if found.count(n) > 1]
         if twice:
             raise ValueError(
-                f"X has more than one column {_listed(twice)}: rename or drop all but one of each."
+                f"X has more than one column {listed(twice)}: rename or drop all but one of each."
             )
     return [place[name] for name in names]
-
-
-def _listed(names: Sequence[str], limit: int = 12) -> str:
-    shown = ", ".join(repr(str(n)) for n in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -19,8 +19,8 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     """Turn a fitted model into a :class:`RuleSet`.
 
     Works for rule sets, extractors and searches of this package, scikit-learn's decision trees,
-    and Pipelines that end in one of these: scalers in front are undone, so that the rules speak
-    in the units of the Pipeline's input. Further kinds are added with
+    its searches over either, and Pipelines that end in one of these: scalers in front are undone,
+    so that the rules speak in the units of the Pipeline's input. Further kinds are added with
     ``@as_ruleset.register(TheirClass)``.
 
     Parameters
@@ -53,6 +53,8 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     rules = getattr(model, "rules_", None)
     if isinstance(rules, RuleSet):
         return rules
+    if hasattr(model, "best_estimator_"):  # a search: the rules are those of its winner
+        return as_ruleset(model.best_estimator_, **options)
     promised = hasattr(type(model), "rules_") or hasattr(model, "estimator")
     if rules is None and promised and hasattr(model, "fit"):
         check_is_fitted(model)

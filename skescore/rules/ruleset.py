@@ -8,12 +8,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from skescore.rules import exporters
+from skescore.rules import answers, exporters, json_format
 from skescore.rules._checks import check_flag, check_label, label_order
 from skescore.rules.data import Table
-from skescore.rules.domain import Domain, Fallback, label_array
+from skescore.rules.domain import Domain, Fallback
 from skescore.rules.formatting import NumberFormat
-from skescore.rules.kernels import Matcher, nearest_box
+from skescore.rules.kernels import Matcher
 from skescore.rules.rule import LinearOutput, Rule, check_rules
 from skescore.rules.tables import BoxTable, Conclusions
 
@@ -377,27 +377,6 @@ class RuleSet(Sequence[Rule]):
             return first
         return np.append(self._priority, -1)[first]
 
-    def _answering(self, table: Table) -> np.ndarray:
-        """The answering rule of every row, by the nearest-box policy if asked for; -1 for none."""
-        index = self.assign(table)
-        if self.fallback is not None and self.fallback.policy == "nearest" and len(self):
-            lost = np.flatnonzero(index < 0)
-            if len(lost):
-                scale = self.domain.ranges if self.domain else (1.0,) * self.n_features
-                features = np.flatnonzero(self.boxes.bounded.any(axis=0)).tolist()
-                rows = table.matrix(lost, features)
-                index[lost] = nearest_box(self.boxes, rows, np.asarray(scale))
-        return index
-
-    def _fallback_for(self, n_lost: int) -> Fallback:
-        if self.fallback is None:
-            raise ValueError(
-                f"No rule holds for {n_lost} row{'s' if n_lost > 1 else ''} and the rule set has "
-                "no fallback. Use covers(X) to find those rows, or give the rule set one: "
-                "ruleset.replace(fallback=Fallback(output))."
-            )
-        return self.fallback
-
     def predict(self, X: Any) -> np.ndarray:
         """Answer every row.
 
@@ -411,25 +390,7 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If some row has no rule and there is no fallback.
         """
-        table = self._table(X)
-        index = self._answering(table)
-        lost = np.flatnonzero(index < 0)
-        if self.task == "regression":
-            result = self._numbers(table, index)
-            if len(lost):
-                fallback = self._fallback_for(len(lost))
-                result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
-            return result
-        labels: list[Any] = list(self.classes or ())
-        codes = np.append(self.conclusions.outputs.astype(np.intp), 0)[index]
-        if len(lost):
-            fallback = self._fallback_for(len(lost))
-            if fallback.policy == "abstain":
-                codes[lost] = len(labels)
-                labels.append(fallback.abstention(labels))
-            else:
-                codes[lost] = labels.index(fallback.output)
-        return label_array(labels)[codes]
+        return answers.predict(self, self._table(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class shares of the answering rule.
@@ -442,31 +403,7 @@ class RuleSet(Sequence[Rule]):
         """
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
-        index = self._answering(self._table(X))
-        shares = np.vstack([self._shares, np.full((1, len(self.classes)), np.nan)])
-        lost = np.flatnonzero(index < 0)
-        if len(lost):
-            fallback = self._fallback_for(len(lost))
-            if fallback.policy == "abstain":
-                shares[-1] = 1 / len(self.classes)
-            elif fallback.class_counts is not None and sum(fallback.class_counts) > 0:
-                shares[-1] = np.asarray(fallback.class_counts) / sum(fallback.class_counts)
-            else:
-                shares[-1] = [label == fallback.output for label in self.classes]
-        return shares[index]
-
-    @cached_property
-    def _shares(self) -> np.ndarray:
-        return self.conclusions.shares(len(self.classes or ()))
-
-    def _numbers(self, table: Table, index: np.ndarray) -> np.ndarray:
-        result = np.append(self.conclusions.outputs, np.nan)[index]
-        for i, output in self.conclusions.linear.items():
-            rows = np.flatnonzero(index == i)
-            if len(rows):
-                every = slice(None)
-                result[rows] = output.evaluate(lambda j: table.numbers(j, every)[rows], len(rows))  # noqa: B023
-        return result
+        return answers.predict_proba(self, self._table(X))
 
     # --- reading -----------------------------------------------------------------------------
 
@@ -492,7 +429,7 @@ class RuleSet(Sequence[Rule]):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Write everything as JSON, without loss; see :meth:`from_json`."""
-        return exporters.to_json(self, indent=indent)
+        return json_format.to_json(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str) -> RuleSet:
@@ -503,7 +440,7 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If the text is not such JSON, naming the place and what was expected.
         """
-        return exporters.from_json(text)
+        return json_format.from_json(text)
 
     def __str__(self) -> str:
         return self.to_text()

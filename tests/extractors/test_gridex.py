@@ -394,3 +394,12 @@ def test_a_tree_on_a_grid_is_found_exactly():
     assert extractor.n_rules_ == 3
     assert extractor.score(X, y) == pytest.approx(1.0)
     assert sorted(r.output for r in extractor.rules_) == pytest.approx([1, 5, 9])
+
+
+def test_numbers_that_would_overflow_are_refused():
+    X = np.array([[-1.7e308], [-1e308], [0.0], [1e308], [1.7e308]])
+    with pytest.raises(ValueError, match=r"Feature 'x0' holds numbers up to 1\.7e\+308"):
+        grid(CallableRegressor(lambda rows: np.sign(rows[:, 0])), n_slices=3).fit(X)
+    X = np.arange(5.0)[:, None]
+    with pytest.raises(ValueError, match=r"answers numbers up to 4e\+200.*Scale the target"):
+        grid(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -63,7 +64,7 @@ def test_what_is_not_fitted_yet(model):
         (LogisticRegression().fit(X, Y), "LogisticRegression"),
         (RandomForestClassifier(2).fit(X, Y), "RandomForestClassifier"),
         (make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), "LogisticRegression"),
-        (GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y), "GridSearchCV"),
+        (GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y), "LogisticRegression"),
         (None, "NoneType"),
         ("IF x > 1 THEN a", "str"),
         ([Rule([], 1)], "list"),
@@ -124,3 +125,12 @@ def test_kinds_can_be_added():
 
     assert as_ruleset(Theirs(), output=4.0).predict([[0.0]]).tolist() == [4.0]
     assert as_ruleset(Inherited()).feature_names == ("x",)
+
+
+def test_a_search_gives_the_rules_of_its_winner():
+    X, y = load_iris(return_X_y=True)
+    scaled = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+    search = GridSearchCV(scaled, {"decisiontreeclassifier__max_leaf_nodes": [3, 4]}).fit(X, y)
+    rules = as_ruleset(search)
+    assert rules == as_ruleset(search.best_estimator_)
+    assert (rules.predict(X) == search.predict(X)).all()

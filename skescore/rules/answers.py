@@ -1,0 +1,89 @@
+"""What a rule set answers: the answering rule's output, or what the fallback says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skescore.rules.data import Table
+from skescore.rules.domain import Fallback, label_array
+from skescore.rules.kernels import nearest_box
+
+if TYPE_CHECKING:
+    from skescore.rules.ruleset import RuleSet
+
+
+def _answering_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
+    """The answering rule of every row, by the nearest-box policy if asked for; -1 for none."""
+    index = ruleset.assign(table)
+    fallback = ruleset.fallback
+    if fallback is not None and fallback.policy == "nearest" and len(ruleset):
+        lost = np.flatnonzero(index < 0)
+        if len(lost):
+            scale = ruleset.domain.ranges if ruleset.domain else (1.0,) * ruleset.n_features
+            features = np.flatnonzero(ruleset.boxes.bounded.any(axis=0)).tolist()
+            rows = table.matrix(lost, features)
+            index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale))
+    return index
+
+
+def _fallback_for(ruleset: RuleSet, n_lost: int) -> Fallback:
+    if ruleset.fallback is None:
+        raise ValueError(
+            f"No rule holds for {n_lost} row{'s' if n_lost > 1 else ''} and the rule set has "
+            "no fallback. Use covers(X) to find those rows, or give the rule set one: "
+            "ruleset.replace(fallback=Fallback(output))."
+        )
+    return ruleset.fallback
+
+
+def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
+    """Answer every row; see :meth:`RuleSet.predict`."""
+    index = _answering_rule(ruleset, table)
+    lost = np.flatnonzero(index < 0)
+    if ruleset.task == "regression":
+        result = _numbers(ruleset, table, index)
+        if len(lost):
+            fallback = _fallback_for(ruleset, len(lost))
+            result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
+        return result
+    labels: list[Any] = list(ruleset.classes or ())
+    codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
+    if len(lost):
+        fallback = _fallback_for(ruleset, len(lost))
+        if fallback.policy == "abstain":
+            codes[lost] = len(labels)
+            labels.append(fallback.abstention(labels))
+        else:
+            codes[lost] = labels.index(fallback.output)
+    return label_array(labels)[codes]
+
+
+def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
+    """Class shares of the answering rule; see :meth:`RuleSet.predict_proba`."""
+    classes = ruleset.classes or ()
+    index = _answering_rule(ruleset, table)
+    shares = np.vstack(
+        [ruleset.conclusions.shares(len(classes)), np.full((1, len(classes)), np.nan)]
+    )
+    lost = np.flatnonzero(index < 0)
+    if len(lost):
+        fallback = _fallback_for(ruleset, len(lost))
+        if fallback.policy == "abstain":
+            shares[-1] = 1 / len(classes)
+        elif fallback.class_counts is not None and sum(fallback.class_counts) > 0:
+            shares[-1] = np.asarray(fallback.class_counts) / sum(fallback.class_counts)
+        else:
+            shares[-1] = [label == fallback.output for label in classes]
+    return shares[index]
+
+
+def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:
+    result = np.append(ruleset.conclusions.outputs, np.nan)[index]
+    for i, output in ruleset.conclusions.linear.items():
+        rows = np.flatnonzero(index == i)
+        if len(rows):
+            every = slice(None)
+            result[rows] = output.evaluate(lambda j: table.numbers(j, every)[rows], len(rows))  # noqa: B023
+    return result
