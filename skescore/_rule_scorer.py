@@ -19,7 +19,7 @@ class RuleScorer:
     """A score of rule sets that scikit-learn's searches and Optuna objectives can call.
 
     Made by :func:`make_fire_scorer`, :func:`make_q_scorer`, :func:`make_ice_scorer` and
-    :func:`makeknowledge_of_scorer`.
+    :func:`make_knowledge_scorer`.
 
     Parameters
     ----------
@@ -140,6 +140,7 @@ def _missing(e: RuleEvaluation, name: str, measured: float, undefined: float) ->
 def negated_fire_of(
     e: RuleEvaluation, *, psi: float, loss: Any, uncovered: str, size: Size, undefined: float
 ) -> float:
+    """The negated FiRe score of an evaluation."""
     measured = e.loss(loss, uncovered, FIRE_LOSS) if len(e.ruleset) else math.nan
     missing = _missing(e, "FiRe", measured, undefined)
     return -fire_score(measured, e.size(size), psi=psi) if missing is None else missing
@@ -148,6 +149,7 @@ def negated_fire_of(
 def negated_q_of(
     e: RuleEvaluation, *, loss: Any, completeness: Any, uncovered: str, size: Size, undefined: float
 ) -> float:
+    """The negated Q score of an evaluation."""
     measured = e.loss(loss, uncovered) if len(e.ruleset) else math.nan
     missing = _missing(e, "Q", measured, undefined)
     if missing is not None:
@@ -166,6 +168,7 @@ def ice_of(
     size: Size,
     undefined: float,
 ) -> float:
+    """The ICE score of an evaluation."""
     measured = e.performance(performance, uncovered) if len(e.ruleset) else math.nan
     missing = _missing(e, "ICE", measured, undefined)
     if missing is not None:
@@ -180,6 +183,7 @@ def knowledge_of(
     q: dict[str, Any],
     ice: dict[str, Any],
 ) -> dict[str, float]:
+    """All scores of an evaluation and what they are made of."""
     some = len(e.ruleset) > 0
     return {
         "ice": ice_of(e, **ice),
@@ -187,6 +191,7 @@ def knowledge_of(
         "neg_q": negated_q_of(e, **q),
         "performance": e.performance(ice["performance"], ice["uncovered"]) if some else math.nan,
         "loss": e.loss(fire["loss"], fire["uncovered"], FIRE_LOSS) if some else math.nan,
+        "loss_q": e.loss(q["loss"], q["uncovered"]) if some else math.nan,
         "n_rules": float(len(e.ruleset)),
         "completeness_volume": e.volume,
         "completeness_instances": e.instances,

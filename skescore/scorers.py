@@ -300,7 +300,8 @@ def make_knowledge_scorer(
     RuleScorer
         Gives a dict: ``ice``, ``neg_fire``, ``neg_q`` (greater is better), ``performance`` (that
         of ICE, on covered rows), ``loss`` (that of FiRe, rows without a rule penalised),
-        ``n_rules``, ``completeness_volume`` and ``completeness_instances``.
+        ``loss_q`` (that of Q, on covered rows), ``n_rules``, ``completeness_volume`` and
+        ``completeness_instances``.
 
     Examples
     --------
@@ -310,7 +311,7 @@ def make_knowledge_scorer(
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
     >>> {name: round(value, 3) for name, value in make_knowledge_scorer()(tree, X, y).items()}
     {'ice': 0.976, 'neg_fire': -0.127, 'neg_q': -0.12, 'performance': 0.96, 'loss': 0.04,
-     'n_rules': 3.0, 'completeness_volume': 1.0, 'completeness_instances': 1.0}
+     'loss_q': 0.04, 'n_rules': 3.0, 'completeness_volume': 1.0, 'completeness_instances': 1.0}
     """
     fire = make_fire_scorer(psi, loss=loss, size=size, undefined=undefined)
     q = make_q_scorer(loss=loss, completeness=completeness, size=size, undefined=undefined)

@@ -145,8 +145,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
     "tuning.folds": {"Oracle", "RememberingBlackBox"},
-    "tuning.objective": {"_is_fitted"},
-    "tuning.search": {"_is_fitted"},
+    "tuning.objective": {"black_box_task", "is_prefit"},
+    "tuning.search": {"black_box_task", "is_fitted", "is_prefit"},
 }
 
 

@@ -195,6 +195,7 @@ def test_all_scores_and_their_parts_at_once() -> None:
             "neg_q": q(1 / 3, 2, 3 / 8),
             "performance": 2 / 3,
             "loss": 3 / 5,
+            "loss_q": 1 / 3,
             "n_rules": 2.0,
             "completeness_volume": 3 / 8,
             "completeness_instances": 3 / 5,

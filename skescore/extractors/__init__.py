@@ -3,6 +3,7 @@
 from skescore.extractors._base import BaseExtractor
 from skescore.extractors._oracle import Oracle, RememberingBlackBox
 from skescore.extractors.adapters import CallableClassifier, CallableRegressor
+from skescore.extractors.black_box import black_box_task, is_fitted, is_prefit
 from skescore.extractors.cart import CARTExtractor
 from skescore.extractors.gridex import GridExExtractor
 
@@ -14,4 +15,7 @@ __all__ = [
     "GridExExtractor",
     "Oracle",
     "RememberingBlackBox",
+    "black_box_task",
+    "is_fitted",
+    "is_prefit",
 ]

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore.extractors import _validation as check
 from skescore.extractors._oracle import Oracle
+from skescore.extractors.black_box import black_box_task, is_fitted
 from skescore.metrics.completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules.domain import UNCOVERED_POLICIES, default_abstain_label
@@ -132,7 +132,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         check.check_integer("batch_size", self.batch_size, 1, optional=True)
         task = self._task()
         self._check_parameters()
-        rows, y = self._check_input(X, y, task)
+        rows, y = self.check_input(X, y, task)
         self.estimator_ = self._fitted_black_box(X, y, fit_params)
         names = getattr(self, "feature_names_in_", None)
         self.oracle_ = Oracle(
@@ -165,27 +165,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _task(self) -> str:
-        try:
-            task = (
-                "classification"
-                if is_classifier(self.estimator)
-                else "regression"
-                if is_regressor(self.estimator)
-                else None
-            )
-        except (AttributeError, TypeError):  # no scikit-learn estimator at all
-            task = None
-        if task is None:
-            hint = (
-                f" An instance is needed, not the class: {self.estimator.__name__}()."
-                if isinstance(self.estimator, type)
-                else ""
-            )
-            raise TypeError(
-                "estimator must be a scikit-learn classifier or regressor, got "
-                f"{self.estimator!r}.{hint} Wrap any other model's function: "
-                "CallableClassifier(model.predict) or CallableRegressor(model.predict)."
-            )
+        task = black_box_task(self.estimator)
         if task not in self.tasks:
             raise ValueError(
                 f"{type(self).__name__} extracts rules for {' and '.join(self.tasks)} only, but "
@@ -193,11 +173,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return task
 
-    def _check_input(self, X: Any, y: Any, task: str) -> tuple[np.ndarray, Any]:
+    def check_input(self, X: Any, y: Any, task: str) -> tuple[np.ndarray, Any]:
         check.check_columns(X, type(self).__name__)
         options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
         if y is None:
-            if not _is_fitted(self.estimator):
+            if not is_fitted(self.estimator):
                 raise ValueError(
                     f"This {type(self).__name__} estimator requires y to be passed, but the "
                     "target y is None: the black box "
@@ -406,7 +386,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if inner.classifier_tags is not None:  # one output, whatever the black box could do
             tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags
-        tags.target_tags.required = not _is_fitted(self.estimator)
+        tags.target_tags.required = not is_fitted(self.estimator)
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -425,11 +405,3 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
             )
         )
-
-
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError):
-        return False
-    return True

@@ -20,7 +20,8 @@ from skescore.scorers import RuleScorer, make_knowledge_scorer
 
 #: What is known of every candidate, beside its score.
 MEASURES = (
-    "performance", "loss", "n_rules", "completeness_volume", "completeness_instances",
+    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+    "completeness_instances",
 )  # fmt: skip
 
 
@@ -54,7 +55,9 @@ def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
     return Oracle(black_box, like=X).ask(X) if y is None else y
 
 
-def make_folds(black_box: Any, X: Any, y: Any, cv: Any, task: str, *, fitted: bool) -> list[Fold]:
+def make_folds(
+    black_box: Any, X: Any, y: Any, cv: Any, task: str, *, fitted: bool, groups: Any = None
+) -> list[Fold]:
     """Split the data and fit the black box on each training part.
 
     Parameters
@@ -71,7 +74,7 @@ def make_folds(black_box: Any, X: Any, y: Any, cv: Any, task: str, *, fitted: bo
         Use the black box as it is.
     """
     folds = []
-    for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y):
+    for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
         model = black_box if fitted else clone(black_box).fit(X_train, _safe_indexing(y, train))
         folds.append(
@@ -119,7 +122,7 @@ def evaluate_candidate(extractor: Any, folds: list[Fold], scorer: Any) -> list[d
         ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have been answered
         from memory), and ``warnings`` raised.
     """
-    knowledge = make_knowledge_scorer(reference=getattr(scorer, "reference", "data"))
+    knowledge = _knowledge_like(scorer)
     results = []
     for fold in folds:
         candidate = clone(extractor).set_params(estimator=fold.black_box)
@@ -138,11 +141,13 @@ def evaluate_candidate(extractor: Any, folds: list[Fold], scorer: Any) -> list[d
                 score = scorer.score(evaluation)
             else:
                 score = scorer(candidate, fold.X_test, fold.y_test)
+            size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
         if isinstance(score, dict):
             raise several_scores(scorer)
         results.append(
             {"score": float(score)}
-            | {name: parts[name] for name in MEASURES}
+            | {name: parts[name] for name in MEASURES if name != "size"}
+            | {"size": size}
             | {
                 "seconds": seconds,
                 "black_box_calls": calls,
@@ -151,6 +156,15 @@ def evaluate_candidate(extractor: Any, folds: list[Fold], scorer: Any) -> list[d
             }
         )
     return results
+
+
+def _knowledge_like(scorer: Any) -> RuleScorer:
+    """All measures, those of the scorer itself with its own settings: they make up its score."""
+    knowledge = make_knowledge_scorer(reference=getattr(scorer, "reference", "data"))
+    part = getattr(scorer, "name", "").removeprefix("neg_")
+    if isinstance(scorer, RuleScorer) and part in knowledge.settings:
+        knowledge.settings[part] = scorer.settings
+    return knowledge
 
 
 def several_scores(scorer: Any) -> TypeError:

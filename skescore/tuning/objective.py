@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from typing import Any
@@ -15,9 +14,9 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone
 
-from skescore.extractors._base import _is_fitted
+from skescore.extractors import black_box_task, is_prefit
 from skescore.registry import extractor_class, registered_name
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning.folds import (
@@ -37,7 +36,8 @@ class ExtractorObjective:
 
     The black box is fitted once per fold and asked once about the same rows, whatever the number
     of trials. Every trial keeps, as user attributes, the mean over the folds of ``performance``,
-    ``loss``, ``n_rules``, ``completeness_volume``, ``completeness_instances``, ``seconds``,
+    ``loss`` (FiRe's), ``loss_q``, ``n_rules``, ``size`` (as the score counts it),
+    ``completeness_volume``, ``completeness_instances``, ``seconds``,
     ``black_box_calls`` and ``black_box_rows``, and in ``folds`` the same per fold, so that other
     scores can be computed without another extraction. A trial whose hyper-parameters have been
     tried before in the study is not extracted again; ``same_as`` names the earlier trial.
@@ -169,14 +169,21 @@ class ExtractorObjective:
 
         Raises
         ------
+        ValueError
+            If the study does not maximise.
         optuna.TrialPruned
             If the score is undefined on some fold, as where the rules cover none of its rows:
             the study goes on, and the trial keeps the reason in its attribute ``error``.
         """
+        study = getattr(trial, "study", None)
+        if study is not None and study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
+            raise ValueError(
+                "The score is greater for better rules, so the study must maximise it: "
+                'optuna.create_study(direction="maximize").'
+            )
         params = self.suggest(trial)
         # The number of an earlier trial says something in its own study only.
-        study = getattr(getattr(trial, "study", None), "study_name", "")
-        key = study, json.dumps(params, sort_keys=True, default=repr)
+        key = getattr(study, "study_name", ""), json.dumps(params, sort_keys=True, default=repr)
         if key in self._known:  # small spaces repeat themselves; the answer would be the same
             first, results = self._known[key]
             trial.set_user_attr("same_as", first)
@@ -250,21 +257,3 @@ def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistrib
             name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
         )
     raise TypeError(f"space[{name!r}] must be an Optuna distribution, got {distribution!r}.")
-
-
-def black_box_task(estimator: Any) -> str:
-    """Tell classifiers from regressors; raises a TypeError for anything else."""
-    with contextlib.suppress(AttributeError, TypeError):  # no scikit-learn estimator at all
-        if is_classifier(estimator):
-            return "classification"
-        if is_regressor(estimator):
-            return "regression"
-    raise TypeError(
-        f"estimator must be a scikit-learn classifier or regressor, got {estimator!r}. Wrap any "
-        "other model's function in CallableClassifier or CallableRegressor."
-    )
-
-
-def is_prefit(estimator: Any) -> bool:
-    """Whether a clone of the black box would still be fitted (frozen, or a function)."""
-    return _is_fitted(clone(estimator))

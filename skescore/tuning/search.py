@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
-from skescore.extractors._base import _is_fitted
+from skescore.extractors import black_box_task, is_fitted, is_prefit
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer
@@ -28,10 +28,8 @@ from skescore.tuning.folds import (
 )
 from skescore.tuning.objective import (
     ExtractorObjective,
-    black_box_task,
     check_scoring,
     check_space,
-    is_prefit,
 )
 from skescore.tuning.spaces import Space, search_space, starting_points
 from skescore.tuning.studies import run_study
@@ -149,7 +147,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: Any = None) -> ExtractorSearchCV:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ExtractorSearchCV:
         """Search, then refit the winner on all rows.
 
         Parameters
@@ -159,6 +157,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_rows,), optional
             The target. Without it the black box must be fitted, and candidates are compared with
             its answers (fidelity).
+        groups : array-like of shape (n_rows,), optional
+            Groups of rows that a splitter such as ``GroupKFold`` keeps together.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         task = self._check_parameters()
         # The winner's class checks the rows once more; a clear error should not wait for it.
         probe = extractor_class(self.extractors[0])(self.estimator)
-        _, checked = probe._check_input(X, y, task)
+        _, checked = probe.check_input(X, y, task)
         self.n_features_in_ = probe.n_features_in_
         if hasattr(probe, "feature_names_in_"):
             self.feature_names_in_ = probe.feature_names_in_
@@ -183,7 +183,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(X, target_or_answers(self.estimator, X, checked))
         spaces = self._search_spaces(X, y, task)
         begin = time.perf_counter()
-        folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted)
+        folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
         self.studies_ = self._run_studies(X, y, task, folds, spaces)
         self.search_seconds_ = time.perf_counter() - begin
@@ -366,14 +366,46 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,), optional
-            The target.
+            The target; the black box's answers by default.
 
         Returns
         -------
         float
             Greater is better.
         """
-        return float(get_rule_scorer(self.scoring)(self._winner(), X, y))
+        winner = self._winner()
+        y = winner.oracle_.ask(X) if y is None else y
+        return float(get_rule_scorer(self.scoring)(winner, X, y))
+
+    def fidelity(self, X: Any) -> float:
+        """Accuracy or R² of the winner's rules against the black box's own answers.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; the black box is asked about them.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        return self._winner().fidelity(X)
+
+    @property
+    def n_rules_(self) -> int:
+        """Number of the winner's rules."""
+        return len(self.rules_)
+
+    @property
+    def coverage_(self) -> float:
+        """Share of the training rows that some rule of the winner covers."""
+        return self._winner().coverage_
+
+    @property
+    def completeness_(self) -> float:
+        """Share of the domain's volume that some rule of the winner covers."""
+        return self._winner().completeness_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "leaderboard_")
@@ -389,5 +421,5 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         tags.regressor_tags = inner.regressor_tags
         if tags.classifier_tags is not None:  # whatever the black box can do, rules have one output
             tags.classifier_tags.multi_label = False
-        tags.target_tags.required = not _is_fitted(self.estimator)
+        tags.target_tags.required = not is_fitted(self.estimator)
         return tags

@@ -780,24 +780,37 @@ def test_wrong_usage_exits_with_two(words, told, run):
 # The process --------------------------------------------------------------------------------------
 
 
-def process(*words, **options):
-    environment = {**os.environ, **options.pop("env", {})}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [SCRIPT, *map(str, words)]
-    return subprocess.Popen(command, env=environment, **{**streams, **options})
+@pytest.fixture
+def process():
+    """Start the installed command; whatever still runs after the test is ended."""
+    started = []
+
+    def process(*words, command=(SCRIPT,), env=None, **streams):
+        one = subprocess.Popen(
+            [*command, *map(str, words)],
+            env={**os.environ, **(env or {})},
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+        )
+        started.append(one)
+        return one
+
+    yield process
+    for one in started:
+        one.kill()
+        one.communicate()
 
 
-def test_installed_command_and_module_are_the_same():
+def test_installed_command_and_module_are_the_same(process):
     assert SCRIPT.exists()
     out, err = process("--version").communicate(timeout=60)
     assert (out.decode().strip(), err) == (f"skescore {skescore.__version__}", b"")
-    command = [sys.executable, "-m", "skescore", "tune", "iris", "--cv", "1"]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"skescore tune: error: argument --cv")
+    started = process("tune", "iris", "--cv", "1", command=[sys.executable, "-m", "skescore"])
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out) == (2, b"")
+    assert err.startswith(b"skescore tune: error: argument --cv")
 
 
-def test_terminal_without_unicode_still_shows_what_rules_say():
+def test_terminal_without_unicode_still_shows_what_rules_say(process):
     words = ("tune", "iris", *SHORT, "--extractors", "cart", "--quiet")
     started = process(*words, env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
     out, err = started.communicate(timeout=60)
@@ -806,16 +819,17 @@ def test_terminal_without_unicode_still_shows_what_rules_say():
     assert b"?" not in out
 
 
-def test_reader_that_has_seen_enough_is_no_failure():
-    started = process("tune", "iris", *SHORT, "--quiet")
-    started.stdout.close()
-    err = started.stderr.read()
-    started.stderr.close()
-    assert (started.wait(timeout=60), err) == (0, b"")
+def test_reader_that_has_seen_enough_is_no_failure(process):
+    reading, writing = os.pipe()
+    os.close(reading)
+    started = process("tune", "iris", *SHORT, "--quiet", stdout=writing)
+    os.close(writing)
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_results_that_cannot_be_written_are_a_failure():
+def test_results_that_cannot_be_written_are_a_failure(process):
     with open("/dev/full", "wb") as full:
         started = process("tune", "iris", *SHORT, "--quiet", stdout=full)
         _, err = started.communicate(timeout=60)
@@ -826,11 +840,16 @@ def test_results_that_cannot_be_written_are_a_failure():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, tmp_path):
+def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, tmp_path, process):
     path = write(flowers.assign(one=1))
     folder = tmp_path / "run"
     words = ("tune", path, "--target", "kind", "--trials", 100_000, "--output", folder)
-    started = process(*words)
+    # Where the tests run in the background, the shell has told all of them to ignore the signal.
+    listening = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from skescore.cli import main; sys.exit(main())"
+    )
+    started = process(*words, command=[sys.executable, "-c", listening])
     assert b"'one'" in started.stderr.readline()  # from here on it is at work
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
@@ -838,7 +857,7 @@ def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, t
     assert not folder.exists()
 
 
-def test_progress_goes_to_the_terminal_and_results_stay_clean():
+def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()
     started = process("tune", "iris", *SHORT, stderr=child, env={"TERM": "xterm", "COLUMNS": "120"})
@@ -849,10 +868,9 @@ def test_progress_goes_to_the_terminal_and_results_stay_clean():
             shown.write(chunk)
     except OSError:  # the other side was closed
         pass
-    out = started.stdout.read()
-    started.stdout.close()
     os.close(parent)
-    assert started.wait(timeout=60) == 0
+    out, _ = started.communicate(timeout=60)
+    assert started.returncode == 0
     assert b"gridex, best ICE 0.97" in shown.getvalue()
     assert b"4/4" in shown.getvalue()
     assert b"\x1b" not in out

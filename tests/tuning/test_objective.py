@@ -25,8 +25,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
-from skescore.metrics import fire_score, ice_score
-from skescore.scorers import ice, knowledge, make_fire_scorer, make_ice_scorer, neg_fire
+from skescore.metrics import fire_score, ice_score, q_score
+from skescore.scorers import (
+    ice,
+    knowledge,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_q_scorer,
+    neg_fire,
+)
 from skescore.tuning import ExtractorObjective
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
@@ -383,7 +390,9 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
     goal = objective(scoring=nan_for_two_rules, space={"max_leaves": IntDistribution(2, 2)})
-    study = optuna.create_study(storage=storage_at(kind, tmp_path), study_name="rules")
+    study = optuna.create_study(
+        storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize"
+    )
     study.optimize(goal, n_trials=1)
     (trial,) = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials
     assert trial.state == TrialState.PRUNED
@@ -411,3 +420,42 @@ def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
     assert not hasattr(black_box, "tree_")
     assert not hasattr(extractor, "rules_")
     assert states == (random.getstate(), np.random.get_state()[1].tolist())
+
+
+def test_a_study_that_minimises_is_refused() -> None:
+    # The direction that Optuna takes by itself would look for the worst rules.
+    with pytest.raises(ValueError, match="the study must maximise it"):
+        optuna.create_study().optimize(objective(), n_trials=1)
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        make_q_scorer(),
+        make_q_scorer(uncovered="penalise", completeness="instances"),
+        make_fire_scorer(psi=3, loss="f1_macro", uncovered="ignore", size="conditions"),
+        make_ice_scorer(phi=2, performance="accuracy", uncovered="penalise", size="literals"),
+    ],
+    ids=lambda scorer: repr(scorer)[:40],
+)
+def test_the_score_can_be_made_again_from_what_a_trial_keeps(scorer: Any) -> None:
+    goal = objective(extractor="gridex", scoring=scorer)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=3))
+    study.optimize(goal, n_trials=4)
+    given = scorer.settings
+    share = f"completeness_{given.get('completeness', 'volume')}"
+    for trial in study.get_trials(states=(TrialState.COMPLETE,)):
+        again = []
+        for fold in trial.user_attrs["folds"]:
+            if scorer.name == "neg_q":
+                again.append(-q_score(fold["loss_q"], fold["size"], fold[share]))
+            elif scorer.name == "neg_fire":
+                again.append(-fire_score(fold["loss"], fold["size"], psi=given["psi"]))
+            else:
+                again.append(
+                    ice_score(
+                        fold["performance"], fold["size"], fold[share], phi=given["phi"],
+                        rho=given["rho"],
+                    )
+                )  # fmt: skip
+        assert trial.value == pytest.approx(np.mean(again))

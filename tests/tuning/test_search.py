@@ -26,6 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     StratifiedKFold,
     cross_val_predict,
@@ -171,9 +172,9 @@ def test_scoring_decides(scoring: Any) -> None:
 def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchCV) -> None:
     board = fitted.leaderboard_
     assert board.columns.tolist() == [
-        "extractor", "score", "score_std", "performance", "loss", "n_rules", "completeness_volume",
-        "completeness_instances", "seconds", "black_box_calls", "black_box_rows", "params", "trial",
-        "state", "error",
+        "extractor", "score", "score_std", "performance", "loss", "loss_q", "n_rules", "size",
+        "completeness_volume", "completeness_instances", "seconds", "black_box_calls",
+        "black_box_rows", "params", "trial", "state", "error",
     ]  # fmt: skip
     assert board.index.tolist() == list(range(8))
     assert board["score"].is_monotonic_decreasing
@@ -647,3 +648,22 @@ def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch)
 def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         search_of().fit(rows, target)
+
+
+def test_groups_reach_the_splitter() -> None:
+    groups = np.arange(len(X)) % 4
+    search = ExtractorSearchCV(BLACK_BOX, n_trials=2, cv=GroupKFold(4), random_state=0)
+    with pytest.raises(ValueError, match="groups"):
+        search.fit(X, LABELS)
+    folds = search.fit(X, LABELS, groups=groups).studies_["cart"].trials[0].user_attrs["folds"]
+    assert len(folds) == 4
+
+
+def test_it_tells_what_an_extractor_tells(fitted: ExtractorSearchCV) -> None:
+    winner = fitted.best_extractor_
+    assert fitted.n_rules_ == winner.n_rules_ == len(fitted.rules_)
+    assert fitted.coverage_ == winner.coverage_
+    assert fitted.completeness_ == winner.completeness_
+    assert fitted.fidelity(X) == winner.fidelity(X)
+    # Without y the score compares with the black box.
+    assert fitted.score(X) == fitted.score(X, fitted.oracle_.ask(X))
