@@ -45,9 +45,11 @@ class GridExExtractor(BaseExtractor):
         "adaptive" one).
     depth : int, default=2
         Most levels of cutting, at least 1.
-    threshold : float, default=0.1
+    threshold : float or None, default=None
         A box is final once the diversity of its answers is below this: the share of answers
-        outside the commonest class, or their standard deviation (in the target's units).
+        outside the commonest class, or their standard deviation (in the target's units). None
+        stands for 0.1 in classification, for half the standard deviation of all answers in
+        regression.
     min_examples : int, default=1
         Answers wanted per cell: cells with fewer rows are filled up with uniform random points,
         about which the black box is asked. Up to 1 there are no such points and nothing is random.
@@ -98,6 +100,9 @@ class GridExExtractor(BaseExtractor):
     their union's diversity is below `threshold`. Joining never crosses the box that the cells were
     cut from. Features that are constant on the rows are never cut.
 
+    With many features, cutting all of them leaves few rows per cell and so nearly a rule per row:
+    cut those that matter (``importance_threshold=0.5``) or let a search choose.
+
     References
     ----------
     F. Sabbatini, G. Ciatto, A. Omicini: GridEx: An algorithm for knowledge extraction from
@@ -132,7 +137,7 @@ class GridExExtractor(BaseExtractor):
         n_slices: int | Sequence[int] = 2,
         importance_threshold: float | Sequence[float] | None = None,
         depth: int = 2,
-        threshold: float = 0.1,
+        threshold: float | None = None,
         min_examples: int = 1,
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
         importances: Any = None,
@@ -156,7 +161,7 @@ class GridExExtractor(BaseExtractor):
 
     def _check_parameters(self) -> None:
         check.check_integer("depth", self.depth, 1)
-        check.check_number("threshold", self.threshold, 0.0)
+        check.check_number("threshold", self.threshold, 0.0, optional=True)
         check.check_integer("min_examples", self.min_examples, 0)
         for n_slices, importance in self._strategies():
             _check_strategy(n_slices, importance)
@@ -197,10 +202,15 @@ class GridExExtractor(BaseExtractor):
         self.importances_ = importances
         # Cutting a constant feature would only make cells without rows.
         varies = X.min(axis=0) < X.max(axis=0)
+        threshold = self.threshold
+        if threshold is None:
+            threshold = (
+                0.1 if extraction.task == "classification" else np.std(extraction.answers) / 2
+            )
         levels = [
             Level(
                 np.where(varies, slices_per_feature(n, t, importances), 1),
-                self.threshold,
+                threshold,
                 self.min_examples,
             )
             for n, t in strategies

@@ -52,18 +52,16 @@ def _inner_intervals(conditions: Iterable[Condition]) -> Iterator[Interval]:
             yield from _inner_intervals(condition.conditions)
 
 
-def _lines(ruleset: RuleSet, limit: int) -> list[str]:
-    number, numeric = ruleset.number, ruleset.task == "regression"
-    return [
-        rule.to_text(
-            ruleset.feature_names,
-            number,
-            numeric=numeric,
-            output_index=None if ruleset.classes is None else ruleset.classes.index(rule.output),
-            first=not ruleset.ordered or position == 0,
-        )
-        for position, rule in enumerate(ruleset.rules[:limit])
-    ]
+def line(ruleset: RuleSet, position: int) -> str:
+    """Write one rule of a rule set."""
+    rule = ruleset.rules[position]
+    return rule.to_text(
+        ruleset.feature_names,
+        ruleset.number,
+        numeric=ruleset.task == "regression",
+        output_index=None if ruleset.classes is None else ruleset.classes.index(rule.output),
+        first=not ruleset.ordered or position == 0,
+    )
 
 
 def _fallback_line(ruleset: RuleSet) -> str | None:
@@ -85,7 +83,7 @@ def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
     """Write a rule set, one numbered rule per line; only the first `limit` rules if given."""
     shown = len(ruleset) if limit is None else min(limit, len(ruleset))
     width = len(str(shown))
-    numbered = [f"{i:>{width}}. {line}" for i, line in enumerate(_lines(ruleset, shown), 1)]
+    numbered = [f"{i + 1:>{width}}. {line(ruleset, i)}" for i in range(shown)]
     if shown < len(ruleset):
         numbered.append(f"... and {len(ruleset) - shown} more; to_text() gives all")
     fallback = _fallback_line(ruleset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -142,13 +142,19 @@ class Rule:
     Examples
     --------
     >>> rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
+    >>> print(rule)
+    IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
     >>> print(rule.to_text(["petal length (cm)"]))
     IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+
+    A rule taken out of a rule set is written with the names, and as the line, that it has there.
     """
 
     conditions: tuple[Condition, ...]
     output: Output
     statistics: RuleStatistics | None = None
+    #: The rule set it stands in and its position there: they know the names of things.
+    _home: Any = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "conditions", normalise(self.conditions))
@@ -252,8 +258,28 @@ class Rule:
         statistics = self.statistics_text(output_index)
         return f"{text}   [{statistics}]" if statistics else text
 
+    def at_home(self, ruleset: Any, position: int) -> Rule:
+        """Return an equal rule that is written as it stands in a rule set."""
+        rule = object.__new__(Rule)
+        rule.__setstate__((*self.__getstate__(), (ruleset, position)))
+        return rule
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.conditions, self.output, self.statistics
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        names = ("conditions", "output", "statistics", "_home")
+        for name, value in zip(names, (*state, None), strict=False):
+            object.__setattr__(self, name, value)
+
     def __str__(self) -> str:
-        return self.to_text()
+        if self._home is None:
+            return self.to_text()
+        ruleset, position = self._home
+        return ruleset.line(position)
+
+    def __repr__(self) -> str:
+        return f"<Rule: {self}>"
 
 
 def check_rules(

@@ -245,11 +245,14 @@ class RuleSet(Sequence[Rule]):
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """The rules, in order."""
+        rules: Iterable[Rule]
         if self._rules is not None:
-            return self._rules
-        assert self._conclusions is not None
-        classes, boxes = self.classes, self.boxes
-        return tuple(self._conclusions.rule(i, boxes, classes) for i in range(len(self)))
+            rules = self._rules
+        else:
+            assert self._conclusions is not None
+            classes, boxes, made = self.classes, self.boxes, self._conclusions.rule
+            rules = (made(i, boxes, classes) for i in range(len(self)))
+        return tuple(rule.at_home(self, i) for i, rule in enumerate(rules))
 
     def __len__(self) -> int:
         return len(self._rules) if self._rules is not None else len(self.boxes)
@@ -415,6 +418,21 @@ class RuleSet(Sequence[Rule]):
     def to_text(self) -> str:
         """Write the rules, one per line, numbered from 1."""
         return exporters.to_text(self)
+
+    def line(self, position: int) -> str:
+        """Write one rule, as it stands in :meth:`to_text`.
+
+        Parameters
+        ----------
+        position : int
+            Index of the rule, from 0.
+
+        Returns
+        -------
+        str
+            One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
+        """
+        return exporters.line(self, range(len(self))[position])
 
     def to_frame(self) -> Any:
         """Give the rules as a pandas DataFrame, one row per rule.

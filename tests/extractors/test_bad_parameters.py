@@ -41,7 +41,7 @@ WRONG: dict[type, dict[str, tuple[list[Any], list[Any]]]] = {
             [-0.1, 1.1, np.nan, [], [0.1, 0.5]],
         ),
         "depth": (["2", 2.0, None, True], [0, -1]),
-        "threshold": (["0.1", None, True, [0.1]], [-0.1, np.nan]),
+        "threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
         "min_examples": (["1", 1.0, None, True], [-1]),
         "level_strategies": (
             [5, "ab", [5], [None], ["n_slices"]],

@@ -403,3 +403,17 @@ def test_numbers_that_would_overflow_are_refused():
     X = np.arange(5.0)[:, None]
     with pytest.raises(ValueError, match=r"answers numbers up to 4e\+200.*Scale the target"):
         grid(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)
+
+
+def test_the_default_threshold_follows_the_target():
+    X = random.uniform(size=(300, 2))
+
+    def rules(scale, **options):
+        black_box = CallableRegressor(lambda rows: scale * np.sin(6 * rows[:, 0]))
+        return grid(black_box, n_slices=4, **options).fit(X).rules_
+
+    half = float(np.std(np.sin(6 * X[:, 0]))) / 2
+    assert rules(1.0) == rules(1.0, threshold=half)
+    small, large = rules(1.0), rules(1000.0)
+    assert [r.conditions for r in small] == [r.conditions for r in large]
+    assert 1 < len(small) < len(rules(1.0, threshold=half / 10))

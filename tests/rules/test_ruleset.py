@@ -503,3 +503,29 @@ def test_repr_says_what_it_is():
     ]
     one = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False)
     assert repr(one).startswith("<RuleSet: 1 unordered rule for regression on 1 feature>\n")
+
+
+def test_a_rule_is_written_as_it_stands_in_its_set():
+    made = [
+        Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
+        Rule([], "other"),
+    ]
+    ruleset = RuleSet(
+        made, ["petal length (cm)"], task="classification", classes=["setosa", "other"]
+    )
+    line = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    assert str(ruleset[0]) == ruleset.line(0) == line
+    assert repr(ruleset[0]) == f"<Rule: {line}>"
+    assert [str(rule) for rule in ruleset] == [line, "ELSE other"]
+    assert ruleset.line(-1) == "ELSE other"
+    with pytest.raises(IndexError):
+        ruleset.line(2)
+    # It is the same rule, and its text alone has changed.
+    assert ruleset[0] == made[0]
+    assert hash(ruleset[0]) == hash(made[0])
+    assert str(made[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    # Alone it travels alone, and in another set it reads as it does there.
+    assert len(pickle.dumps(ruleset[0])) == len(pickle.dumps(made[0]))
+    renamed = ruleset.replace(feature_names=["length"])
+    assert str(renamed[0]).startswith("IF length ≤ 2.45")
+    assert str(ruleset[0]) == line
