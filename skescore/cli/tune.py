@@ -23,7 +23,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from skescore._text import did_you_mean
 from skescore.cli import arguments, output
 from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
-from skescore.cli.tune_text import LABELS, sign, tried, tune_text
+from skescore.cli.tune_text import LABELS, sign, tune_text
 from skescore.datasets import Dataset
 from skescore.registry import EXTRACTORS
 from skescore.tuning import ExtractorSearchCV
@@ -270,11 +270,13 @@ def _search(
     if len(failed):
         told = failed["error"].iloc[0]
         reason = told.partition("undefined on some fold: ")[2] or told
+        # What helps in Python has no counterpart here.
+        reason = reason.partition(" Pass undefined=...")[0]
         notes.add(
             f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score, the first: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
-    if (started := len(tried(search))) < options.trials:
+    if (started := len(board)) < options.trials:
         notes.add(f"{started} of {options.trials} trials were started within the --timeout")
     return search
 
@@ -290,7 +292,7 @@ def _result(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
 ) -> dict[str, Any]:
     """Everything that is shown or written, but for the leaderboard and the rules."""
-    best, board = search.best_extractor_, tried(search)
+    best, board = search.best_extractor_, search.leaderboard_
     return {
         "data": arguments.describe_data(dataset),
         "black_box": {
@@ -330,7 +332,7 @@ def _result(
 
 
 def _json(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
-    board = tried(search).to_dict(orient="records")
+    board = search.leaderboard_.to_dict(orient="records")
     rules = json.loads(search.rules_.to_json(indent=None))
     return output.json_for_stdout(result | {"leaderboard": board, "rules": rules})
 
@@ -338,7 +340,7 @@ def _json(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
 def _write_files(
     options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
 ) -> None:
-    board = tried(search)
+    board = search.leaderboard_
     # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
     params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
     table = pd.concat([board.drop(columns="params"), params], axis=1)

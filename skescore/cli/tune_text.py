@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import pandas as pd
-
 from skescore.cli import output
 from skescore.datasets import Dataset
 from skescore.rules.formatting import format_number
@@ -15,12 +13,6 @@ from skescore.tuning import ExtractorSearchCV
 LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q"}
 _SHOWN = 10
 _SHOWN_CLASSES = 6
-
-
-def tried(search: ExtractorSearchCV) -> pd.DataFrame:
-    """The leaderboard without candidates that were planned, but never started."""
-    board = search.leaderboard_
-    return board[board["state"] != "waiting"].reset_index(drop=True)
 
 
 def sign(options: argparse.Namespace) -> int:
@@ -77,10 +69,15 @@ def tune_text(
     return printer.text()
 
 
+def _without_noise(spread: float, score: float) -> float:
+    """A spread that is no more than rounding is none."""
+    return 0.0 if spread < 1e-9 * max(1.0, abs(score)) else spread
+
+
 def _leaderboard(
     printer: output.Printer, options: argparse.Namespace, dataset: Dataset, search: Any
 ) -> None:
-    board, label = tried(search), LABELS[options.scoring]
+    board, label = search.leaderboard_, LABELS[options.scoring]
     done = board[board["state"] == "complete"]
     # Candidates that came out just like a better-placed one tell a reader nothing more.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
@@ -102,7 +99,7 @@ def _leaderboard(
             str(position),
             row["extractor"],
             output.number(sign(options) * row["score"], 4),
-            output.number(row["score_std"], 4),
+            output.number(_without_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
             f"{row['n_rules']:.1f}",
             output.number(row["completeness_volume"]),

@@ -187,6 +187,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return validate_data(self, X, **options), None
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
+            check.check_labels(y)
             check_classification_targets(y)
             # A frozen black box learns nothing from y, so that it may be of one class.
             if len(np.unique(y)) < 2 and not isinstance(self.estimator, FrozenEstimator):

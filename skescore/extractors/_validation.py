@@ -104,6 +104,24 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
         )
 
 
+def check_labels(y: np.ndarray) -> None:
+    """Raise if class labels lack a value or cannot be told apart in one order."""
+    if y.dtype != object:
+        return
+    missing = np.flatnonzero(pd.isna(y))
+    if len(missing):
+        raise ValueError(
+            f"y lacks a label in {len(missing)} of {len(y)} rows, the first in row {missing[0]} "
+            f"({y[missing[0]]!r}). Drop those rows, or give them a label of their own."
+        )
+    kinds = sorted({type(label).__name__ for label in y if not isinstance(label, Real)})
+    if len(kinds) > 1 or (kinds and any(isinstance(label, Real) for label in y)):
+        raise ValueError(
+            f"y mixes labels of different types ({', '.join(kinds)} and numbers or others). Make "
+            "them all text, or all numbers."
+        )
+
+
 def finite_answers(answers: np.ndarray) -> np.ndarray:
     """Make floats of the black box's numbers; raises if some are none."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from sklearn.base import clone, is_classifier, is_regressor
@@ -33,13 +34,20 @@ def black_box_task(estimator: Any) -> str:
     >>> black_box_task(SVC())
     'classification'
     """
-    try:
+    task = None
+    # Neither a class nor anything that is no scikit-learn estimator has tags to look at.
+    with contextlib.suppress(AttributeError, TypeError):
         if is_classifier(estimator):
-            return "classification"
-        if is_regressor(estimator):
-            return "regression"
-    except (AttributeError, TypeError):  # no scikit-learn estimator at all
-        pass
+            task = "classification"
+        elif is_regressor(estimator):
+            task = "regression"
+    if task is not None and not hasattr(estimator, "predict"):
+        raise TypeError(
+            f"estimator must have predict, which {type(estimator).__name__} lacks. Wrap a function "
+            "that gives labels, or scores and classes=[...]: CallableClassifier(function)."
+        )
+    if task is not None:
+        return task
     hint = (
         f" An instance is needed, not the class: {estimator.__name__}()."
         if isinstance(estimator, type)

@@ -6,6 +6,7 @@ import warnings
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import _validation as check
@@ -16,6 +17,8 @@ _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
+#: Trees work in single precision.
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class CARTExtractor(BaseExtractor):
@@ -144,6 +147,13 @@ class CARTExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
+        domain, names = extraction.settings["domain"], extraction.settings["feature_names"]
+        for name, *bounds in zip(names, domain.lower, domain.upper, strict=True):
+            if max(map(abs, bounds)) > _LARGEST:
+                raise ValueError(
+                    f"Feature {str(name)!r} holds numbers up to {max(map(abs, bounds)):.3g}, more "
+                    f"than {_LARGEST:.3g}, the largest that trees can hold. Scale the feature."
+                )
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
             max_leaf_nodes=self.max_leaves,

@@ -222,10 +222,14 @@ def test_text_shows_the_figures_of_the_json(run, result):
 
 def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     options = ("diabetes", *SHORT, "--scoring", "fire")
-    score = result(*options)["best"]["score"]
+    found = result(*options)
+    score = found["best"]["score"]
     assert score < 0
     _, out, err = run("tune", *options)
     assert f"with FiRe {-score:.2f};" in out
+    shown = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
+    assert shown == [f"{-row['score']:.2f}" for row in found["leaderboard"]]
+    assert [float(text) for text in shown] == sorted(map(float, shown))
     assert f"best FiRe {-score:.2f}" in err
     assert "(FiRe: less is better." in out
     assert "compared with progression" in out
@@ -543,6 +547,18 @@ def test_black_box_with_one_answer_is_noted(monkeypatch, run):
     assert code == 0
     assert "note: The black box answers 'setosa' for all 150 rows" in err
     assert "1 rule, extracted" in out
+
+
+def test_warnings_about_the_chosen_rules_are_noted_those_about_others_are_not(run):
+    """So much weight on few rules makes two win, one too few for three classes."""
+    options = ("iris", *SHORT[:2], "--cv", 2, "--extractors", "cart", "--trials", 8)
+    _, _, err = run("tune", *options, "--rho", 8)
+    (note,) = [line for line in err.splitlines() if "note" in line]
+    assert note.startswith("skescore: note: max_leaves=2 is less than the 3 classes")
+    assert note.endswith("(3 times)")  # two folds and all rows
+    _, out, err = run("tune", *options)
+    assert "max_leaves=2," in out
+    assert "note" not in err
 
 
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):

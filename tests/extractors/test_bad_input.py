@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.ensemble import IsolationForest
@@ -19,7 +19,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
+from skescore.extractors import (
+    BaseExtractor,
+    CallableRegressor,
+    CARTExtractor,
+    GridExExtractor,
+)
 
 X, y = load_iris(return_X_y=True)
 NAMES = ["a", "b", "c", "d"]
@@ -240,7 +245,7 @@ def test_y_of_another_length(extractor, labels):
         (np.column_stack([y, y]), "y should be a 1d array"),
         (
             np.array([None, "a", "b"], dtype=object)[y],
-            "Input y contains NaN|Unknown label|not supported",
+            "y lacks a label in 50 of 150 rows",
         ),
     ],
     ids=["numbers", "NaN", "two columns", "None"],
@@ -340,3 +345,29 @@ def test_a_black_box_with_several_outputs(cls):
         ValueError, match=r"one label or number per row, .* \(150, 2\).*one output at a time"
     ):
         cls(TwoOutputs()).fit(X, y)
+
+
+def test_black_box_without_predict(cls):
+    class OnlyProba(ClassifierMixin, BaseEstimator):
+        def predict_proba(self, X):
+            return np.tile([0.5, 0.5], (len(X), 1))
+
+    with pytest.raises(TypeError, match="estimator must have predict, which OnlyProba lacks"):
+        cls(OnlyProba()).fit(X, y)
+
+
+def test_labels_that_are_missing_or_mixed(extractor):
+    labels = np.array(["a", "b"] * 75, dtype=object)
+    labels[7] = None
+    with pytest.raises(ValueError, match=r"y lacks a label in 1 of 150 rows, the first in row 7"):
+        extractor.fit(X, labels)
+    labels[7] = 3
+    with pytest.raises(ValueError, match="y mixes labels of different types"):
+        extractor.fit(X, labels)
+
+
+def test_features_too_large_for_a_tree():
+    rows = X.copy()
+    rows[3, 1] = 1e200
+    with pytest.raises(ValueError, match=r"Feature 'x1' holds numbers up to 1e\+200.*Scale the"):
+        CARTExtractor(CallableRegressor(lambda rows: rows[:, 0])).fit(rows)

@@ -118,7 +118,11 @@ def points_of(random_state, **options):
         return rows.sum(axis=1)
 
     GridExExtractor(
-        CallableRegressor(function), min_examples=20, random_state=random_state, **options
+        CallableRegressor(function),
+        threshold=0.1,
+        min_examples=20,
+        random_state=random_state,
+        **options,
     ).fit(X)
     return np.vstack(asked[1:])
 
