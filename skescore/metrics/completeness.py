@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore.metrics.prediction import row_weights
 from skescore.rules.conditions import AtLeast, Condition, OneOf
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.sampling import Seed, clopper_pearson, sampling_stream
@@ -211,18 +212,7 @@ def instance_completeness(
         )
     if sample_weight is None:
         return float(np.count_nonzero(covered) / n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"`sample_weight` must hold one number per row, shape ({n_rows},), got shape "
-            f"{weights.shape!r}."
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
-    if len(wrong):
-        raise ValueError(
-            "`sample_weight` must be finite and zero or positive, got "
-            f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
-        )
+    weights = row_weights(sample_weight, n_rows)
     largest = weights.max()
     if largest == 0.0:
         raise ValueError(

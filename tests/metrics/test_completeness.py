@@ -338,7 +338,7 @@ def test_rows_of_a_frame_are_found_by_name() -> None:
     [
         ([1.0], r"shape \(2,\), got shape \(1,\)"),
         ([[1.0, 1.0]], r"got shape \(1, 2\)"),
-        ([1.0, -0.5], r"zero or positive, got -0\.5 for row 1"),
+        ([1.0, -0.5], r"zero or more, got -0\.5 for row 1"),
         ([math.nan, 1.0], "finite.*got nan for row 0"),
         ([math.inf, 1.0], "finite.*got inf for row 0"),
         ([0.0, 0.0], "positive number, got 2 zeros"),
