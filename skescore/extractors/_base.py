@@ -53,6 +53,26 @@ class Extraction:
     oracle: Oracle
     settings: dict[str, Any]
 
+    def check_magnitude(self, largest: float, why: str) -> None:
+        """Raise a ValueError that names the first feature with numbers beyond `largest`.
+
+        Parameters
+        ----------
+        largest : float
+            What the algorithm can work with.
+        why : str
+            What would go wrong, to end the message.
+        """
+        domain = self.settings["domain"]
+        extent = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        beyond = np.flatnonzero(extent > largest)
+        if len(beyond):
+            name = str(self.settings["feature_names"][beyond[0]])
+            raise ValueError(
+                f"Feature {name!r} holds numbers up to {extent[beyond[0]]:.3g}, more than "
+                f"{largest:.3g}; {why}. Scale the feature."
+            )
+
     def ask(self, points: np.ndarray) -> np.ndarray:
         """Ask the black box about points: class indices or floats."""
         answers = self.oracle.ask(points)
@@ -174,6 +194,29 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return task
 
     def check_input(self, X: Any, y: Any, task: str) -> tuple[np.ndarray, Any]:
+        """Check rows and target before anything is fitted; learns the features' names.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,) or None
+            The target; None needs a fitted black box.
+        task : {"classification", "regression"}
+            What the target must suit.
+
+        Returns
+        -------
+        X : ndarray of shape (n_rows, n_features)
+            The rows as floats.
+        y : ndarray of shape (n_rows,) or None
+            The target.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be used; the message says what to do.
+        """
         check.check_columns(X, type(self).__name__)
         options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
         if y is None:

@@ -26,7 +26,7 @@ def black_box_task(estimator: Any) -> str:
     Raises
     ------
     TypeError
-        If it is no scikit-learn classifier or regressor.
+        If it is no scikit-learn classifier or regressor, or has no ``predict``.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
-#: Trees work in single precision.
+#: The largest number that a tree can hold.
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -147,13 +147,7 @@ class CARTExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
-        domain, names = extraction.settings["domain"], extraction.settings["feature_names"]
-        for name, *bounds in zip(names, domain.lower, domain.upper, strict=True):
-            if max(map(abs, bounds)) > _LARGEST:
-                raise ValueError(
-                    f"Feature {str(name)!r} holds numbers up to {max(map(abs, bounds)):.3g}, more "
-                    f"than {_LARGEST:.3g}, the largest that trees can hold. Scale the feature."
-                )
+        extraction.check_magnitude(_LARGEST, "trees work in single precision")
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
             max_leaf_nodes=self.max_leaves,

@@ -249,14 +249,7 @@ def slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -
 
 def _check_magnitude(extraction: Extraction) -> None:
     """Refuse numbers so large that widths of slices or sums of squares overflow."""
-    domain, names = extraction.settings["domain"], extraction.settings["feature_names"]
-    for name, bounds in zip(names, zip(domain.lower, domain.upper, strict=True), strict=True):
-        largest = max(map(abs, bounds))
-        if largest > _LARGEST_FEATURE:
-            raise ValueError(
-                f"Feature {str(name)!r} holds numbers up to {largest:.3g}, more than "
-                f"{_LARGEST_FEATURE:g}; a grid over them would overflow. Scale the feature."
-            )
+    extraction.check_magnitude(_LARGEST_FEATURE, "a grid over them would overflow")
     largest = 0.0 if extraction.task == "classification" else np.abs(extraction.answers).max()
     if largest > _LARGEST_ANSWER:
         raise ValueError(

@@ -259,7 +259,20 @@ class Rule:
         return f"{text}   [{statistics}]" if statistics else text
 
     def at_home(self, ruleset: Any, position: int) -> Rule:
-        """Return an equal rule that is written as it stands in a rule set."""
+        """Return an equal rule that is written as it stands in a rule set.
+
+        Parameters
+        ----------
+        ruleset : RuleSet
+            The set, which knows the names of features.
+        position : int
+            Index of the rule in it, from 0.
+
+        Returns
+        -------
+        Rule
+            The rule; it travels (pickle, copy) without the set.
+        """
         rule = object.__new__(Rule)
         rule.__setstate__((*self.__getstate__(), (ruleset, position)))
         return rule
