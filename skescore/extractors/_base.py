@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore.extractors import _validation as check
+from skescore.extractors._categories import CategoryEncoder
 from skescore.extractors._oracle import Oracle
 from skescore.extractors.black_box import black_box_task, is_fitted
 from skescore.metrics.completeness import volume_completeness
@@ -33,7 +35,7 @@ class Extraction:
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The training rows, finite floats.
+        The training rows, finite floats; categorical columns hold codes.
     answers : ndarray of shape (n_rows,)
         What the black box answered on them: class indices or floats.
     task : {"classification", "regression"}
@@ -44,6 +46,10 @@ class Extraction:
         Asks the black box about further points.
     settings : dict
         The keyword parameters of the RuleSet to make.
+    categories : mapping of int to tuple, default={}
+        The values of each categorical feature, in the order of their codes 0, 1, ...
+    decode : callable, optional
+        Turns points with codes into what the black box knows.
     """
 
     X: np.ndarray
@@ -52,6 +58,8 @@ class Extraction:
     classes: np.ndarray | None
     oracle: Oracle
     settings: dict[str, Any]
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    decode: Callable[[np.ndarray], Any] | None = None
 
     def check_magnitude(self, largest: float, why: str) -> None:
         """Raise a ValueError that names the first feature with numbers beyond `largest`.
@@ -75,7 +83,7 @@ class Extraction:
 
     def ask(self, points: np.ndarray) -> np.ndarray:
         """Ask the black box about points: class indices or floats."""
-        answers = self.oracle.ask(points)
+        answers = self.oracle.ask(points if self.decode is None else self.decode(points))
         if self.classes is None:
             return check.finite_answers(answers)
         return check.encode_labels(answers, self.classes)
@@ -95,6 +103,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     ----------
     estimator : estimator
         The black box: a scikit-learn classifier or regressor.
+    prune : str or None
+        Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
         What ``predict`` answers where no rule holds.
     abstain_label : str, int or float, optional
@@ -107,8 +117,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     #: Share of a feature's range by which the domain box is wider than the training rows.
     _domain_margin: ClassVar[float] = 1e-9
+    #: Whether columns may hold categories.
+    _takes_categories: ClassVar[bool] = False
 
     estimator: Any
+    prune: str | None
     uncovered: str
     abstain_label: Any
     batch_size: int | None
@@ -129,7 +142,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; finite numbers.
+            The rows; finite numbers. CART, REAL and Trepan also take categorical and text columns
+            of a DataFrame.
         y : array-like of shape (n_rows,), optional
             What the black box is fitted on: a clone of it is, unless it comes in a
             ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
@@ -150,6 +164,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         check.check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         check.check_label("abstain_label", self.abstain_label)
         check.check_integer("batch_size", self.batch_size, 1, optional=True)
+        pruner = self._pruner()
         task = self._task()
         self._check_parameters()
         rows, y = self.check_input(X, y, task)
@@ -170,19 +185,36 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             "feature_names": [f"x{j}" for j in range(rows.shape[1])] if names is None else names,
             "task": task,
             "classes": None if classes is None else classes.tolist(),
-            "domain": Domain.around(rows, self._domain_margin),
+            "domain": Domain.around(rows, self._domain_margin, self._encoder.categories),
             "fallback": self._fallback(answers, classes),
         }
-        self.rules_ = self._extract(
-            Extraction(rows, answers, task, classes, self.oracle_, settings)
-        )
+        encoder = self._encoder
+        extraction = Extraction(
+            rows, answers, task, classes, self.oracle_, settings, encoder.categories,
+            encoder.decode if encoder else None,
+        )  # fmt: skip
+        self.rules_ = self._extract(extraction)
+        shown = X if encoder else rows
+        if pruner is not None:
+            self.rules_ = pruner(
+                self.rules_, shown, answers if classes is None else classes[answers], self.prune
+            )
         seen = self.rules_.conclusions.n_rows
         if self.rules_.disjoint and seen is not None:
             # Every row was counted by the one rule that holds for it.
             self.coverage_ = float(seen.sum()) / len(rows)
         else:
-            self.coverage_ = float(np.mean(self.rules_.covers(rows)))
+            self.coverage_ = float(np.mean(self.rules_.covers(shown)))
         return self
+
+    def _pruner(self) -> Callable[..., RuleSet] | None:
+        """What prunes by the score of that name; raises for a name that there is not."""
+        if self.prune is None:
+            return None
+        from skescore.pruning import check_scorer, prune  # only where asked for: it is above us
+
+        check_scorer("prune", self.prune)
+        return prune
 
     def _task(self) -> str:
         task = black_box_task(self.estimator)
@@ -208,7 +240,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         X : ndarray of shape (n_rows, n_features)
-            The rows as floats.
+            The rows as floats; codes in categorical columns.
         y : ndarray of shape (n_rows,) or None
             The target.
 
@@ -217,7 +249,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError
             If they cannot be used; the message says what to do.
         """
-        check.check_columns(X, type(self).__name__)
+        self._encoder = CategoryEncoder(X if self._takes_categories else None)
+        check.check_columns(X, type(self).__name__, self._encoder.categories)
+        if self._encoder:
+            X = self._encoder.codes(X)
         options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
         if y is None:
             if not is_fitted(self.estimator):
@@ -289,8 +324,14 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # --- answering ---------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> np.ndarray:
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "rules_")
+        if self._encoder:
+            if not hasattr(X, "columns"):
+                X = self._encoder.frame(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            check.check_columns(X, type(self).__name__, self._encoder.categories)
+            return X
         try:
             return validate_data(self, X, reset=False, dtype=float)
         except (TypeError, ValueError):

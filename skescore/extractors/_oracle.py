@@ -179,8 +179,13 @@ def _as_array(X: Any) -> np.ndarray:
 
 
 def _content_key(X: Any) -> bytes | None:
-    """Digest the rows' content; None where they are not plain numbers."""
+    """Digest the rows' content; None where they are neither numbers nor names."""
     array = _as_array(X)
+    if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
+        try:
+            array = pd.util.hash_pandas_object(X, index=False).to_numpy()[:, None]
+        except TypeError:  # something in it has no hash
+            return None
     if array.dtype.kind not in "fiub" or array.ndim != 2:
         return None
     names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -55,10 +55,11 @@ def check_label(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a str, an int, a float, a bool or None, got {value!r}.")
 
 
-def check_columns(X: Any, extractor: str) -> None:
+def check_columns(X: Any, extractor: str, categorical: Container[int] = ()) -> None:
     """Raise if a data frame has columns that no extractor can work on.
 
-    Arrays are left to scikit-learn's own checks, which name the row rather than the column.
+    The columns at the positions `categorical` need not hold numbers. Arrays are left to
+    scikit-learn's own checks, which name the row rather than the column.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
@@ -74,7 +75,10 @@ def check_columns(X: Any, extractor: str) -> None:
             column = X.iloc[:, position]
         else:
             column = pd.Series(X.to_series(position).to_numpy())
-        _check_column(column, name, extractor)
+        if position in categorical:
+            check_complete(column, name)
+        else:
+            _check_column(column, name, extractor)
 
 
 def _check_column(column: pd.Series, name: str, extractor: str) -> None:
@@ -87,13 +91,7 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
                 f"{plain(column.iloc[at])!r} in row {at} ({int(wrong.sum())} of {len(column)} rows "
                 "are no numbers). Encode the column as numbers or drop it."
             )
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise ValueError(
-            f"Input X contains NaN: column {name!r} lacks a value in {int(missing.sum())} of "
-            f"{len(column)} rows, the first in row {int(np.flatnonzero(missing)[0])}. Rules "
-            "compare numbers, so fill the gaps (SimpleImputer) or drop those rows."
-        )
+    check_complete(column, name)
     values = column.to_numpy(dtype=float)
     infinite = np.isinf(values)
     if infinite.any():
@@ -101,6 +99,17 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
         raise ValueError(
             f"Input X contains infinity: column {name!r} holds {values[at]} in row {at}. Rules "
             "need finite numbers; replace or drop such rows."
+        )
+
+
+def check_complete(column: pd.Series, name: str) -> None:
+    """Raise if a column lacks a value somewhere."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise ValueError(
+            f"Input X contains NaN: column {name!r} lacks a value in {int(missing.sum())} of "
+            f"{len(column)} rows, the first in row {int(np.flatnonzero(missing)[0])}. A missing "
+            "value satisfies no rule, so fill the gaps (SimpleImputer) or drop those rows."
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore.metrics._categories import category_boxes, category_frame
 from skescore.metrics.prediction import row_weights
 from skescore.rules.conditions import AtLeast, Condition, OneOf
 from skescore.rules.ruleset import RuleSet
@@ -103,6 +104,9 @@ def volume_completeness(
     constant, faces included (whether an open face ends right there is too fine for a volume), and
     is empty otherwise. If all features are constant the answer is 1 or 0.
 
+    A categorical feature whose values the domain knows has one unit of length for each of them, so
+    that a set of values is one interval or several.
+
     Boxes are measured by :func:`skescore.rules.volumes.union_volume`, which is exact unless many
     boxes are entangled in many dimensions. Rules with conditions other than intervals lie between
     two such unions: that of the pure boxes alone and that of all rules with the other conditions
@@ -129,7 +133,8 @@ def volume_completeness(
     Completeness(value=0.75, exact=True, low=0.75, high=0.75)
     """
     low, high = _domain_of(ruleset)
-    lower, upper, holds_constants = _unit_boxes(ruleset, low, high)
+    boxes = category_boxes(ruleset)
+    lower, upper, holds_constants = _unit_boxes(boxes.lower, boxes.upper, low, high)
 
     def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
         return union_volume(
@@ -141,18 +146,19 @@ def volume_completeness(
             random_state=random_state,
         )
 
-    if ruleset.boxes_only:
+    if boxes.pure.all():
         volume = measure(holds_constants, ruleset.disjoint)
         return Completeness(volume.value, volume.exact, volume.low, volume.high)
-    pure = np.array([not rule.others for rule in ruleset.rules], dtype=bool)
-    inner, outer = measure(holds_constants & pure, False), measure(holds_constants, False)
+    inner = measure(holds_constants & boxes.pure, False)
+    outer = measure(holds_constants, False)
     bottom, top = (inner.value if inner.exact else 0.0), (outer.value if outer.exact else 1.0)
     if top - bottom <= _NEGLIGIBLE * top:
         return Completeness(top, True, top, top)
     _check_no_categories(ruleset, high > low)
+    named = category_frame(ruleset)
     rng = sampling_stream(random_state)
     hits = sum(
-        int(np.count_nonzero(ruleset.covers(points)))
+        int(np.count_nonzero(ruleset.covers(named(points))))
         for points in _uniform_points(rng, low, high, n_samples)
     )
     least, most = (
@@ -234,11 +240,10 @@ def _domain_of(ruleset: RuleSet) -> tuple[Floats, Floats]:
 
 
 def _unit_boxes(
-    ruleset: RuleSet, low: Floats, high: Floats
+    lower: Floats, upper: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Boxes in units of the domain, without its constant features, and which of them hold those."""
     varying = high > low
-    lower, upper = ruleset.boxes.lower, ruleset.boxes.upper
     constants = low[~varying]
     holds = (lower[:, ~varying] <= constants) & (constants <= upper[:, ~varying])
     low, high = low[varying], high[varying]
@@ -264,8 +269,12 @@ def _uniform_points(
 def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
     for number, rule in enumerate(ruleset.rules, 1):
         for condition in _flat(rule.others):
-            if isinstance(condition, OneOf) and (
-                varying[condition.feature] or any(isinstance(v, str) for v in condition.values)
+            if (
+                isinstance(condition, OneOf)
+                and not _is_known(ruleset, condition)
+                and (
+                    varying[condition.feature] or any(isinstance(v, str) for v in condition.values)
+                )
             ):
                 name = ruleset.feature_names[condition.feature]
                 raise ValueError(
@@ -273,6 +282,12 @@ def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
                     f"({condition}), and there is no volume over categories. "
                     "Use instance_completeness."
                 )
+
+
+def _is_known(ruleset: RuleSet, condition: OneOf) -> bool:
+    """Whether the domain knows the values of the feature."""
+    assert ruleset.domain is not None
+    return ruleset.domain.values_of(condition.feature) is not None
 
 
 def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:

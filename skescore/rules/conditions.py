@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from skescore.rules._checks import (
     check_feature,
@@ -202,11 +203,9 @@ class OneOf:
         """Tell for every row whether the condition holds."""
         column = np.asarray(columns(self.feature))
         if column.dtype.kind in "OUST":
-            allowed = set(self.values)
-            missing = np.fromiter(map(_is_missing, column), dtype=bool, count=len(column))
-            found = np.zeros(len(column), dtype=bool)
-            there = np.flatnonzero(~missing)
-            found[there] = [value in allowed for value in column[there]]
+            values = pd.Series(column, dtype=object)
+            missing = values.isna().to_numpy()
+            found = values.isin(self.values).to_numpy()
         else:
             found = np.isin(column, [v for v in self.values if not isinstance(v, str)])
             missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
@@ -394,13 +393,6 @@ def _numbers(columns: Columns, feature: int) -> np.ndarray:
             f"A condition compares feature {feature} with numbers, but it holds {values.dtype}: "
             f"{error}. Convert that column to numbers."
         ) from error
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither equal to itself nor different
-        return True
 
 
 def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:

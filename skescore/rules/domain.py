@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skescore.rules._checks import check_label, check_number
+from skescore.rules._checks import check_feature, check_label, check_number
 
 UNCOVERED_POLICIES = ("default", "nearest", "abstain")
 
@@ -20,16 +20,22 @@ class Domain:
     Parameters
     ----------
     lower, upper : sequence of float of length n_features
-        Finite bounds; equal ones mark a constant feature.
+        Finite bounds; equal ones mark a constant feature. A categorical feature with K values
+        reaches from 0 to K: one unit of length for each.
+    categories : iterable of (int, sequence), default=()
+        Pairs of column index and the known values of that categorical feature.
 
     Examples
     --------
     >>> Domain((0, 1), (2, 1)).ranges
     (2.0, 0.0)
+    >>> Domain((0, 0), (2, 3), [(1, ["blue", "green", "red"])]).values_of(1)
+    ('blue', 'green', 'red')
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
+    categories: tuple[tuple[int, tuple[Any, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -45,17 +51,57 @@ class Domain:
                 raise ValueError(
                     f"A domain needs lower <= upper, got {low!r} and {high!r} for feature {j}."
                 )
+        object.__setattr__(self, "categories", self._checked_categories())
+
+    def _checked_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
+        pairs: dict[int, tuple[Any, ...]] = {}
+        for feature, given in self.categories:
+            feature = check_feature(feature)
+            values = tuple(check_label("categories", value) for value in given)
+            if feature in pairs or feature >= len(self.lower):
+                raise ValueError(
+                    f"categories must name each of the {len(self.lower)} features once at most, "
+                    f"got feature {feature}."
+                )
+            if not values or len(set(values)) != len(values):
+                raise ValueError(
+                    f"categories must hold different values, at least one, got {list(values)!r} "
+                    f"for feature {feature}."
+                )
+            if (self.lower[feature], self.upper[feature]) != (0.0, float(len(values))):
+                raise ValueError(
+                    f"A domain reaches from 0 to {len(values)} along feature {feature}, which has "
+                    f"so many categories, got {self.lower[feature]!r} to {self.upper[feature]!r}."
+                )
+            pairs[feature] = values
+        return tuple(sorted(pairs.items()))
+
+    def values_of(self, feature: int) -> tuple[Any, ...] | None:
+        """Known values of a categorical feature; None for a number."""
+        return dict(self.categories).get(feature)
 
     @classmethod
-    def around(cls, X: np.ndarray, margin: float = 1e-9) -> Domain:
-        """The bounding box of rows, each side widened by `margin` times the feature's range."""
+    def around(
+        cls,
+        X: np.ndarray,
+        margin: float = 1e-9,
+        categories: Mapping[int, Sequence[Any]] | None = None,
+    ) -> Domain:
+        """The bounding box of rows, each side widened by `margin` times the feature's range.
+
+        Columns of categorical features hold codes, which number their `categories` from 0.
+        """
         low, high = np.min(X, axis=0), np.max(X, axis=0)
         # Halves first: the range of numbers near the largest float would overflow.
         extra = margin * 2 * (high / 2 - low / 2)
         largest = np.finfo(float).max
         with np.errstate(over="ignore"):
             low, high = low - extra, high + extra
-        return cls(tuple(np.clip(low, -largest, largest)), tuple(np.clip(high, -largest, largest)))
+        low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
+        for feature, values in (categories or {}).items():
+            low[feature], high[feature] = 0.0, len(values)
+        pairs = tuple((feature, tuple(values)) for feature, values in (categories or {}).items())
+        return cls(tuple(low), tuple(high), pairs)
 
     @property
     def ranges(self) -> tuple[float, ...]:

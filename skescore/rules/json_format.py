@@ -62,6 +62,13 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
     return data
 
 
+def _domain_to_json(domain: Domain) -> dict[str, Any]:
+    data: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
+    if domain.categories:
+        data["categories"] = [[feature, list(values)] for feature, values in domain.categories]
+    return data
+
+
 def to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
     """Write a rule set as JSON, without loss."""
     domain, fallback = ruleset.domain, ruleset.fallback
@@ -73,7 +80,7 @@ def to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "classes": None if ruleset.classes is None else list(ruleset.classes),
         "ordered": ruleset.ordered,
         "disjoint": ruleset.disjoint,
-        "domain": domain and {"lower": list(domain.lower), "upper": list(domain.upper)},
+        "domain": domain and _domain_to_json(domain),
         "fallback": fallback
         and {
             "policy": fallback.policy,
@@ -189,8 +196,14 @@ def _fallback_from_json(data: Any) -> Fallback:
 
 
 def _domain_from_json(data: Any) -> Domain:
-    _fields("domain", data, ("lower", "upper"))
-    return Domain(tuple(_list("lower", data["lower"])), tuple(_list("upper", data["upper"])))
+    _fields("domain", data, ("lower", "upper"), ("categories",))
+    categories = []
+    for pair in _list("categories", data.get("categories", [])):
+        if len(_list("a categorical feature", pair)) != 2:
+            raise ValueError(f"a categorical feature must be a pair of column and values: {pair!r}")
+        categories.append((pair[0], tuple(_list("values", pair[1]))))
+    lower, upper = (tuple(_list(name, data[name])) for name in ("lower", "upper"))
+    return Domain(lower, upper, tuple(categories))
 
 
 def _finite(text: str) -> float:

@@ -173,9 +173,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may answer for this one
         task = self._check_parameters()
-        # The winner's class checks the rows once more; a clear error should not wait for it.
-        probe = extractor_class(self.extractors[0])(self.estimator)
-        _, checked = probe.check_input(X, y, task)
+        # The winner's class checks the rows once more; a clear error should not wait for it, nor
+        # for an extractor that cannot read columns of names.
+        for name in self.extractors:
+            probe = extractor_class(name)(self.estimator)
+            _, checked = probe.check_input(X, y, task)
         self.n_features_in_ = probe.n_features_in_
         if hasattr(probe, "feature_names_in_"):
             self.feature_names_in_ = probe.feature_names_in_

@@ -65,7 +65,8 @@ def changed(value, *, frame=True):
 def test_missing_values(extractor, fitted, value):
     message = (
         r"Input X contains NaN: column 'c' lacks a value in 1 of 150 rows, the first in row 7\. "
-        r"Rules compare numbers, so fill the gaps \(SimpleImputer\) or drop those rows\."
+        r"A missing value satisfies no rule, so fill the gaps \(SimpleImputer\) or drop those "
+        r"rows\."
     )
     with pytest.raises(ValueError, match=message):
         extractor.fit(changed(value), y)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import Domain, Fallback
+from skescore.rules import Domain, Fallback, OneOf, Rule, RuleSet
 from skescore.rules.domain import default_abstain_label, label_array
 
 LARGEST = sys.float_info.max
@@ -150,3 +150,44 @@ def test_labels_keep_their_type(labels, kind):
     assert array.tolist() == labels
     if kind == "O":
         assert [type(v) for v in array] == [type(v) for v in labels]
+
+
+# --- categories ---
+
+
+def test_categories_have_a_unit_of_length_each():
+    X = np.array([[0.0, 1.5], [2.0, 2.5]])
+    domain = Domain.around(X, margin=0.0, categories={0: ("a", "b", "c")})
+    assert domain == Domain((0, 1.5), (3, 2.5), [(0, ["a", "b", "c"])])
+    assert domain.values_of(0) == ("a", "b", "c")
+    assert domain.values_of(1) is None
+    assert domain.ranges == (3.0, 1.0)
+    assert hash(domain) == hash(Domain((0, 1.5), (3, 2.5), [(0, ("a", "b", "c"))]))
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ([(0, [])], "at least one"),
+        ([(0, ["a", "a"])], "different values"),
+        ([(0, ["a", "b"])], r"from 0 to 2 along feature 0"),
+        ([(5, ["a", "b", "c"])], r"each of the 1 features once"),
+        ([(0, ["a", "b", "c"]), (0, ["a", "b", "c"])], "once at most"),
+    ],
+)
+def test_categories_that_do_not_fit(categories, message):
+    with pytest.raises(ValueError, match=message):
+        Domain((0,), (3,), categories)
+
+
+def test_categories_in_json():
+    rules = RuleSet(
+        [Rule([OneOf(0, ["a"])], 1.0)],
+        ["letter"],
+        task="regression",
+        domain=Domain((0,), (2,), [(0, ["a", "b"])]),
+    )
+    assert RuleSet.from_json(rules.to_json()) == rules
+    torn = rules.to_json(indent=None).replace('[[0, ["a", "b"]]]', "[[0]]")
+    with pytest.raises(ValueError, match="pair of column and values"):
+        RuleSet.from_json(torn)

@@ -1,0 +1,146 @@
+"""Categorical columns of data frames: their codes for algorithms, their labels for the black box.
+
+An algorithm sees the number of each value among the feature's values, counted from 0. The black
+box and the rules see the values themselves.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skescore.extractors import _validation as check
+
+
+class CategoryEncoder:
+    """Knows the categorical columns of the frame that an extractor was fitted on.
+
+    Columns of pandas' or polars' categorical types and of text are categorical.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The training rows; an array has no categorical columns.
+
+    Attributes
+    ----------
+    categories : dict of int to tuple
+        The sorted values of each categorical column.
+
+    Raises
+    ------
+    ValueError
+        If a categorical column lacks a value or holds what no rule could ask for.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.categories: dict[int, tuple[Any, ...]] = {}
+        self._names: list[Any] = []
+        self._types: dict[int, Any] = {}
+        if not (hasattr(X, "columns") and hasattr(X, "shape")):
+            return
+        self._names = list(X.columns)
+        self._polars = not hasattr(X, "iloc")
+        for position in range(len(self._names)):
+            column = frame_column(X, position)
+            if is_categorical(column):
+                self.categories[position] = _values(column, str(self._names[position]))
+                self._types[position] = X.dtypes[position] if self._polars else column.dtype
+
+    def __bool__(self) -> bool:
+        return bool(self.categories)
+
+    def codes(self, X: Any) -> pd.DataFrame:
+        """The rows with codes in place of values; columns keep their names.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_rows, n_features)
+            Rows with the columns of the training frame, in its order.
+        """
+        columns = {}
+        for position, name in enumerate(X.columns):
+            column = frame_column(X, position)
+            values = self.categories.get(position)
+            if values is not None:
+                column = pd.Index(values).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+            columns[name] = np.asarray(column, dtype=float)
+        return pd.DataFrame(columns)
+
+    def frame(self, X: Any) -> Any:
+        """Rows that came without column names, as a frame like that of training.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Numbers and values of categories, as they stand in the training frame.
+        """
+        rows = np.asarray(X, dtype=object)
+        if rows.ndim != 2 or rows.shape[1] != len(self._names):
+            return X  # scikit-learn's own check says what is wrong
+        frame = pd.DataFrame(rows, columns=self._names)
+        numeric = [n for position, n in enumerate(self._names) if position not in self.categories]
+        return frame.astype(dict.fromkeys(numeric, float))
+
+    def decode(self, points: np.ndarray) -> Any:
+        """Points in codes, as a frame like that of training.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+            Numbers; codes in the categorical columns.
+        """
+        columns = {}
+        for position, name in enumerate(self._names):
+            column: Any = points[:, position]
+            values = self.categories.get(position)
+            if values is not None:
+                labels = pd.Series(list(values), dtype=object).to_numpy()
+                column = labels[column.astype(np.intp)]
+                if not self._polars:
+                    column = pd.Series(column, dtype=self._types[position])
+            columns[name] = column
+        if not self._polars:
+            return pd.DataFrame(columns)
+        import polars
+
+        series = [
+            polars.Series(str(name), column.tolist(), dtype=self._types.get(position))
+            for position, (name, column) in enumerate(columns.items())
+        ]
+        return polars.DataFrame(series)
+
+
+def frame_column(X: Any, position: int) -> pd.Series:
+    """One column of a pandas or polars frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, position]
+    column = X.to_series(position)
+    return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
+
+
+def is_categorical(column: pd.Series) -> bool:
+    """Whether a column holds names of things rather than numbers."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return False
+    return any(isinstance(value, str) for value in column)
+
+
+def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
+    check.check_complete(column, name)
+    values = [check.plain(value) for value in column.unique().tolist()]
+    text = [isinstance(value, str) for value in values]
+    strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
+    if strange or (any(text) and not all(text)):
+        mixed = strange[0] if strange else values[text.index(False)]
+        raise ValueError(
+            f"Column {name!r} must hold text alone, or categories that are text or numbers, but "
+            f"holds {mixed!r} as well. Make them all of one kind, with X[{name!r}].astype(str)."
+        )
+    return tuple(sorted(values))

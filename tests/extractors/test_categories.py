@@ -1,0 +1,246 @@
+"""Columns of names: what extractors that read them make of them, and what the others say."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skescore import CARTExtractor, ExtractorSearchCV
+from skescore.extractors import BaseExtractor
+from skescore.extractors._categories import CategoryEncoder
+from skescore.extractors._category_order import category_order
+from skescore.extractors.adapters import CallableClassifier
+from skescore.registry import EXTRACTORS, extractor_class
+from skescore.rules import OneOf, RuleSet
+
+TAKING = [c for name in EXTRACTORS if (c := extractor_class(name))._takes_categories]
+OTHERS = [c for name in EXTRACTORS if not (c := extractor_class(name))._takes_categories]
+
+
+def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "blue", "green", "black"], n_rows),
+            "size": rng.normal(50, 10, n_rows),
+            "shape": pd.Categorical(rng.choice(["round", "square"], n_rows)),
+        }
+    )
+
+
+def concept(X: Any) -> np.ndarray:
+    """What a reader would call the truth; it knows the columns by name."""
+    warm = np.isin(np.asarray(X["colour"]), ["red", "blue"])
+    square = np.asarray(X["shape"]) == "square"
+    return np.where(square & warm, "yes", np.where(square, "maybe", "no"))
+
+
+def encoded(model: Any) -> Any:
+    one_hot = OneHotEncoder(handle_unknown="ignore")
+    columns = make_column_transformer((one_hot, ["colour", "shape"]), remainder="passthrough")
+    return make_pipeline(columns, model)
+
+
+@pytest.fixture(params=TAKING, ids=lambda cls: cls.__name__)
+def fitted(request) -> BaseExtractor:
+    X = frame()
+    extractor = request.param(CallableClassifier(concept))
+    if "random_state" in extractor.get_params():
+        extractor.set_params(random_state=0)
+    return extractor.fit(X, concept(X))
+
+
+def test_the_concept_is_found_in_terms_of_the_values(fitted):
+    X = frame(500, seed=1)
+    assert fitted.score(X, concept(X)) == 1.0
+    text = str(fitted.rules_)
+    assert "size" not in text
+    assert "colour" in text
+    assert "shape" in text
+    assert {c.feature for rule in fitted.rules_ for c in rule.conditions} == {0, 2}
+    assert fitted.rules_.domain.categories == (
+        (0, ("black", "blue", "green", "red")), (2, ("round", "square")),
+    )  # fmt: skip
+
+
+def test_answers_do_not_depend_on_the_container(fitted):
+    X = frame(50, seed=2)
+    expected = fitted.predict(X).tolist()
+    assert fitted.predict(X.to_numpy()).tolist() == expected
+    assert fitted.predict(X.astype({"shape": str}).to_numpy().tolist()).tolist() == expected
+    assert fitted.predict(polars.DataFrame(X.astype({"shape": str}))).tolist() == expected
+    assert fitted.rules_.predict(X[["shape", "size", "colour"]]).tolist() == expected
+
+
+def test_rules_travel(fitted):
+    X = frame(50, seed=2)
+    assert RuleSet.from_json(fitted.rules_.to_json()) == fitted.rules_
+    copied = pickle.loads(pickle.dumps(fitted.set_params(estimator=None)))
+    assert copied.predict(X).tolist() == fitted.predict(X).tolist()
+
+
+def test_values_never_seen_are_answered(fitted):
+    X = frame(20, seed=3)
+    X["colour"] = "purple"
+    assert set(fitted.predict(X)) <= {"yes", "no", "maybe"}
+    np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("value", [None, np.nan, pd.NA])
+def test_missing_names_are_refused(fitted, value):
+    X = frame(20)
+    X["colour"] = X["colour"].astype(object)
+    X.loc[4, "colour"] = value
+    message = "column 'colour' lacks a value in 1 of 20 rows, the first in row 4"
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(X)
+    with pytest.raises(ValueError, match=message):
+        clone(fitted).fit(X, concept(frame(20)))
+
+
+def test_a_text_where_training_had_numbers(fitted):
+    X = frame(20).astype({"size": object})
+    X.loc[3, "size"] = "large"
+    with pytest.raises(ValueError, match=r"column 'size' holds 'large' in row 3"):
+        fitted.predict(X)
+
+
+def test_frames_of_polars_reach_the_black_box_as_such(fitted):
+    X = polars.DataFrame(frame().astype({"shape": str}))
+
+    def asks_polars(rows: Any) -> np.ndarray:
+        assert isinstance(rows, polars.DataFrame)
+        return concept(rows)
+
+    again = clone(fitted).set_params(estimator=CallableClassifier(asks_polars))
+    assert again.fit(X, concept(X)).rules_ == fitted.rules_
+
+
+@pytest.mark.parametrize("cls", OTHERS, ids=lambda cls: cls.__name__)
+def test_box_extractors_say_that_they_need_numbers(cls):
+    X = frame()
+    black_box = encoded(RandomForestClassifier(5, random_state=0))
+    y = concept(X)
+    if "classification" not in cls.tasks:
+        black_box, y = encoded(LinearRegression()), X["size"]
+    with pytest.raises(ValueError, match=r"needs numbers, but column 'colour' holds 'black'"):
+        cls(black_box).fit(X, y)
+
+
+def test_a_search_over_columns_of_names():
+    X = frame()
+    black_box = encoded(RandomForestClassifier(10, random_state=0))
+    search = ExtractorSearchCV(
+        black_box, extractors=("cart",), n_trials=4, cv=3, random_state=0
+    ).fit(X, concept(X))
+    assert search.score(X, concept(X)) > 0.95
+    with pytest.raises(ValueError, match="GridExExtractor needs numbers"):
+        ExtractorSearchCV(black_box, extractors=("cart", "gridex"), n_trials=4).fit(X, concept(X))
+
+
+# --- CART ---
+
+
+def test_cart_writes_sets_of_values():
+    X = frame()
+    extractor = CARTExtractor(CallableClassifier(concept), simplify=False, random_state=0)
+    extractor.fit(X, concept(X))
+    names = ["colour", "size", "shape"]
+    assert {(r.premise_text(names), r.output) for r in extractor.rules_} == {
+        ("shape = round", "no"),
+        ("colour in {black, green} AND shape = square", "maybe"),
+        ("colour in {blue, red} AND shape = square", "yes"),
+    }
+    assert extractor.category_order_["shape"] in (["square", "round"], ["round", "square"])
+    assert extractor.completeness_ == 1.0
+
+
+def test_cart_on_numbers_that_are_declared_categories():
+    X = pd.DataFrame({"code": pd.Categorical([3, 1, 2, 3, 1, 2] * 5)})
+    y = np.where(X["code"].astype(int) == 2, "two", "other")
+    extractor = CARTExtractor(
+        CallableClassifier(lambda rows: np.where(rows["code"] == 2, "two", "other")),
+        simplify=False, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert {c for rule in extractor.rules_ for c in rule.conditions} == {
+        OneOf(0, [2]), OneOf(0, [2], negated=True),
+    }  # fmt: skip
+    assert extractor.score(X, y) == 1.0
+
+
+@given(
+    shares=st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(any), min_size=2, max_size=6
+    )
+)
+def test_a_threshold_in_the_order_is_the_best_of_all_sets(shares):
+    """Breiman et al. 1984, theorem 4.5: for two classes no other set of values is purer."""
+    codes = np.repeat(np.arange(len(shares)), [a + b for a, b in shares])
+    answers = np.concatenate([[0] * a + [1] * b for a, b in shares]).astype(int)
+
+    def gini(left: np.ndarray) -> float:
+        total = 0.0
+        for side in (left, ~left):
+            if side.any():
+                p = answers[side].mean()
+                total += side.sum() * 2 * p * (1 - p)
+        return total
+
+    order = category_order(codes, answers, len(shares), 2)
+    assert sorted(order.tolist()) == list(range(len(shares)))
+    by_order = min(
+        gini(np.isin(codes, order[:k])) for k in range(1, len(shares))
+    )  # fmt: skip
+    by_hand = min(
+        gini(np.isin(codes, chosen))
+        for k in range(1, len(shares))
+        for chosen in itertools.combinations(range(len(shares)), k)
+    )
+    assert by_order == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_the_order_of_values_by_numbers_and_by_three_classes():
+    codes = np.array([0, 0, 1, 1, 2, 2])
+    assert category_order(codes, np.array([5.0, 5, 1, 1, 3, 3]), 3, None).tolist() == [1, 2, 0]
+    order = category_order(codes, np.array([0, 0, 0, 1, 2, 2]), 3, 3).tolist()
+    assert order in ([0, 1, 2], [2, 1, 0])  # the mixed one lies between
+
+
+# --- the encoder ---
+
+
+def test_points_are_shown_in_the_types_of_the_training_frame():
+    X = frame(30)
+    encoder = CategoryEncoder(X)
+    coded = encoder.codes(X)
+    back = encoder.decode(coded.to_numpy())
+    pd.testing.assert_frame_equal(back, X)
+    assert back["shape"].dtype == X["shape"].dtype
+    assert not CategoryEncoder(X[["size"]])
+    assert not CategoryEncoder(X.to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["a", 1, "b"], r"Column 'c' must hold text alone.* but holds 1 as well"),
+        (pd.Categorical([pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0)]), "holds .*Timestamp"),
+    ],
+)
+def test_columns_that_no_rule_could_ask_for(values, message):
+    with pytest.raises(ValueError, match=message):
+        CategoryEncoder(pd.DataFrame({"c": values}))
