@@ -28,6 +28,7 @@ SHOWN = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
 DROP = "drop (on the command line: --drop)"
+CATEGORY = "categories (on the command line: --category)"
 
 
 class DatasetError(ValueError):
@@ -45,6 +46,7 @@ def check_table(
     drop: tuple[str, ...],
     features: tuple[str, ...] | None,
     missing: str,
+    categories: tuple[str, ...] = (),
 ) -> tuple[pd.DataFrame, pd.Series, Task, int]:
     """Return the features, the target, its task and the number of rows left out.
 
@@ -57,7 +59,7 @@ def check_table(
             f"{where}: target is missing. Name the column to be predicted, for example "
             f"{_remedy('target', names[-1])}. {_columns(names)}"
         )
-    kept = _kept_columns(names, where, target, drop, features)
+    kept = _kept_columns(names, where, target, drop, features, categories)
     chosen = features is not None
     unnamed = [name for name in kept[:-1] if re.fullmatch(r"Unnamed: \d+(\.\d+)*|\s*", name)]
     if unnamed:
@@ -70,12 +72,14 @@ def check_table(
         content = "a header but no data rows" if table.empty else "one data row only"
         raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
     rows = _without_missing(table[kept], where, missing, chosen)
-    numbers = {
-        str(name): _numbers(rows[name], f"{where}: column {name!r}", _others([name], chosen))
+    columns = {
+        str(name): _names(rows[name])
+        if name in categories
+        else _numbers(rows[name], f"{where}: column {name!r}", _others([name], chosen))
         for name in kept[:-1]
     }
     y, resolved = _resolve_target(rows[target], f"{where}: target {target!r}", task)
-    X = pd.DataFrame(numbers).reset_index(drop=True)
+    X = pd.DataFrame(columns).reset_index(drop=True)
     return X, y.reset_index(drop=True), resolved, len(table) - len(rows)
 
 
@@ -85,9 +89,15 @@ def _kept_columns(
     target: str,
     drop: tuple[str, ...],
     features: tuple[str, ...] | None,
+    categories: tuple[str, ...],
 ) -> list[str]:
     """Refuse names that do not fit the table; return the features and, last, the target."""
-    for parameter, wanted in [("target", (target,)), ("drop", drop), ("features", features or ())]:
+    for parameter, wanted in [
+        ("target", (target,)),
+        ("drop", drop),
+        ("features", features or ()),
+        ("categories", categories),
+    ]:
         unknown = [name for name in wanted if name not in names]
         if unknown:
             close = nearest(unknown[0], names) if len(unknown) == 1 else ""
@@ -96,11 +106,16 @@ def _kept_columns(
                 f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
                 f"{_columns(names)}"
             )
-    torn = [name for name in (target, *(features or ())) if name in drop]
+    torn = [name for name in (target, *(features or ()), *categories) if name in drop]
     if torn:
         raise DatasetError(
-            f"{where}: drop must not name the target or one of the features, got {listed(torn)}. "
-            f"Take that out of {DROP}."
+            f"{where}: drop must not name the target, one of the features or one of the "
+            f"categories, got {listed(torn)}. Take that out of {DROP}."
+        )
+    if target in categories:
+        raise DatasetError(
+            f"{where}: categories are features, but {target!r} is the target, whose text is read "
+            f"as classes anyway. Leave it out of {CATEGORY}."
         )
     if features is None:
         features = tuple(name for name in names if name != target and name not in drop)
@@ -181,8 +196,9 @@ def _numbers(column: pd.Series, place: str, way_out: str) -> pd.Series:
         cell, value = _first_cell(column, bad)
         if bad.mean() > 0.5:
             raise DatasetError(
-                f"{place} is text, first {cell}.{_cell_hint(value)} Encode it as numbers, such as "
-                f"one 0/1 column per value, or pass {way_out}."
+                f"{place} is text, first {cell}.{_cell_hint(value)} Declare it, "
+                f"{_remedy('category', str(column.name))}, for extractors that read categories; "
+                f"or encode it as numbers, such as one 0/1 column per value; or pass {way_out}."
             )
         raise DatasetError(
             f"{place} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
@@ -196,6 +212,13 @@ def _numbers(column: pd.Series, place: str, way_out: str) -> pd.Series:
             f"there, or leave the cell empty and pass {_remedy('missing', 'drop')}."
         )
     return numbers
+
+
+def _names(column: pd.Series) -> pd.Series:
+    """Return the values of a categorical column as text; whole numbers without a point."""
+    if pd.api.types.is_float_dtype(column.dtype) and (column == np.floor(column)).all():
+        column = column.astype("int64")
+    return column.astype(str).astype(object)
 
 
 def _parsed(column: pd.Series) -> pd.Series:
@@ -316,9 +339,10 @@ def _columns(names: Sequence[str]) -> str:
 
 def _remedy(parameter: str, *values: Any) -> str:
     """Return one remedy for both doors: the Python parameter and the command-line flag."""
-    given = repr(values) if parameter == "drop" else repr(values[0])
+    listing = {"drop": "drop", "category": "categories"}
+    given = repr(values) if parameter in listing else repr(values[0])
     flags = " ".join(f"--{parameter} {shlex.quote(str(value))}" for value in values)
-    return f"{parameter}={given} (on the command line: {flags})"
+    return f"{listing.get(parameter, parameter)}={given} (on the command line: {flags})"
 
 
 def nearest(name: object, known: Sequence[str]) -> str:

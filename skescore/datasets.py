@@ -114,14 +114,15 @@ BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A checked table: numeric features, a target, and where both came from.
+    """A checked table: features, a target, and where both came from.
 
     Made by `load_dataset`. Frozen, so its parts cannot be exchanged; treat the frames as read-only.
 
     Parameters
     ----------
     X : pandas.DataFrame
-        Features, each column float64 or int64, without missing or infinite cells.
+        Features, each column float64 or int64 (text if declared as categories), without missing or
+        infinite cells.
     y : pandas.Series
         Labels (str, int or bool) or a float64 target; same index as `X`.
     task : {"classification", "regression"}
@@ -144,6 +145,11 @@ class Dataset:
     source: str
     checksum: str
     n_rows_dropped: int = 0
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Feature columns that hold names of things, as text."""
+        return tuple(str(n) for n, c in self.X.items() if not pd.api.types.is_numeric_dtype(c))
 
     @cached_property
     def constant_columns(self) -> tuple[str, ...]:
@@ -173,6 +179,7 @@ def load_dataset(
     drop: str | Sequence[str] = (),
     missing: str = "error",
     features: str | Sequence[str] | None = None,
+    categories: str | Sequence[str] = (),
 ) -> Dataset:
     """Load a built-in data set by name, or a CSV, TSV or Parquet file, and check it.
 
@@ -198,11 +205,14 @@ def load_dataset(
         The columns to become features, in this order. All others, text and missing cells in them
         too, are ignored: name those that a model or saved rules were made with to use a wider
         table. None takes every column but the target and those to `drop`.
+    categories : str or sequence of str, default=()
+        Features whose values are names of things, in text or numbers. They are kept as text, for
+        extractors that read categories and black boxes that encode them.
 
     Returns
     -------
     Dataset
-        Numeric features, target, task, checksum and the number of rows left out.
+        Features, target, task, checksum and the number of rows left out.
 
     Raises
     ------
@@ -236,6 +246,7 @@ def load_dataset(
     _check_choice("task", task, ("auto", "classification", "regression"))
     _check_choice("missing", missing, ("error", "drop"))
     drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    categories = (categories,) if isinstance(categories, str) else tuple(categories)
     if features is not None:
         features = (features,) if isinstance(features, str) else tuple(features)
     if isinstance(data, str) and data in BUILT_IN:
@@ -269,7 +280,14 @@ def load_dataset(
             "Tables already in memory need no loading: pass X and y to the estimator."
         )
     X, y, resolved, n_dropped = check_table(
-        table, where, target=target, task=task, drop=drop, features=features, missing=missing
+        table,
+        where,
+        target=target,
+        task=task,
+        drop=drop,
+        features=features,
+        missing=missing,
+        categories=categories,
     )
     return Dataset(X, y, resolved, name, source, checksum, n_dropped)
 

@@ -19,11 +19,14 @@ class ExtractorSpec(NamedTuple):
         What it extracts rules for.
     summary : str
         One line for help texts.
+    takes_categories : bool, default=False
+        Whether columns may hold names of things.
     """
 
     location: str
     tasks: tuple[str, ...]
     summary: str
+    takes_categories: bool = False
 
 
 _BOTH = ("classification", "regression")
@@ -31,12 +34,39 @@ _BOTH = ("classification", "regression")
 #: Adding an extractor is one line here and one search space in :mod:`skescore.tuning.spaces`.
 EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
-        "skescore.extractors:CARTExtractor", _BOTH, "decision tree on the black box's answers"
+        "skescore.extractors:CARTExtractor", _BOTH, "decision tree on the black box's answers", True
     ),
     "gridex": ExtractorSpec(
         "skescore.extractors:GridExExtractor", _BOTH, "recursive grid of disjoint boxes"
     ),
 }
+
+
+def suitable_extractors(task: str, *, categories: bool = False) -> tuple[str, ...]:
+    """Name the extractors that can be used on some data.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        What the rules are for.
+    categories : bool, default=False
+        Whether there are columns of names.
+
+    Returns
+    -------
+    tuple of str
+        Some of :data:`EXTRACTORS`.
+
+    Examples
+    --------
+    >>> "cart" in suitable_extractors("regression", categories=True)
+    True
+    """
+    return tuple(
+        name
+        for name, spec in EXTRACTORS.items()
+        if task in spec.tasks and (spec.takes_categories or not categories)
+    )
 
 
 def registered_name(extractor: Any) -> str | None:

@@ -219,3 +219,39 @@ def test_dataset_can_be_made_by_hand():
     dataset = Dataset(X, pd.Series([True, False], name="y"), "classification", "n", "s", "c")
     assert dataset.constant_columns == ("a",)
     assert dataset.class_counts == {False: 1, True: 1}
+
+
+# --- categories ---
+
+
+def test_declared_categories_are_text(tmp_path):
+    path = tmp_path / "houses.csv"
+    path.write_text("colour,floor,size,price\nred,1,3.5,10.5\nblue,2,4,11.25\nred,1,5,12.5\n")
+    houses = load_dataset(path, target="price", categories=["colour", "floor"])
+    assert houses.categories == ("colour", "floor")
+    assert houses.X["colour"].tolist() == ["red", "blue", "red"]
+    assert houses.X["floor"].tolist() == ["1", "2", "1"]
+    assert houses.X["size"].tolist() == [3.5, 4.0, 5.0]
+    assert load_dataset(path, target="price", categories="colour").categories == ("colour",)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categories": "shape"}, "categories must be among the columns, got 'shape'"),
+        ({"categories": "price"}, "'price' is the target"),
+        ({"categories": "colour", "drop": "colour"}, "drop must not name the target"),
+    ],
+)
+def test_categories_that_cannot_be(tmp_path, options, message):
+    path = tmp_path / "houses.csv"
+    path.write_text("colour,price\nred,10.5\nblue,11.25\n")
+    with pytest.raises(DatasetError, match=message):
+        load_dataset(path, target="price", **options)
+
+
+def test_floats_that_are_names_lose_their_point(tmp_path):
+    path = tmp_path / "houses.csv"
+    path.write_text("zone,price\n1,10.5\n2,11.25\n,9.5\n")
+    houses = load_dataset(path, target="price", categories="zone", missing="drop")
+    assert houses.X["zone"].tolist() == ["1", "2"]

@@ -25,6 +25,8 @@ SCORINGS = ("ice", "fire", "q")
 FORMATS = ("text", "json", "markdown")
 #: Fewer rows than these are numbered 1, 2, 3, ... by chance.
 _MIN_COUNTED = 10
+#: More names than these, on half of the rows, are identifiers.
+_MANY_NAMES = 20
 
 
 class Parser(argparse.ArgumentParser):
@@ -128,6 +130,13 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         help="leave out a column, such as an identifier; repeatable",
     )
     group.add_argument(
+        "--category",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a feature whose values are names of things, not quantities; repeatable",
+    )
+    group.add_argument(
         "--missing",
         choices=("error", "drop"),
         default="error",
@@ -184,6 +193,7 @@ def data_from(
     *,
     task: str | None = None,
     features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
 ) -> Dataset:
     """Load the data that the options name."""
     return load_dataset(
@@ -193,6 +203,7 @@ def data_from(
         drop=options.drop,
         missing=options.missing,
         features=features,
+        categories=tuple(dict.fromkeys([*options.category, *categories])),
     )
 
 
@@ -207,6 +218,7 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
         "rows": len(dataset.X),
         "rows_dropped": dataset.n_rows_dropped,
         "features": list(dataset.X.columns),
+        "categories": list(dataset.categories),
     }
 
 
@@ -232,6 +244,9 @@ def check_features(dataset: Dataset, notes: Notes) -> None:
         if name in constant:
             continue
         values = column.to_numpy()
+        if name in dataset.categories:
+            _check_names(str(name), values, notes)
+            continue
         twin = seen.setdefault((values.astype(float) + 0.0).tobytes(), str(name))
         if twin != name:
             notes.add(
@@ -243,6 +258,15 @@ def check_features(dataset: Dataset, notes: Notes) -> None:
                 f"column {name!r} looks like row numbers, on which rules mean nothing for other "
                 f"rows; to leave it out: --drop {shlex.quote(str(name))}"
             )
+
+
+def _check_names(name: str, values: np.ndarray, notes: Notes) -> None:
+    n_values = len(set(values.tolist()))
+    if n_values > _MANY_NAMES and n_values > len(values) / 2:
+        notes.add(
+            f"column {name!r} has {n_values} different names in {len(values)} rows, so that rules "
+            f"on them mean nothing for other rows; to leave it out: --drop {shlex.quote(name)}"
+        )
 
 
 def _counts_rows(values: np.ndarray) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from sklearn import ensemble
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
@@ -106,7 +106,9 @@ BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
 )
 
 
-def make_black_box(name: str, task: str, random_state: RandomState = None) -> BaseEstimator:
+def make_black_box(
+    name: str, task: str, random_state: RandomState = None, categories: Sequence[str] = ()
+) -> BaseEstimator:
     """Make an unfitted black box by name.
 
     Use it where a person names the model to be explained instead of bringing a trained one.
@@ -119,6 +121,8 @@ def make_black_box(name: str, task: str, random_state: RandomState = None) -> Ba
         Whether the model predicts labels or numbers.
     random_state : int, RandomState or None, default=None
         Seed of the models that draw random numbers; "svm" and "knn" draw none.
+    categories : sequence of str, default=()
+        Columns of names; the model gets one 0/1 column per value.
 
     Returns
     -------
@@ -146,7 +150,13 @@ def make_black_box(name: str, task: str, random_state: RandomState = None) -> Ba
         )
     spec = BLACK_BOXES[name]
     factory = spec.classifier if task == "classification" else spec.regressor
-    return factory(random_state)
+    model = factory(random_state)
+    if not categories:
+        return model
+    # Dense, because not every model takes sparse rows; values never seen become all zeros.
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((encoder, list(categories)), remainder="passthrough")
+    return make_pipeline(columns, model)
 
 
 def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:

@@ -87,7 +87,11 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
                 f"Score them on data for {ruleset.task}."
             )
     try:
-        return arguments.data_from(options, task=task, features=ruleset.feature_names)
+        names = ruleset.feature_names
+        pairs = ruleset.domain.categories if ruleset.domain is not None else ()
+        # Names that are numbers are compared as numbers.
+        known = [names[j] for j, values in pairs if any(isinstance(v, str) for v in values)]
+        return arguments.data_from(options, task=task, features=names, categories=known)
     except DatasetError as error:
         if "features" not in str(error):
             raise

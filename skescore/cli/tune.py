@@ -25,7 +25,7 @@ from skescore.cli import arguments, output
 from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli.tune_text import LABELS, sign, tune_text
 from skescore.datasets import Dataset
-from skescore.registry import EXTRACTORS
+from skescore.registry import EXTRACTORS, suitable_extractors
 from skescore.tuning import ExtractorSearchCV
 
 _EXAMPLES = """\
@@ -87,9 +87,8 @@ def add_parser(commands: Any) -> None:
     group.add_argument(
         "--extractors",
         type=arguments.names_of(EXTRACTORS, "extractor"),
-        default=tuple(EXTRACTORS),
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all)",
+        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns)",
     )
     group.add_argument(
         "--scoring", choices=arguments.SCORINGS, default="ice", help="what is best (default ice)"
@@ -132,16 +131,12 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
-    if options.trials < len(options.extractors):
-        options.parser.error(
-            f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
-            f"got {options.trials}"
-        )
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
     _check_output(options)
     dataset = arguments.data_from(options)
+    _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, notes)
     model, about_model = _black_box(options, dataset)
     with _output_folder(options.output):
@@ -154,6 +149,24 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _choose_extractors(
+    options: argparse.Namespace, dataset: Dataset, notes: output.Notes
+) -> None:
+    if options.extractors is None:
+        suitable = suitable_extractors(dataset.task, categories=bool(dataset.categories))
+        options.extractors = suitable[: options.trials]
+        if left_out := suitable[options.trials :]:
+            notes.add(
+                f"with {output.plural(options.trials, 'trial')} these extractors are not tried: "
+                f"{', '.join(left_out)}"
+            )
+    if options.trials < len(options.extractors):
+        options.parser.error(
+            f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
+            f"got {options.trials}"
+        )
 
 
 def _check_output(options: argparse.Namespace) -> None:
@@ -200,7 +213,7 @@ def _black_box(options: argparse.Namespace, dataset: Dataset) -> tuple[Any, dict
     """The black box, and what the result says of its file."""
     name = options.black_box
     if name in BLACK_BOXES:
-        return make_black_box(name, dataset.task, options.seed), {}
+        return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
     model = load_black_box(name, trust=options.trust)
     check_matches(model, dataset)
     content = Path(name).expanduser().read_bytes()

@@ -528,7 +528,7 @@ def test_doubtful_columns_are_noted_and_kept_in_the_result(write, flowers, run):
 
 
 def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
-    def hasty(name, task, seed):
+    def hasty(name, task, seed, categories):
         return make_pipeline(StandardScaler(), MLPClassifier(max_iter=2, random_state=seed))
 
     monkeypatch.setattr("skescore.cli.tune.make_black_box", hasty)
@@ -772,7 +772,10 @@ def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, r
         (["tune", "iris", "--tri", "4"], "no option --tri. Did you mean '--trials'?"),
         (["tune", "iris", "wine"], "too many arguments: wine"),
         (["tune", "iris", "--trials", "0"], "--trials: must be an integer of at least 1, got '0'"),
-        (["tune", "iris", "--trials", "1"], "--trials: must be at least one per extractor (2)"),
+        (
+            ["tune", "iris", "--trials", "1", "--extractors", "cart,gridex"],
+            "--trials: must be at least one per extractor (2)",
+        ),
         (["tune", "iris", "--trials", "2.5"], "--trials: must be an integer"),
         (["tune", "iris", "--trials"], "--trials: expected one argument"),
         (["tune", "iris", "--cv", "1"], "--cv: must be an integer of at least 2, got '1'"),

@@ -1,0 +1,104 @@
+"""Columns of names on the command line: declared, encoded for the black box, named in the rules."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.cli.black_boxes import BLACK_BOXES, make_black_box
+from skescore.registry import EXTRACTORS, extractor_class, suitable_extractors
+
+
+@pytest.fixture
+def houses(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "blue", "green"], 120),
+            "size": rng.normal(50, 10, 120).round(2),
+        }
+    )
+    table["price"] = np.where(table["colour"] == "green", "low", "high")
+    path = tmp_path / "houses.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_from_a_table_to_rules_and_back(houses, run, tmp_path):
+    words = ("tune", houses, "--target", "price", "--category", "colour", "--cv", 2)
+    search = ("--black-box", "decision-tree", "--trials", 3, "--extractors", "cart")
+    code, out, _ = run(*words, *search, "--output", tmp_path / "run")
+    assert code == 0
+    assert "colour = green THEN low" in out or "colour in {blue, red} THEN high" in out
+    about = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert about["data"]["categories"] == ["colour"]
+    assert about["best"]["fidelity"] == 1.0
+    rules = tmp_path / "run" / "rules.json"
+    code, out, _ = run("score", rules, houses, "--target", "price", "--format", "json")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["prediction"]["accuracy"]["all_rows"] == 1.0
+    assert scores["completeness_volume"] == 1.0
+
+
+def test_text_that_is_not_declared(houses, run):
+    code, _, err = run("tune", houses, "--target", "price")
+    assert code == 1
+    assert "column 'colour' is text, first '" in err
+    assert "--category colour" in err
+
+
+def test_extractors_that_need_numbers_are_left_out_or_refused(houses, run):
+    words = ("tune", houses, "--target", "price", "--category", "colour", "--cv", 2)
+    code, _, err = run(*words, "--extractors", "gridex", "--trials", 2)
+    assert code == 1
+    assert "GridExExtractor needs numbers, but column 'colour' holds" in err
+    for task in ("classification", "regression"):
+        for name in suitable_extractors(task, categories=True):
+            assert extractor_class(name)._takes_categories
+            assert task in extractor_class(name).tasks
+        assert set(suitable_extractors(task)) == {
+            name for name in EXTRACTORS if task in extractor_class(name).tasks
+        }
+
+
+def test_identifiers_are_noted(tmp_path, run):
+    path = tmp_path / "people.csv"
+    names = [f"p{i:03}" for i in range(60)]
+    pd.DataFrame({"name": names, "x": np.arange(60) % 7 / 7, "y": ["a", "b"] * 30}).to_csv(
+        path, index=False
+    )
+    search = ("--cv", 2, "--trials", 1, "--extractors", "cart", "--black-box", "knn")
+    code, _, err = run("tune", path, "--target", "y", "--category", "name", *search)
+    assert code == 0
+    assert "column 'name' has 60 different names in 60 rows" in err
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("name", BLACK_BOXES)
+def test_every_black_box_reads_names(name, task):
+    X = pd.DataFrame({"colour": ["red", "blue", "green"] * 10, "size": np.arange(30.0)})
+    y = np.where(X["colour"] == "red", 1.0, 0.0)
+    model = make_black_box(name, task, 0, categories=("colour",))
+    model.fit(X, y.astype(int) if task == "classification" else y)
+    other = pd.DataFrame({"colour": ["purple"], "size": [3.0]})
+    assert model.predict(other).shape == (1,)
+
+
+def test_the_registry_knows_who_reads_categories():
+    for name, spec in EXTRACTORS.items():
+        assert spec.takes_categories == extractor_class(name)._takes_categories
+        assert spec.tasks == extractor_class(name).tasks
