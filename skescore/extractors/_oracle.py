@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 #: Sets of rows whose answers are kept; only answers are stored, never rows.
 _KEPT_ANSWERS = 64
+_HASHED_ROWS = 65536
 
 
 class Oracle:
@@ -189,7 +190,9 @@ def _content_key(X: Any) -> bytes | None:
     if array.dtype.kind not in "fiub" or array.ndim != 2:
         return None
     names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""
-    digest = hashlib.sha256(np.ascontiguousarray(array).data)
+    digest = hashlib.sha256()
+    for start in range(0, len(array), _HASHED_ROWS):  # a column-wise array is not copied as a whole
+        digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
     digest.update(f"{array.shape}{array.dtype}{names}".encode())
     return digest.digest()
 
