@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._category_order import category_order, name_categories
-from skescore.rules import RuleSet, as_ruleset
+from skescore.rules import Rule, RuleSet, as_ruleset
 
 _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
@@ -178,7 +180,8 @@ class CARTExtractor(BaseExtractor):
         X, ordered = _ranked(extraction)
         names = extraction.settings["feature_names"]
         self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
-        self.tree_ = tree.fit(X, extraction.answers)
+        exponents = _exponents(X)
+        self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.answers)
         if classification and self.max_leaves is not None and self.max_leaves < tree.n_classes_:
             warnings.warn(
                 f"max_leaves={self.max_leaves} is less than the {tree.n_classes_} classes that the "
@@ -188,7 +191,52 @@ class CARTExtractor(BaseExtractor):
             )
         settings = {name: value for name, value in extraction.settings.items() if name != "task"}
         rules = as_ruleset(tree, simplify=self.simplify, **settings)
+        if exponents.any():
+            rules = _in_units(rules, exponents)
+            inner = tree.tree_.feature >= 0
+            power = exponents[tree.tree_.feature[inner]]
+            tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return name_categories(rules, ordered) if ordered else rules
+
+
+def _exponents(X: np.ndarray) -> np.ndarray:
+    """Powers of two that lift features of small numbers above 1.
+
+    A tree takes numbers that differ by less than 1e-7 for equal, whatever their unit. From 1 on
+    that is no more than the rounding to single precision, in which it works.
+    """
+    largest = np.maximum(np.abs(X.min(axis=0)), np.abs(X.max(axis=0)))
+    return np.where((largest > 0) & (largest < 1), 1 - np.frexp(largest)[1], 0)
+
+
+def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+    """Scale features; in single precision, which the tree would turn the rows into anyway."""
+    if not exponents.any():
+        return X
+    result = np.empty(X.shape, dtype=np.float32)
+    for column, power in enumerate(exponents):
+        result[:, column] = np.ldexp(X[:, column], power)
+    return result
+
+
+def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
+    """Undo the scaling in the rules; powers of two leave all digits as they are."""
+
+    def undone(bound: float, feature: int) -> float:
+        return math.ldexp(bound, -int(exponents[feature]))
+
+    rules = [
+        Rule(
+            tuple(
+                replace(c, lower=undone(c.lower, c.feature), upper=undone(c.upper, c.feature))
+                for c in rule.intervals
+            ),
+            rule.output,
+            rule.statistics,
+        )
+        for rule in ruleset.rules
+    ]
+    return ruleset.replace(rules=rules)
 
 
 def _ranked(extraction: Extraction) -> tuple[np.ndarray, dict[int, tuple[Any, ...]]]:
