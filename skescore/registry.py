@@ -36,8 +36,34 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
         "skescore.extractors:CARTExtractor", _BOTH, "decision tree on the black box's answers", True
     ),
+    "cream": ExtractorSpec(
+        "skescore.extractors:CREAMExtractor", _BOTH, "clusters within clusters, either side split"
+    ),
+    "exact": ExtractorSpec(
+        "skescore.extractors:ExACTExtractor", _BOTH, "clusters within clusters, one inside another"
+    ),
     "gridex": ExtractorSpec(
         "skescore.extractors:GridExExtractor", _BOTH, "recursive grid of disjoint boxes"
+    ),
+    "gridrex": ExtractorSpec(
+        "skescore.extractors:GridRExExtractor",
+        ("regression",),
+        "recursive grid of boxes with linear outputs",
+    ),
+    "iter": ExtractorSpec(
+        "skescore.extractors:ITERExtractor", _BOTH, "boxes that grow while answers stay alike"
+    ),
+    "real": ExtractorSpec(
+        "skescore.extractors:REALExtractor",
+        ("classification",),
+        "conjunctions found by dropping what the black box does not look at",
+        True,
+    ),
+    "trepan": ExtractorSpec(
+        "skescore.extractors:TrepanExtractor",
+        ("classification",),
+        "tree of M-of-N tests, grown by further questions",
+        True,
     ),
 }
 

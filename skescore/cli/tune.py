@@ -151,9 +151,7 @@ def run(options: argparse.Namespace) -> str:
     return tune_text(options, dataset, search, result)
 
 
-def _choose_extractors(
-    options: argparse.Namespace, dataset: Dataset, notes: output.Notes
-) -> None:
+def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: output.Notes) -> None:
     if options.extractors is None:
         suitable = suitable_extractors(dataset.task, categories=bool(dataset.categories))
         options.extractors = suitable[: options.trials]

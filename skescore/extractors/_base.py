@@ -81,9 +81,23 @@ class Extraction:
                 f"{largest:.3g}; {why}. Scale the feature."
             )
 
-    def ask(self, points: np.ndarray) -> np.ndarray:
-        """Ask the black box about points: class indices or floats."""
-        answers = self.oracle.ask(points if self.decode is None else self.decode(points))
+    def ask(self, points: np.ndarray, *, remember: bool = True) -> np.ndarray:
+        """Ask the black box about points: class indices or floats.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+            The points; codes in categorical columns.
+        remember : bool, default=True
+            False for the points of many small questions, see :meth:`Oracle.ask`.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            One answer per point.
+        """
+        shown = points if self.decode is None else self.decode(points)
+        answers = self.oracle.ask(shown, remember=remember)
         if self.classes is None:
             return check.finite_answers(answers)
         return check.encode_labels(answers, self.classes)
@@ -211,9 +225,16 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """What prunes by the score of that name; raises for a name that there is not."""
         if self.prune is None:
             return None
-        from skescore.pruning import check_scorer, prune  # only where asked for: it is above us
+        # Only where asked for: most of the house stands on scores, extraction does not.
+        from skescore.pruning import prune
+        from skescore.scorers import get_rule_scorer
 
-        check_scorer("prune", self.prune)
+        try:
+            get_rule_scorer(self.prune)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"prune must be None or the name of a score, got {self.prune!r}. {error}"
+            ) from error
         return prune
 
     def _task(self) -> str:

@@ -7,23 +7,21 @@ only cells with rows are ever made: a grid of 2**40 cells costs no more than its
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from skescore.extractors._statistics import BoxStatistics, StatisticsTable
+from skescore.extractors._neighbours import (
+    EdgeJoiner,
+    FaceIndex,
+    HalvesIndex,
+    NeighbourIndex,
+    adjacent_cells,
+    join_edges,
+)
+from skescore.extractors._statistics import BoxStatistics, JoinableTable
 
 _CHUNK = 16384
-_MASK = (1 << 64) - 1
-#: Edge numbers below and above, the hash of all edges, parent and statistics.
-_Box = tuple[list[int], list[int], int, int, BoxStatistics]
-#: Edge numbers of the union of two touching boxes: (parent, feature that they differ in, low, high,
-#: other low, other high) -> (low, high, features whose edges have changed).
-EdgeJoiner = Callable[
-    [int, int, list[int], list[int], list[int], list[int]],
-    tuple[list[int], list[int], Iterable[int]],
-]
 
 
 def slice_numbers(
@@ -122,79 +120,6 @@ def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     return ranks, len(values)
 
 
-def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fixed odd random factors of the hash that finds touching cells."""
-    generator = np.random.default_rng(20240229)
-    draw = generator.integers(0, 1 << 63, size=(2, n), dtype=np.uint64)
-    draw = draw * np.uint64(2) + np.uint64(1)
-    return draw[0], draw[1]
-
-
-def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Pairs of cells of one parent that differ in one feature, where they share an edge.
-
-    Parameters
-    ----------
-    parent : ndarray of int, shape (n_cells,)
-        Cells of different parents never touch.
-    low, high : ndarray of int, shape (n_cells, n_features)
-        Edge numbers of each cell.
-
-    Returns
-    -------
-    ndarray of int, shape (n_pairs, 3)
-        Lower cell, upper cell and feature.
-    """
-    n_features = low.shape[1]
-    whole, by_low, by_high = _hashes(parent, low, high)
-    pairs = [np.empty((0, 3), dtype=np.intp)]
-    for j in range(n_features):
-        rest = whole - by_low[:, j] - by_high[:, j]
-        order = np.argsort(rest)
-        same = rest[order[1:]] == rest[order[:-1]]
-        if not same.any():
-            continue
-        # Cells that lie in a line with another; only they need to be put in order.
-        line = order[np.append(same, False) | np.append(False, same)]
-        line = line[np.lexsort((low[line, j], rest[line]))]
-        first, second = line[:-1], line[1:]
-        touching = (rest[first] == rest[second]) & (high[first, j] == low[second, j])
-        first, second = first[touching], second[touching]
-        pairs.append(np.column_stack([first, second, np.full(len(first), j)]))
-    return np.concatenate(pairs)
-
-
-def _hashes(
-    parent: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hash of every cell, and what each of its edges adds to it.
-
-    Edges count from 1: an edge that added nothing could be taken for one that is left out.
-    """
-    n_features = low.shape[1]
-    for_low, for_high = _multipliers(n_features + 1)
-    with np.errstate(over="ignore"):
-        by_low = (low + 1).astype(np.uint64) * for_low[:-1]
-        by_high = (high + 1).astype(np.uint64) * for_high[:-1]
-        whole = by_low.sum(axis=1) + by_high.sum(axis=1) + parent.astype(np.uint64) * for_low[-1]
-    return whole, by_low, by_high
-
-
-def join_edges(
-    parent: int,
-    at: int,
-    low: list[int],
-    high: list[int],
-    other_low: list[int],
-    other_high: list[int],
-) -> tuple[list[int], list[int], Iterable[int]]:
-    """Edge numbers of a union, exactly."""
-    low, high = low.copy(), high.copy()
-    low[at] = min(low[at], other_low[at])
-    high[at] = max(high[at], other_high[at])
-    return low, high, (at,)
-
-
 class CellMerger:
     """Joins touching cells, the pair with the most homogeneous union first.
 
@@ -206,7 +131,7 @@ class CellMerger:
         Edge numbers of each cell along the cut features.
     n_slices : ndarray of int, shape (n_features,)
         Slices along the cut features.
-    statistics : StatisticsTable
+    statistics : JoinableTable
         Statistics of the cells.
     threshold : float
         Passed on to the statistics, which decide what may join.
@@ -216,8 +141,8 @@ class CellMerger:
     Notes
     -----
     The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
-    has the least diversity joins, the first in list order on ties. A heap keeps the pairs; the
-    neighbours of a union are found by hashing all its edges but one pair.
+    has the least diversity joins, the first in list order on ties. The pairs of cells are sorted
+    once; a heap keeps those of unions.
     """
 
     def __init__(
@@ -226,106 +151,73 @@ class CellMerger:
         low: np.ndarray,
         high: np.ndarray,
         n_slices: np.ndarray,
-        statistics: StatisticsTable,
+        statistics: JoinableTable,
         threshold: float,
         joiner: EdgeJoiner = join_edges,
     ) -> None:
-        self._parent, self._low, self._high = parent, low, high
-        self._last_edge = n_slices.tolist()
+        self._low, self._high = low, high
         self._table = statistics
         self._threshold = threshold
-        self._joiner = joiner
-        self._n_cells, self._n_features = low.shape
+        self._n_cells = len(low)
         #: The box that a box became part of; itself while it stands alone.
         self._joined = list(range(self._n_cells))
-        self._boxes: dict[int, _Box] = {}
         pairs = adjacent_cells(parent, low, high)[:, :2]
-        if len(pairs):
-            allowed, diversity = statistics.joinable(pairs, threshold)
-            if allowed.any():
-                self._prepare(np.unique(pairs))
-                self._join(pairs[allowed], diversity[allowed])
-
-    def _prepare(self, involved: np.ndarray) -> None:
-        """Take the cells that touch another out of the tables, into things quick to look up."""
-        low, high, parent = self._low[involved], self._high[involved], self._parent[involved]
-        whole, by_low, by_high = _hashes(parent, low, high)
-        boxes = zip(
-            low.tolist(), high.tolist(), whole.tolist(), parent.tolist(),
-            self._table.each(involved), strict=True,
-        )  # fmt: skip
-        self._boxes = dict(zip(involved.tolist(), boxes, strict=True))
-        # A face is found by the hash of all other edges plus that of the face itself. Faces on
-        # the border of the parent touch nothing.
-        cells = np.broadcast_to(involved[:, None], low.shape)
-        inner_low, inner_high = low > 0, high < self._last_edge
-        lower, upper = (whole[:, None] - by_high)[inner_low], (whole[:, None] - by_low)[inner_high]
-        self._lower_face = dict(zip(lower.tolist(), cells[inner_low].tolist(), strict=True))
-        self._upper_face = dict(zip(upper.tolist(), cells[inner_high].tolist(), strict=True))
-        for_low, for_high = _multipliers(self._n_features + 1)
-        self._for_low, self._for_high = for_low.tolist(), for_high.tolist()
+        if not len(pairs):
+            return
+        allowed, diversity = statistics.joinable(pairs, threshold)
+        if not allowed.any():
+            return
+        cells = np.unique(pairs)
+        self._index: NeighbourIndex
+        if joiner is join_edges and (n_slices == 2).all():
+            self._index = HalvesIndex(cells, parent[cells], low[cells], high[cells])
+        else:
+            self._index = FaceIndex(
+                cells, parent[cells], low[cells], high[cells], n_slices.tolist(), joiner
+            )
+        self._statistics: dict[int, BoxStatistics] = dict(
+            zip(cells.tolist(), statistics.each(cells), strict=True)
+        )
+        self._join(pairs[allowed], diversity[allowed])
 
     def _join(self, pairs: np.ndarray, diversity: np.ndarray) -> None:
-        first, second = pairs.min(axis=1).tolist(), pairs.max(axis=1).tolist()
-        heap = list(zip(diversity.tolist(), first, second, strict=True))
-        heapq.heapify(heap)
+        first, second = pairs.min(axis=1), pairs.max(axis=1)
+        order = np.lexsort((second, first, diversity))
+        queue = zip(
+            diversity[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True
+        )
+        heap: list[tuple[float, int, int]] = []
         joined = self._joined
+        for pair in queue:
+            while heap and heap[0] < pair:
+                _, i, j = heapq.heappop(heap)
+                if joined[i] == i and joined[j] == j:
+                    self._unite(i, j, heap)
+            _, i, j = pair
+            if joined[i] == i and joined[j] == j:
+                self._unite(i, j, heap)
         while heap:
             _, i, j = heapq.heappop(heap)
             if joined[i] == i and joined[j] == j:
-                for entry in self._unite(i, j):
-                    heapq.heappush(heap, entry)
+                self._unite(i, j, heap)
 
-    def _unite(self, i: int, j: int) -> list[tuple[float, int, int]]:
-        """Replace two boxes by their union; give the union's admissible pairs."""
-        low, high, whole, parent, statistics = self._boxes.pop(i)
-        other_low, other_high, _, _, other_statistics = self._boxes.pop(j)
-        at = 0
-        while low[at] == other_low[at]:
-            at += 1
-        new_low, new_high, changed = self._joiner(parent, at, low, high, other_low, other_high)
-        for f in changed:
-            whole += (new_low[f] - low[f]) * self._for_low[f]
-            whole += (new_high[f] - high[f]) * self._for_high[f]
-        whole &= _MASK
-        statistics = statistics.union(other_statistics)
-        union = len(self._joined)
-        self._joined[i] = self._joined[j] = union
-        self._joined.append(union)
-        self._boxes[union] = (new_low, new_high, whole, parent, statistics)
-        found = []
-        for other in self._neighbours(union, new_low, new_high, whole):
-            if self._joined[other] != other:
-                continue  # the face is known, but its box has become part of another
-            diversity = statistics.union_diversity(self._boxes[other][-1], self._threshold)
+    def _unite(self, i: int, j: int, heap: list[tuple[float, int, int]]) -> None:
+        """Replace two boxes by their union; add the union's admissible pairs to the heap."""
+        joined, statistics = self._joined, self._statistics
+        union = len(joined)
+        joined[i] = joined[j] = union
+        joined.append(union)
+        united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
+        # A face may be known whose box has become part of another.
+        others = [k for k in self._index.unite(i, j, union) if joined[k] == k]
+        if not others:
+            return
+        diversities = united.union_diversities([statistics[k] for k in others], self._threshold)
+        for other, diversity in zip(others, diversities, strict=True):
             if diversity is not None:
-                found.append((diversity, other, union))
-        return found
+                heapq.heappush(heap, (diversity, other, union))
 
-    def _neighbours(self, union: int, low: list[int], high: list[int], whole: int) -> list[int]:
-        """Boxes that share a face with the union, among them some that are no more."""
-        lower_face, upper_face = self._lower_face, self._upper_face
-        found = []
-        for a, b, last, for_low, for_high in zip(
-            low, high, self._last_edge, self._for_low, self._for_high, strict=False
-        ):
-            if a:  # there is room below: who ends where this one begins?
-                without_high = whole - (b + 1) * for_high
-                rest = without_high - (a + 1) * for_low
-                other = upper_face.get((rest + (a + 1) * for_high) & _MASK)
-                if other is not None:
-                    found.append(other)
-                lower_face[without_high & _MASK] = union
-            if b != last:  # there is room above: who begins where this one ends?
-                without_low = whole - (a + 1) * for_low
-                rest = without_low - (b + 1) * for_high
-                other = lower_face.get((rest + (b + 1) * for_low) & _MASK)
-                if other is not None:
-                    found.append(other)
-                upper_face[without_low & _MASK] = union
-        return found
-
-    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, StatisticsTable]:
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
         """The boxes left, in list order.
 
         Returns
@@ -334,7 +226,7 @@ class CellMerger:
             Index of the box that each cell ended in.
         low, high : ndarray of int, shape (n_boxes, n_features)
             Edge numbers of the boxes.
-        statistics : StatisticsTable
+        statistics : JoinableTable
             Statistics of the boxes.
         """
         joined = self._joined
@@ -344,8 +236,8 @@ class CellMerger:
             joined[i] = joined[joined[i]]
         left, group = np.unique(joined[: self._n_cells], return_inverse=True)
         cells, unions = left[left < self._n_cells], left[left >= self._n_cells].tolist()
-        made = [self._boxes[union] for union in unions]
-        low = np.concatenate([self._low[cells], [box[0] for box in made]])
-        high = np.concatenate([self._high[cells], [box[1] for box in made]])
-        statistics = self._table.assemble(cells, [box[-1] for box in made])
+        new_low, new_high = self._index.edges(unions)
+        low = np.concatenate([self._low[cells], new_low])
+        high = np.concatenate([self._high[cells], new_high])
+        statistics = self._table.assemble(cells, [self._statistics[union] for union in unions])
         return group, low, high, statistics

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from skescore.extractors._base import Extraction
-from skescore.extractors._cells import (
-    CellMerger,
-    group_cells,
-    join_edges,
-    slice_numbers,
-    slice_width,
-)
+from skescore.extractors._cells import CellMerger, group_cells, slice_numbers, slice_width
+from skescore.extractors._neighbours import join_edges
 from skescore.extractors._random import combine, uniform_points
 from skescore.extractors._reference import ReferenceRounding, collect_first_met, reference_domain
-from skescore.extractors._statistics import ClassCountsTable, MomentsTable, StatisticsTable
+from skescore.extractors._statistics import (
+    ClassCountsTable,
+    JoinableTable,
+    MomentsTable,
+    StatisticsTable,
+)
 from skescore.rules import BoxTable, Conclusions
 
 #: Diversities closer than this share of the answers' range count as equal.
@@ -38,18 +38,29 @@ class Level:
     min_examples: int
 
 
+#: Makes statistics from points, answers, the box of each, and the number of boxes.
+Collector = Callable[[np.ndarray, np.ndarray, np.ndarray, int], JoinableTable]
+
+
 @dataclass(eq=False)
-class _Boxes:
-    """The boxes being worked on."""
+class Regions:
+    """Boxes, each with a key made from its place in the structure."""
 
     lower: np.ndarray
     upper: np.ndarray
     key: np.ndarray
+
+
+@dataclass(eq=False)
+class Boxes(Regions):
+    """Boxes, and what is known of the answers and rows in them."""
+
     statistics: StatisticsTable
     n_rows: np.ndarray
 
-    def take(self, index: np.ndarray) -> _Boxes:
-        return _Boxes(
+    def take(self, index: np.ndarray) -> Boxes:
+        """Some of the boxes."""
+        return Boxes(
             self.lower[index],
             self.upper[index],
             self.key[index],
@@ -88,7 +99,7 @@ class _Points:
 def refine(
     extraction: Extraction, levels: list[Level], seed: int, *, rounding: bool = False
 ) -> tuple[BoxTable, Conclusions]:
-    """Cut the domain level by level.
+    """Cut the domain level by level; constant outputs.
 
     Parameters
     ----------
@@ -108,45 +119,77 @@ def refine(
     conclusions : Conclusions
         Their outputs.
     """
+    boxes, done = cut_domain(
+        extraction, levels, seed, _collector(extraction, rounding), rounding=rounding
+    )
+    parts = [part.statistics.conclude(part.n_rows) for part in done]
+    return boxes, _concatenated(parts)
+
+
+def cut_domain(
+    extraction: Extraction,
+    levels: list[Level],
+    seed: int,
+    collect: Collector,
+    *,
+    rounding: bool = False,
+) -> tuple[BoxTable, list[Boxes]]:
+    """Cut the domain level by level; any kind of statistics.
+
+    Parameters
+    ----------
+    extraction : Extraction
+        Rows, answers and the oracle.
+    levels : list of Level
+        How to cut at each level.
+    seed : int
+        Of the points that fill up cells.
+    collect : callable
+        Makes the statistics of cells.
+    rounding : bool, default=False
+        Round the domain and joined boxes as the reference platform does.
+
+    Returns
+    -------
+    boxes : BoxTable
+        Disjoint half-open boxes; sides on the border of the domain are free.
+    done : list of Boxes
+        The same boxes in the same order, in parts, with their statistics.
+    """
     X, answers = extraction.X, extraction.answers
-    collect = _collector(extraction, rounding)
     if rounding:
         lower, upper = reference_domain(X)
     else:
         domain = extraction.settings["domain"]
         lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
     points = _Points(X, answers, len(X), None)
-    whole = collect(points.answers, np.zeros(len(X), dtype=np.intp), 1)
-    frontier = _Boxes(lower[None], upper[None], np.zeros(1, np.uint64), whole, np.array([len(X)]))
-    done: list[_Boxes] = []
-    for number, level in enumerate(levels):
-        if number > 0:  # the first level always cuts
-            final = frontier.statistics.diversity < level.threshold
-            done.append(frontier.take(np.flatnonzero(final)))
-            renumbered = np.where(final, -1, np.cumsum(~final) - 1)
-            points.move(renumbered)
-            frontier = frontier.take(np.flatnonzero(~final))
-            if final.all():
-                break
-        frontier = _cut(
-            frontier, points, level, collect,
-            ask=extraction.ask, seed=seed, rounding=rounding,
-        )  # fmt: skip
+    whole = Regions(lower[None], upper[None], np.zeros(1, np.uint64))
+    cut = partial(_cut, points=points, collect=collect, ask=extraction.ask, seed=seed)
+    frontier = cut(whole, level=levels[0], rounding=rounding)  # the first level always cuts
+    done: list[Boxes] = []
+    for level in levels[1:]:
+        final = frontier.statistics.diversity < level.threshold
+        done.append(frontier.take(np.flatnonzero(final)))
+        points.move(np.where(final, -1, np.cumsum(~final) - 1))
+        frontier = frontier.take(np.flatnonzero(~final))
+        if final.all():
+            break
+        frontier = cut(frontier, level=level, rounding=rounding)
     done.append(frontier)
-    lower_bounds = np.concatenate([boxes.lower for boxes in done])
-    upper_bounds = np.concatenate([boxes.upper for boxes in done])
-    parts = [boxes.statistics.conclude(boxes.n_rows) for boxes in done]
-    return _open_at_border(lower_bounds, upper_bounds, lower, upper), _concatenated(parts)
+    lower_bounds = np.concatenate([part.lower for part in done])
+    upper_bounds = np.concatenate([part.upper for part in done])
+    return _open_at_border(lower_bounds, upper_bounds, lower, upper), done
 
 
-def _collector(extraction: Extraction, rounding: bool) -> Callable[..., StatisticsTable]:
-    """What makes a table of statistics from answers, the box of each, and the number of boxes."""
+def _collector(extraction: Extraction, rounding: bool) -> Collector:
+    """What makes a table of statistics for constant outputs."""
     if extraction.task == "classification":
         assert extraction.classes is not None
+        n_classes = len(extraction.classes)
         count = collect_first_met if rounding else ClassCountsTable.collect
-        return partial(count, n_classes=len(extraction.classes))
+        return lambda X, answers, box, n_boxes: count(answers, box, n_boxes, n_classes)
     quantum = _TIE * float(np.ptp(extraction.answers))
-    return partial(MomentsTable.collect, quantum=quantum)
+    return lambda X, answers, box, n_boxes: MomentsTable.collect(answers, box, n_boxes, quantum)
 
 
 def _concatenated(parts: list[Conclusions]) -> Conclusions:
@@ -160,21 +203,19 @@ def _concatenated(parts: list[Conclusions]) -> Conclusions:
 
 
 def _cut(
-    frontier: _Boxes,
+    frontier: Regions,
+    *,
     points: _Points,
     level: Level,
-    collect: Callable[..., StatisticsTable],
-    *,
+    collect: Collector,
     ask: Callable[[np.ndarray], np.ndarray],
     seed: int,
     rounding: bool,
-) -> _Boxes:
+) -> Boxes:
     """Cut every box of the frontier; give the joined cells, with the points moved to them."""
     n_slices = level.n_slices
     numbers = slice_numbers(points.X, points.box, frontier.lower, frontier.upper, n_slices)
-    cell, example = group_cells(
-        points.box, numbers, n_slices, len(points.X), len(frontier.statistics)
-    )
+    cell, example = group_cells(points.box, numbers, n_slices, len(points.X), len(frontier.lower))
     n_rows = np.bincount(cell[: points.n_rows], minlength=len(example))
     kept = n_rows > 0
     parent = np.zeros(len(example), np.intp) if points.box is None else points.box[example]
@@ -194,7 +235,7 @@ def _cut(
         lower, upper = edges.boxes(parent, slices, above)
         drawn, owner = uniform_points(seed, key, wanted, lower, upper)
         points.add(drawn, ask(drawn), owner)
-    statistics = collect(points.answers, points.box, len(parent))
+    table = collect(points.X, points.answers, points.box, len(parent))
 
     rounder = ReferenceRounding(frontier.lower, frontier.upper, n_slices) if rounding else None
     merger = CellMerger(
@@ -202,11 +243,11 @@ def _cut(
         slices,
         above,
         n_slices[n_slices > 1],
-        statistics,
+        table,
         level.threshold,
         rounder.join if rounder else join_edges,
     )
-    group, low, high, statistics = merger.result()
+    group, low, high, table = merger.result()
     first = np.unique(group, return_index=True)[1]
     if rounder is not None:
         lower, upper = rounder.boxes(parent[first], low, high, np.bincount(group) > 1)
@@ -216,7 +257,8 @@ def _cut(
     # A union's key must not depend on the order in which its cells joined.
     scrambled = np.zeros(len(first), np.uint64)
     np.add.at(scrambled, group, combine(key, 0))
-    return _Boxes(
+    statistics = table.closed(lower, upper)
+    return Boxes(
         lower, upper, scrambled, statistics, np.bincount(group, weights=n_rows).astype(np.intp)
     )
 
@@ -226,13 +268,13 @@ class _Edges:
 
     Parameters
     ----------
-    frontier : _Boxes
+    frontier : Regions
         The boxes that are cut.
     n_slices : ndarray of int, shape (n_features,)
         Slices per feature.
     """
 
-    def __init__(self, frontier: _Boxes, n_slices: np.ndarray) -> None:
+    def __init__(self, frontier: Regions, n_slices: np.ndarray) -> None:
         self._cut = np.flatnonzero(n_slices > 1)
         self._count = n_slices[self._cut]
         self._lower, self._upper = frontier.lower, frontier.upper

@@ -67,13 +67,16 @@ class Oracle:
         if self._names is None and not self._array_only and hasattr(like, "columns"):
             self._names = self._feature_names or list(like.columns)
 
-    def ask(self, X: Any) -> np.ndarray:
+    def ask(self, X: Any, *, remember: bool = True) -> np.ndarray:
         """Answer rows, one label or number per row.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows; columns of a frame that the black box knows by name may come in any order.
+        remember : bool, default=True
+            False for points that nobody will ask about again: many small sets of them would push
+            the answers to the training rows out of the memory.
 
         Raises
         ------
@@ -82,7 +85,7 @@ class Oracle:
         """
         if not hasattr(X, "columns"):
             X = np.asarray(X)
-        key = _content_key(X)
+        key = _content_key(X) if remember else None
         if key is not None and key in self._answers:
             self._answers.move_to_end(key)
             self.n_rows_remembered += len(X)
@@ -90,7 +93,9 @@ class Oracle:
         shown = self._shown(X)
         n_rows = len(shown)
         size = self.batch_size or max(1, n_rows)
-        parts = [self._call(shown, start, start + size) for start in range(0, n_rows, size)]
+        parts = [
+            self._call(shown, start, start + size, remember) for start in range(0, n_rows, size)
+        ]
         answers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if key is not None:
             self._answers[key] = answers.copy()
@@ -103,11 +108,14 @@ class Oracle:
         frozen = isinstance(self.estimator, FrozenEstimator)
         return type(self.estimator.estimator if frozen else self.estimator).__name__
 
-    def _call(self, shown: Any, start: int, stop: int) -> np.ndarray:
+    def _call(self, shown: Any, start: int, stop: int, remember: bool) -> np.ndarray:
         # A pandas frame with numbers as row labels could be sliced by label otherwise.
         rows = shown.iloc[start:stop] if hasattr(shown, "iloc") else shown[start:stop]
         begin = time.perf_counter()
-        answers = np.asarray(self.estimator.predict(rows))
+        if isinstance(self.estimator, RememberingBlackBox):
+            answers = self.estimator.oracle.ask(rows, remember=remember)
+        else:
+            answers = np.asarray(self.estimator.predict(rows))
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)

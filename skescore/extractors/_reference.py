@@ -90,6 +90,24 @@ class ReferenceRounding:
         return np.array(values).reshape(edges.shape)
 
 
+def least_norm_slopes(n: np.ndarray, gram: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Slopes of least-squares planes; of equally good ones the least in the features' own units.
+
+    Parameters
+    ----------
+    n : ndarray of shape (n_boxes,)
+        Points in each box; they make no difference.
+    gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
+        Products of the deviations from the mean, summed; the answers come last.
+    unit : ndarray of shape (n_features,)
+        The unit that each feature is given in.
+    """
+    moments = gram[:, :-1, :-1] * (unit[:, None] * unit)
+    target = gram[:, :-1, -1:] * unit[:, None]
+    slopes = np.linalg.pinv(moments, rcond=1e-10, hermitian=True) @ target
+    return np.asarray(slopes[:, :, 0] * unit)
+
+
 def collect_first_met(
     answers: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int
 ) -> ClassCountsTable:

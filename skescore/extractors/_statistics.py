@@ -25,18 +25,31 @@ class BoxStatistics(Protocol):
     def union(self, other: Any) -> Any:
         """Statistics of both boxes together."""
 
-    def union_diversity(self, other: Any, threshold: float) -> float | None:
-        """Rank of the union of two adjacent boxes by diversity; None if they may not join."""
+    def union_diversities(self, others: Sequence[Any], threshold: float) -> Sequence[float | None]:
+        """Rank, by diversity, of the union with each of some adjacent boxes.
+
+        None where they may not join.
+        """
 
 
 class StatisticsTable(Protocol):
     """Statistics of the answers in many boxes."""
 
-    def __len__(self) -> int: ...
-
     @property
     def diversity(self) -> np.ndarray:
         """Diversity of each box."""
+
+    def take(self, index: np.ndarray) -> Any:
+        """A table of some of the boxes."""
+
+    def conclude(self, n_rows: np.ndarray) -> Conclusions:
+        """Outputs and statistics of the rules that the boxes become."""
+
+
+class JoinableTable(Protocol):
+    """Statistics of the answers in many boxes, some of which may be joined."""
+
+    def __len__(self) -> int: ...
 
     def each(self, index: np.ndarray) -> Sequence[Any]:
         """Statistics of some boxes, one by one."""
@@ -47,11 +60,8 @@ class StatisticsTable(Protocol):
     def assemble(self, kept: np.ndarray, unions: Sequence[Any]) -> Any:
         """A table of some of the boxes, followed by unions."""
 
-    def take(self, index: np.ndarray) -> Any:
-        """A table of some of the boxes."""
-
-    def conclude(self, n_rows: np.ndarray) -> Conclusions:
-        """Outputs and statistics of the rules that the boxes become."""
+    def closed(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
+        """The statistics that matter once all boxes that may join have; the boxes are given."""
 
 
 class ClassCounts:
@@ -70,12 +80,17 @@ class ClassCounts:
         counts = [a + b for a, b in zip(self.counts, other.counts)]  # noqa: B905
         return ClassCounts(counts, self.output, self.total + other.total)
 
-    def union_diversity(self, other: ClassCounts, threshold: float) -> float | None:
+    def union_diversities(
+        self, others: Sequence[ClassCounts], threshold: float
+    ) -> list[float | None]:
         """Boxes of one class join, whatever the diversity of their union."""
-        if self.output != other.output:
-            return None
-        total = self.total + other.total
-        return (total - (self.most + other.most)) / total
+        output, most, total = self.output, self.most, self.total
+        return [
+            (total + other.total - (most + other.most)) / (total + other.total)
+            if other.output == output
+            else None
+            for other in others
+        ]
 
 
 class ClassCountsTable:
@@ -130,6 +145,10 @@ class ClassCountsTable:
             np.concatenate([self.outputs[kept], outputs]),
         )
 
+    def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
+        """The same: what is kept for joining is what is concluded from."""
+        return self
+
     def take(self, index: np.ndarray) -> ClassCountsTable:
         """A table of some of the boxes."""
         return ClassCountsTable(self.counts[index], self.outputs[index])
@@ -165,12 +184,17 @@ class Moments:
         mean = (self.n * self.mean + other.n * other.mean) / n
         return Moments(n, mean, self._union_deviation(other), self.quantum)
 
-    def union_diversity(self, other: Moments, threshold: float) -> float | None:
+    def union_diversities(self, others: Sequence[Moments], threshold: float) -> list[float | None]:
         """Boxes join while their union stays homogeneous."""
-        diversity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
-        if diversity >= threshold:
-            return None
-        return float(round(diversity / self.quantum)) if self.quantum else 0.0
+        quantum = self.quantum
+        found: list[float | None] = []
+        for other in others:
+            diversity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
+            if diversity >= threshold:
+                found.append(None)
+            else:
+                found.append(float(round(diversity / quantum)) if quantum else 0.0)
+        return found
 
 
 class MomentsTable:
@@ -226,6 +250,10 @@ class MomentsTable:
         """A table of some of the boxes, followed by unions."""
         rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
         return MomentsTable(np.concatenate([self.moments[kept], rows]), self.quantum)
+
+    def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
+        """The same: what is kept for joining is what is concluded from."""
+        return self
 
     def take(self, index: np.ndarray) -> MomentsTable:
         """A table of some of the boxes."""

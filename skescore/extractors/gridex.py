@@ -60,6 +60,9 @@ class GridExExtractor(BaseExtractor):
         Importance of each feature, for `importance_threshold`. By default the F statistic of the
         feature against the black box's answers (analysis of variance, or linear regression),
         divided by the largest.
+    prune : str or None, default=None
+        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
+        :func:`skescore.prune`; None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
         What ``predict`` answers where no rule holds: the black box's majority class or mean, the
         answer of the nearest box, or `abstain_label` (NaN in regression).
@@ -141,6 +144,7 @@ class GridExExtractor(BaseExtractor):
         min_examples: int = 1,
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
         importances: Any = None,
+        prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
         batch_size: int | None = None,
@@ -154,6 +158,7 @@ class GridExExtractor(BaseExtractor):
         self.min_examples = min_examples
         self.level_strategies = level_strategies
         self.importances = importances
+        self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
         self.batch_size = batch_size
@@ -191,7 +196,20 @@ class GridExExtractor(BaseExtractor):
         return strategies
 
     def _extract(self, extraction: Extraction) -> RuleSet:
+        boxes, conclusions = refine(
+            extraction,
+            self._levels(extraction),
+            draw_seed(self.random_state),
+            rounding=self._reference_rounding,
+        )
+        return RuleSet.from_boxes(
+            boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
+        )
+
+    def _levels(self, extraction: Extraction) -> list[Level]:
+        """How to cut at each level; learns the features' importances."""
         X, n_features = extraction.X, extraction.X.shape[1]
+        domain = extraction.settings["domain"]
         _check_magnitude(extraction)
         strategies = self._strategies()
         importances = np.zeros(n_features)
@@ -201,13 +219,11 @@ class GridExExtractor(BaseExtractor):
             importances = feature_importances(X, extraction.answers, extraction.task)
         self.importances_ = importances
         # Cutting a constant feature would only make cells without rows.
-        varies = X.min(axis=0) < X.max(axis=0)
+        varies = np.asarray(domain.lower) < np.asarray(domain.upper)
         threshold = self.threshold
         if threshold is None:
-            threshold = (
-                0.1 if extraction.task == "classification" else np.std(extraction.answers) / 2
-            )
-        levels = [
+            threshold = self._default_threshold(extraction)
+        return [
             Level(
                 np.where(varies, slices_per_feature(n, t, importances), 1),
                 threshold,
@@ -215,12 +231,11 @@ class GridExExtractor(BaseExtractor):
             )
             for n, t in strategies
         ]
-        boxes, conclusions = refine(
-            extraction, levels, draw_seed(self.random_state), rounding=self._reference_rounding
-        )
-        return RuleSet.from_boxes(
-            boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
-        )
+
+    def _default_threshold(self, extraction: Extraction) -> float:
+        if extraction.task == "classification":
+            return 0.1
+        return float(np.std(extraction.answers)) / 2
 
 
 def slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:

@@ -80,10 +80,18 @@ def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
 
 
 def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:
-    result = np.append(ruleset.conclusions.outputs, np.nan)[index]
-    for i, output in ruleset.conclusions.linear.items():
-        rows = np.flatnonzero(index == i)
-        if len(rows):
-            every = slice(None)
-            result[rows] = output.evaluate(lambda j: table.numbers(j, every)[rows], len(rows))  # noqa: B023
+    """Outputs of the answering rules; linear ones feature by feature for all rules at once."""
+    conclusions = ruleset.conclusions
+    constant = np.append(conclusions.outputs, np.nan)
+    slopes: dict[int, np.ndarray] = {}
+    for i, output in conclusions.linear.items():
+        constant[i] = output.intercept
+        for feature, coefficient in output.terms:
+            slopes.setdefault(feature, np.zeros(len(constant)))[i] = coefficient
+    result = constant[index]
+    for feature in sorted(slopes):
+        slope = slopes[feature][index]
+        used = slope != 0  # a missing value must not spoil the answers that do not need it
+        values = table.numbers(feature, slice(None))
+        result += slope * values if used.all() else slope * np.where(used, values, 0.0)
     return result

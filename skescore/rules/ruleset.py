@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from skescore.rules import answers, exporters, json_format
+from skescore.rules import answers, exporters, json_format, simplification
 from skescore.rules._checks import check_flag, check_label, label_order
 from skescore.rules.data import Table
 from skescore.rules.domain import Domain, Fallback
@@ -407,6 +407,50 @@ class RuleSet(Sequence[Rule]):
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
         return answers.predict_proba(self, self._table(X))
+
+    # --- fewer words -------------------------------------------------------------------------
+
+    def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
+        """Say the same with fewer and shorter rules, or nearly the same with fewer still.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Rows on which the answers count. Without them every answer on the whole domain does
+            (everywhere, for a rule set without a domain).
+        tolerance : float, default=0.0
+            What may change on the rows: the share of answers (classification), or one minus the R²
+            against the answers before (regression). From 0 to less than 1; needs `X` if above 0.
+
+        Returns
+        -------
+        RuleSet
+            Touching boxes of one output are joined; needless rules, conditions and bounds are left
+            out. Ordered lists keep their order.
+
+        Raises
+        ------
+        ValueError
+            If the tolerance is out of range or lacks its rows.
+
+        Notes
+        -----
+        Without rows, the same rules answer alike wherever they did, and no row gains or loses an
+        answer. A bound at the domain's border goes, so that rules then answer beyond it.
+
+        Examples
+        --------
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, 1, 2)], "low"),
+        ...      Rule([Interval(0, lower=2)], "high")],
+        ...     ["length"], task="classification",
+        ... )
+        >>> print(rules.simplify())
+        1. IF length ≤ 2 THEN low
+        2. ELSE IF length > 2 THEN high
+        """
+        return simplification.simplified(self, X, tolerance)
 
     # --- reading -----------------------------------------------------------------------------
 

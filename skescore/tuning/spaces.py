@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from optuna.distributions import (
@@ -23,11 +23,15 @@ Space = dict[str, BaseDistribution]
 _MOST_LEAVES = 32
 
 
-def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
+def _leaves(n_rows: int, y: np.ndarray, task: str, most: int) -> IntDistribution:
+    """Numbers of rules: more than classes, and no more than rows can fill."""
     n_outputs = len(np.unique(y)) if task == "classification" else 2
-    most = max(min(_MOST_LEAVES, n_rows // 2), n_outputs + 1, 3)
+    return IntDistribution(2, max(min(most, n_rows // 2), n_outputs + 1, 3), log=True)
+
+
+def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
-        "max_leaves": IntDistribution(2, most, log=True),
+        "max_leaves": _leaves(n_rows, y, task, _MOST_LEAVES),
         "max_depth": IntDistribution(2, 8),
         "min_samples_leaf": IntDistribution(1, max(1, n_rows // 20), log=True),
         "criterion": CategoricalDistribution(
@@ -40,23 +44,106 @@ def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
     }
 
 
+def _spread(y: np.ndarray) -> float:
+    """Standard deviation of a target: thresholds of a regression are in its units."""
+    return float(np.std(np.asarray(y, dtype=float))) or 1.0
+
+
+def _diversity(y: np.ndarray, task: str) -> FloatDistribution:
+    """How much the answers in a box may differ: a share of other classes, or a deviation."""
+    spread = 0.5 if task == "classification" else _spread(y)
+    return FloatDistribution(0.02 * spread, spread, log=True)
+
+
 def _gridex(n_rows: int, y: np.ndarray, task: str) -> Space:
-    if task == "classification":
-        low, high = 0.01, 0.5
-    else:
-        # The threshold is a standard deviation in the target's units.
-        spread = float(np.std(np.asarray(y, dtype=float))) or 1.0
-        low, high = 0.02 * spread, spread
     return {
         "n_slices": IntDistribution(2, 10, log=True),
         "importance_threshold": FloatDistribution(0.0, 1.0),
         "depth": IntDistribution(1, 3),
-        "threshold": FloatDistribution(low, high, log=True),
+        "threshold": _diversity(y, task),
         "min_examples": CategoricalDistribution((1, 25)),
     }
 
 
-_SPACES: dict[str, Callable[[int, np.ndarray, str], Space]] = {"cart": _cart, "gridex": _gridex}
+def _gridrex(n_rows: int, y: np.ndarray, task: str) -> Space:
+    spread = _spread(y)
+    return _gridex(n_rows, y, task) | {
+        "threshold": FloatDistribution(0.01 * spread, 0.5 * spread, log=True),
+        "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
+    }
+
+
+def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
+    # The gap between shares of classes, or between means in the target's units.
+    low, high = (0.05, 0.6) if task == "classification" else (0.1 * _spread(y), _spread(y))
+    return {
+        "min_update": FloatDistribution(0.08, 0.3, log=True),
+        "max_iterations": IntDistribution(30, 150, log=True),  # questions to the black box
+        "n_points": IntDistribution(1, 3),
+        "threshold": FloatDistribution(low, high, log=True),
+        "min_examples": CategoricalDistribution((25, 100)),
+    }
+
+
+def _clusters(n_rows: int, y: np.ndarray, task: str) -> Space:
+    space: Space = {
+        "depth": IntDistribution(1, 4),
+        "error_threshold": _diversity(y, task),
+        "gauss_components": IntDistribution(2, 5),
+    }
+    if task == "regression":
+        space["output"] = CategoricalDistribution(("constant", "linear"))
+    return space
+
+
+def _trepan(n_rows: int, y: np.ndarray, task: str) -> Space:
+    return {
+        "max_leaves": _leaves(n_rows, y, task, _MOST_LEAVES // 2),
+        "max_literals": IntDistribution(1, 4),
+        "min_sample": CategoricalDistribution((200, 1000)),
+    }
+
+
+def _real(n_rows: int, y: np.ndarray, task: str) -> Space:
+    return {
+        "max_rules": _leaves(n_rows, y, task, _MOST_LEAVES),
+        "min_precision": FloatDistribution(0.8, 1.0),
+        "tolerance": FloatDistribution(0.005, 0.2, log=True),
+    }
+
+
+class _Search(NamedTuple):
+    """Where to look for one extractor, and settings worth trying first, per number of outputs."""
+
+    space: Callable[[int, np.ndarray, str], Space]
+    first: Callable[[int], list[dict[str, Any]]]
+
+
+#: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one
+#: well-chosen feature cut a few times is the grid's counterpart.
+_SEARCHES: dict[str, _Search] = {
+    "cart": _Search(
+        _cart, lambda n: [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
+    ),
+    "cream": _Search(_clusters, lambda n: [{"depth": 2, "gauss_components": m} for m in (2, 5)]),
+    "exact": _Search(
+        _clusters, lambda n: [{"depth": min(max(n - 1, 1), 4), "gauss_components": 2}]
+    ),
+    "gridex": _Search(
+        _gridex,
+        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (n, 8)],
+    ),
+    "gridrex": _Search(
+        _gridrex,
+        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (2, 4)],
+    ),
+    "iter": _Search(_iter, lambda n: [{"min_update": 0.1, "n_points": 1}]),
+    "real": _Search(_real, lambda n: [{"max_rules": n + more} for more in (0, 3)]),
+    "trepan": _Search(
+        _trepan,
+        lambda n: [{"max_leaves": n + more, "max_literals": m} for more, m in ((0, 1), (1, 4))],
+    ),
+}
 
 
 def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space:
@@ -89,28 +176,23 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
     >>> space["max_leaves"]
     IntDistribution(high=32, log=True, low=2, step=1)
     """
-    if name not in _SPACES:
-        raise ValueError(f"There is no search space for {name!r}. {did_you_mean(name, _SPACES)}")
+    if name not in _SEARCHES:
+        raise ValueError(f"There is no search space for {name!r}. {did_you_mean(name, _SEARCHES)}")
     y = np.asarray(y)
     if task is None:
         task = "regression" if y.dtype.kind == "f" else "classification"
     if task not in TASKS:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    return _SPACES[name](len(X), y, task)
+    return _SEARCHES[name].space(len(X), y, task)
 
 
 def starting_points(name: str, space: Space, y: np.ndarray, task: str) -> list[dict[str, Any]]:
-    """Settings that are worth trying first; the sampler learns from them.
+    """Settings that are worth trying first, as far as they lie in the space.
 
-    Few leaves, one per class or a little more, are hard to beat by scores that weigh size; one
-    well-chosen feature cut a few times is the grid's counterpart.
+    The sampler learns from them.
     """
-    points: list[dict[str, Any]] = []
     n_outputs = len(np.unique(y)) if task == "classification" else 2
-    if name == "cart":
-        points = [{"max_leaves": n_outputs + more, "max_depth": 4} for more in (0, 1, 3)]
-    elif name == "gridex":
-        points = [{"n_slices": n, "importance_threshold": 0.99, "depth": 1} for n in (n_outputs, 8)]
+    points = _SEARCHES[name].first(n_outputs) if name in _SEARCHES else []
     return [p for p in points if all(_inside(space, k, v) for k, v in p.items())]
 
 

@@ -31,17 +31,23 @@ def make_extractor(name: str, black_box: Any, **options: Any) -> Any:
     return extractor
 
 
-@pytest.fixture(params=list(EXTRACTORS))
-def name(request) -> str:
+CASES = [(name, task) for name, spec in EXTRACTORS.items() for task in spec.tasks]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
+def case(request) -> tuple[str, str]:
+    """A registered extractor and a task that it is able to do."""
     return request.param
 
 
-@pytest.fixture(params=["classification", "regression"])
-def able(request, name) -> str:
-    """A task that the extractor is able to do."""
-    if request.param not in EXTRACTORS[name].tasks:
-        pytest.skip(f"{name} does no {request.param}")
-    return request.param
+@pytest.fixture
+def name(case) -> str:
+    return case[0]
+
+
+@pytest.fixture
+def able(case) -> str:
+    return case[1]
 
 
 @pytest.fixture

@@ -25,15 +25,31 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore import extractors
-from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
+from skescore.extractors import (
+    BaseExtractor,
+    CARTExtractor,
+    CREAMExtractor,
+    ExACTExtractor,
+    GridExExtractor,
+    GridRExExtractor,
+    ITERExtractor,
+    REALExtractor,
+    TrepanExtractor,
+)
 from skescore.metrics import volume_completeness
 from skescore.registry import EXTRACTORS, extractor_class
-from skescore.rules import RuleSet, as_ruleset
+from skescore.rules import AtLeast, LinearOutput, RuleSet, as_ruleset
 
 #: Every extractor, with parameters under which it gives several rules on the data below.
 OPTIONS: dict[type[BaseExtractor], dict[str, Any]] = {
     CARTExtractor: {"max_leaves": 6, "random_state": 0},
+    CREAMExtractor: {"depth": 2, "random_state": 0},
+    ExACTExtractor: {"depth": 2, "random_state": 0},
     GridExExtractor: {"n_slices": 3, "depth": 1, "random_state": 0},
+    GridRExExtractor: {"n_slices": 2, "depth": 1, "random_state": 0},
+    ITERExtractor: {"min_examples": 0, "min_update": 0.2, "random_state": 0},
+    REALExtractor: {},
+    TrepanExtractor: {"max_nodes": 4, "min_sample": 0, "random_state": 0},
 }
 
 BLACK_BOXES = [
@@ -62,7 +78,14 @@ def test_every_extractor_is_exported_registered_and_tested_here():
     assert {extractor_class(name) for name in EXTRACTORS} == EXPORTED
 
 
-@parametrize_with_checks([cls(black_box) for cls in OPTIONS for black_box in BLACK_BOXES])
+@parametrize_with_checks(
+    [
+        cls(black_box)
+        for cls in OPTIONS
+        for black_box in BLACK_BOXES
+        if ("classification" if is_classifier(black_box) else "regression") in cls.tasks
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -76,20 +99,26 @@ def data_of(task: str) -> tuple[np.ndarray, np.ndarray]:
     return make_friedman1(150, 5, random_state=1)
 
 
-@pytest.fixture(params=["classification", "regression"])
-def task(request):
-    return request.param
+CASES = [(cls, task) for cls in OPTIONS for task in cls.tasks]
 
 
-@pytest.fixture(params=list(OPTIONS), ids=lambda cls: cls.__name__)
-def cls(request):
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0].__name__}-{case[1]}")
+def case(request):
     return request.param
 
 
 @pytest.fixture
-def data(cls, task):
-    if task not in cls.tasks:
-        pytest.skip(f"{cls.__name__} does no {task}")
+def cls(case):
+    return case[0]
+
+
+@pytest.fixture
+def task(case):
+    return case[1]
+
+
+@pytest.fixture
+def data(task):
     return data_of(task)
 
 
@@ -206,14 +235,21 @@ def test_the_domain_holds_the_rows_closely(data, fitted):
     np.testing.assert_allclose(upper - lower, np.ptp(X, axis=0), rtol=1e-8)
 
 
-def holds(rule: Any, row: np.ndarray) -> bool:
-    for c in rule.conditions:
-        value = row[c.feature]
-        if value < c.lower or (value == c.lower and not c.lower_closed):
-            return False
-        if value > c.upper or (value == c.upper and not c.upper_closed):
-            return False
-    return True
+def holds(condition: Any, row: np.ndarray) -> bool:
+    if isinstance(condition, AtLeast):
+        return sum(holds(c, row) for c in condition.conditions) >= condition.m
+    value = row[condition.feature]
+    if value < condition.lower or (value == condition.lower and not condition.lower_closed):
+        return False
+    return not (
+        value > condition.upper or (value == condition.upper and not condition.upper_closed)
+    )
+
+
+def output_of(rule: Any, row: np.ndarray) -> Any:
+    if isinstance(rule.output, LinearOutput):
+        return rule.output.intercept + sum(row[j] * c for j, c in rule.output.terms)
+    return rule.output
 
 
 def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
@@ -223,9 +259,12 @@ def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
     answers, covered = fitted.predict(rows), fitted.covers(rows)
     shares = fitted.predict_proba(rows) if task == "classification" else [None] * len(rows)
     for row, answer, is_covered, share in zip(rows, answers, covered, shares, strict=True):
-        held = [rule for rule in fitted.rules_ if holds(rule, row)]
+        held = [r for r in fitted.rules_ if all(holds(c, row) for c in r.conditions)]
         assert bool(held) == is_covered
-        assert answer == (held[0].output if held else fitted.rules_.fallback.output)
+        if held and isinstance(held[0].output, LinearOutput):
+            assert answer == pytest.approx(output_of(held[0], row))
+        else:
+            assert answer == (held[0].output if held else fitted.rules_.fallback.output)
         if held and share is not None:
             counts = np.array(held[0].statistics.class_counts)
             np.testing.assert_allclose(share, counts / counts.sum())
@@ -243,8 +282,14 @@ def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, fi
             assert rule.statistics.class_counts == tuple(counts)
             assert rule.output == fitted.classes_[int(np.argmax(counts))]
         else:
-            assert rule.output == pytest.approx(inside.mean(), rel=1e-12)
-            assert rule.statistics.mean == rule.output
+            if isinstance(rule.output, LinearOutput):  # least squares go through the mean
+                rows = X[index == number]
+                assert np.mean([output_of(rule, row) for row in rows]) == pytest.approx(
+                    inside.mean(), rel=1e-6
+                )
+            else:
+                assert rule.output == pytest.approx(inside.mean(), rel=1e-12)
+            assert rule.statistics.mean == pytest.approx(inside.mean(), rel=1e-12)
             assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-9)
 
 
@@ -302,6 +347,9 @@ def test_fidelity_is_the_score_against_the_black_box(data, fitted):
     assert fitted.oracle_.n_calls == calls + 1
 
 
+@pytest.mark.parametrize(
+    "case", [(cls, "both") for cls in OPTIONS if len(cls.tasks) == 2], ids=lambda c: c[0].__name__
+)
 def test_a_second_fit_leaves_nothing_of_the_first(cls):
     X, y = data_of("classification")
     extractor = cls(KNeighborsClassifier(5), **OPTIONS[cls]).fit(X, y)

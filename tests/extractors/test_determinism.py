@@ -109,6 +109,28 @@ def test_a_generator_as_random_state_gives_other_rules_each_time(extractor):
     assert extractor.fit(X).rules_ in drawn
 
 
+# --- every registered extractor ---
+
+
+@pytest.fixture
+def rows(able):
+    return (X, y) if able == "classification" else (X[:, :3], X[:, 3] + X[:, 0] * X[:, 1])
+
+
+@pytest.mark.parametrize("size", [13, 1000])
+def test_batches_give_the_same_rules_in_every_extractor(make, rows, size):
+    expected = make().fit(*rows)
+    batched = make(batch_size=size).fit(*rows)
+    assert batched.rules_ == expected.rules_
+    assert (batched.oracle_.n_calls > expected.oracle_.n_calls) == (size < len(X))
+
+
+def test_workers_give_the_same_rules_in_every_extractor(make, rows):
+    expected = make().fit(*rows).rules_
+    found = Parallel(n_jobs=2, backend="threading")(delayed(make().fit)(*rows) for _ in range(4))
+    assert [fitted.rules_ for fitted in found] == [expected] * 4
+
+
 def points_of(random_state, **options):
     """The points that GridEx asks about."""
     asked = []

@@ -52,7 +52,8 @@ def defaults_of(kind: str, n_names: int) -> list[Any] | None:
         return None
     text = re.sub(r"-?\b(inf|NaN)\b", r"'\g<0>'", written[1])
     value = ast.literal_eval(text)
-    values = list(value) if isinstance(value, tuple) and n_names > 1 else [value] * n_names
+    several = isinstance(value, tuple) and len(value) == n_names > 1
+    values = list(value) if several else [value] * n_names
     return [float(v) if v in ("inf", "-inf", "NaN") else v for v in values]
 
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -277,3 +277,25 @@ def test_a_remembering_black_box_shows_frames_to_a_model_of_frames():
     # scikit-learn would warn of rows without names, which is an error here.
     GridExExtractor(model, min_examples=20, random_state=0).fit(frame)
     GridExExtractor(model, min_examples=20, random_state=0).fit(X)
+
+
+def test_points_of_small_questions_do_not_push_out_the_rows():
+    asked = []
+
+    class BlackBox(BaseEstimator):
+        def predict(self, X):
+            asked.append(len(X))
+            return X.sum(axis=1)
+
+    rows = np.arange(20.0).reshape(10, 2)
+    remembering = RememberingBlackBox(BlackBox())
+    oracle = Oracle(remembering)
+    oracle.ask(rows)
+    for i in range(200):
+        points = rows[:3] + i + 0.5
+        np.testing.assert_array_equal(oracle.ask(points, remember=False), points.sum(axis=1))
+    assert (oracle.n_calls, oracle.n_rows) == (201, 610)
+    oracle.ask(rows)
+    Oracle(remembering).ask(rows)  # another candidate of the same search
+    assert asked == [10] + [3] * 200
+    assert (oracle.n_calls, oracle.n_rows_remembered) == (201, 10)

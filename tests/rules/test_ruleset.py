@@ -529,3 +529,16 @@ def test_a_rule_is_written_as_it_stands_in_its_set():
     renamed = ruleset.replace(feature_names=["length"])
     assert str(renamed[0]).startswith("IF length ≤ 2.45")
     assert str(ruleset[0]) == line
+
+
+def test_a_missing_value_spoils_only_the_answers_that_need_it():
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1)], LinearOutput(1.0, [(1, 2.0), (2, -1.0)])),
+            Rule([Interval(0, lower=1)], 5.0),
+        ],
+        ["a", "b", "c"],
+        task="regression",
+    )
+    rows = [[0, 3, 1], [0, np.nan, 1], [2, np.nan, np.nan], [2, np.inf, 0]]
+    np.testing.assert_array_equal(rules.predict(rows), [6.0, np.nan, 5.0, 5.0])

@@ -1,0 +1,394 @@
+"""Explainable clustering: boxes inside boxes, grown from the densest parts of the rows.
+
+A node is a set of rows in a box. It is split by an inner box around some of its rows: the inside is
+one child, the rest, still in the whole box, the other. The leaves are read as an ordered list of
+rules, those of the inside first, so that each means "in this box and in none before".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from skescore.extractors import _validation as check
+from skescore.extractors._candidates import CRITERIA, dense_parts
+from skescore.extractors._cluster_targets import Target, column_moments
+from skescore.extractors._importance import feature_importances
+from skescore.extractors._random import combine, draw_seed
+from skescore.rules.data import Table
+from skescore.rules.kernels import Matcher
+from skescore.rules.tables import BoxTable, Conclusions
+
+#: Larger numbers have squares, and sums of them, that overflow.
+LARGEST = 1e100
+#: The largest box must lower the diversity by this share of what the best one lowers it by.
+_USEFUL = 0.5
+#: Diversities that differ by a smaller share are the same but for rounding.
+_SAME = 1e-9
+_INSIDE, _OUTSIDE = 1, 2
+#: Fewer rows make no clusters.
+_LEAST_SAMPLES = 10
+#: A side of a box that is shorter than this share of the domain's counts as this long.
+_LEAST_SIDE = 1e-6
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How to grow boxes.
+
+    Parameters
+    ----------
+    both : bool
+        True: choose the box that makes both children homogeneous and split both (CREAM). False:
+        choose the largest useful box and split its inside only (ExACT).
+    depth : int
+        Most boxes inside each other, without the outermost.
+    error_threshold : float or None
+        A node at most so diverse is not split; None for the target's own.
+    gauss_components : int
+        Most components of mixtures.
+    criterion : {"bic", "bic/m"}
+        Chooses their number.
+    scale : bool
+        Whether to standardise features and target for mixtures and distances.
+    max_samples : int or None
+        Most rows of a node that are looked at to find boxes.
+    weighted : bool
+        Whether the children's diversities count by their rows.
+    seed : int
+        Seed of the whole run.
+    """
+
+    both: bool
+    depth: int
+    error_threshold: float | None
+    gauss_components: int
+    criterion: str
+    scale: bool
+    max_samples: int | None
+    weighted: bool
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    rows: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    level: int
+    key: np.ndarray
+    final: bool = False
+
+
+class _Judged(NamedTuple):
+    """What a box leaves of the diversity, its volume, and how many of the rows it holds."""
+
+    diversity: float
+    log_volume: float
+    n_inside: int
+
+
+class BoxGrower:
+    """Grows the boxes of CREAM and ExACT.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows.
+    target : Target
+        What rules conclude.
+    growth : Growth
+        How to grow them.
+    """
+
+    def __init__(self, X: np.ndarray, target: Target, growth: Growth) -> None:
+        self._X, self._target, self._growth = X, target, growth
+        self._mean, self._deviation = column_moments(X, np.arange(len(X)))
+        self._varying = np.flatnonzero(self._deviation > 0)
+        self._low, self._high = X.min(axis=0), X.max(axis=0)
+        given = growth.error_threshold
+        self._threshold = target.default_threshold if given is None else given
+
+    def grow(self) -> tuple[np.ndarray, np.ndarray]:
+        """Grow the boxes.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_boxes, n_features)
+            Closed boxes in the order in which they answer; the last one has no bounds.
+        """
+        n_rows, n_features = self._X.shape
+        open_box = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+        root = _Node(np.arange(n_rows), *open_box, 0, combine(self._growth.seed, 0))
+        stack, leaves = [root], []
+        # Many small pieces of work: threads would only stand in each other's way.
+        with ThreadpoolController().limit(limits=1):
+            while stack:
+                node = stack.pop()
+                children = None if self._is_final(node) else self._split(node)
+                if children is None:
+                    leaves.append(node)
+                else:
+                    stack += [children[1], children[0]]
+        return np.array([n.lower for n in leaves]), np.array([n.upper for n in leaves])
+
+    def _is_final(self, node: _Node) -> bool:
+        return (
+            node.final
+            or node.level >= self._growth.depth
+            or len(node.rows) < 2
+            or not len(self._varying)
+            or self._target.diversity(node.rows) <= self._threshold
+        )
+
+    def _split(self, node: _Node) -> tuple[_Node, _Node] | None:
+        """The inside and the outside of the best inner box."""
+        rows = self._sampled(node)
+        boxes = []
+        for lower, upper in self._candidates(node, rows):
+            inside = self._inside(rows, lower, upper)
+            if 0 < inside.sum() < len(rows):
+                boxes.append((self._judge(rows, inside, lower, upper), lower, upper))
+        if not boxes:
+            return None
+        chosen = self._choose([judged for judged, _, _ in boxes], self._target.diversity(rows))
+        _, lower, upper = boxes[chosen]
+        inside = self._inside(node.rows, lower, upper)
+        level = node.level + 1
+        return (
+            _Node(node.rows[inside], lower, upper, level, combine(node.key, _INSIDE)),
+            _Node(
+                node.rows[~inside],
+                node.lower,
+                node.upper,
+                level,
+                combine(node.key, _OUTSIDE),
+                final=not self._growth.both,
+            ),
+        )
+
+    def _sampled(self, node: _Node) -> np.ndarray:
+        most = self._growth.max_samples
+        if most is None or len(node.rows) <= most:
+            return node.rows
+        generator = np.random.default_rng(int(node.key))
+        return node.rows[np.sort(generator.choice(len(node.rows), most, replace=False))]
+
+    def _candidates(self, node: _Node, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        features = self._X[rows]
+        table = features[:, self._varying]
+        unit = 1.0
+        if self._growth.scale:
+            table = (table - self._mean[self._varying]) / self._deviation[self._varying]
+        else:
+            unit = float(np.median(self._deviation[self._varying]))
+        described = self._target.columns(rows, self._growth.scale)
+        if self._growth.scale:
+            # The target counts as much as all features together.
+            described = described * np.sqrt(len(self._varying))
+        parts = dense_parts(
+            np.column_stack([table, described]),
+            len(self._varying),
+            self._growth.gauss_components,
+            self._growth.criterion,
+            int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33)),
+            unit,
+        )
+        return [_box_around(features, part, node.lower, node.upper) for part in parts]
+
+    def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Which of some rows a closed box holds."""
+        left = np.arange(len(rows))
+        for j in np.flatnonzero((lower > -np.inf) | (upper < np.inf)):
+            values = self._X[rows[left], j]
+            left = left[(values >= lower[j]) & (values <= upper[j])]
+        result = np.zeros(len(rows), dtype=bool)
+        result[left] = True
+        return result
+
+    def _judge(
+        self, rows: np.ndarray, inside: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ) -> _Judged:
+        n_inside = int(inside.sum())
+        weighted = self._growth.weighted or not self._growth.both
+        share = n_inside / len(rows) if weighted else 0.5
+        inner = self._target.diversity(rows[inside])
+        outer = self._target.diversity(rows[~inside])
+        diversity = share * inner + (1 - share) * outer
+        return _Judged(diversity, self._log_volume(lower, upper), n_inside)
+
+    def _choose(self, judged: list[_Judged], diversity: float) -> int:
+        """Number of the best box; of equally good ones the first."""
+        numbers = range(len(judged))
+        quantum = _SAME * max(diversity, max(j.diversity for j in judged)) or 1.0
+        if self._growth.both:
+            return min(
+                numbers,
+                key=lambda i: (round(judged[i].diversity / quantum), judged[i].log_volume),
+            )
+        # A box that is large because it sets nothing apart is of no use.
+        gain = max(0.0, diversity - min(j.diversity for j in judged))
+        most = diversity - _USEFUL * gain + quantum
+        return min(
+            numbers,
+            key=lambda i: (judged[i].diversity > most, -judged[i].log_volume, -judged[i].n_inside),
+        )
+
+    def _log_volume(self, lower: np.ndarray, upper: np.ndarray) -> float:
+        """Logarithm of the share of the domain's volume that a box fills."""
+        at = self._varying
+        low, high = self._low[at], self._high[at]
+        side = np.clip(upper[at], low, high) - np.clip(lower[at], low, high)
+        return float(np.log(np.maximum(side / (high - low), _LEAST_SIDE)).sum())
+
+
+def _box_around(
+    features: np.ndarray, part: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The box around some rows, its faces half way to the next row outside.
+
+    Where no row lies beyond, the face is that of the outer box (`lower`, `upper`).
+    """
+    low, high = features[part].min(axis=0), features[part].max(axis=0)
+    below = np.where(features < low, features, -np.inf).max(axis=0)
+    above = np.where(features > high, features, np.inf).min(axis=0)
+    # Between neighbouring floats there is nothing, and half way is one of them.
+    down, up = low / 2 + below / 2, high / 2 + above / 2
+    down, up = np.where(down > below, down, low), np.where(up < above, up, high)
+    return np.where(below > -np.inf, down, lower), np.where(above < np.inf, up, upper)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Boxes with what they conclude.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        In the order in which they answer; the last one has no bounds.
+    conclusions : Conclusions
+        One per box.
+    labels : ndarray of int, shape (n_rows,)
+        Index of the box that answers each row; every box answers some.
+    importances : ndarray of shape (n_features,)
+        Importance of each feature; 0 where nobody asked.
+    """
+
+    boxes: BoxTable
+    conclusions: Conclusions
+    labels: np.ndarray
+    importances: np.ndarray
+
+
+def cluster(estimator: Any, X: np.ndarray, target: Target, feature_names: Any) -> Clustering:
+    """Grow boxes with the parameters of a clusterer or extractor and make rules of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Holds the parameters; see :func:`check_parameters`.
+    X : ndarray of shape (n_rows, n_features)
+        The rows.
+    target : Target
+        What rules conclude.
+    feature_names : sequence of str
+        Name of each column.
+
+    Returns
+    -------
+    Clustering
+        Boxes that answer no row are left out; the last one that is left answers whatever the
+        others do not.
+    """
+    n_features = X.shape[1]
+    given = None
+    if estimator.importances is not None:
+        given = _given_importances(estimator.importances, n_features)
+    growth = Growth(
+        estimator._both,
+        estimator.depth,
+        estimator.error_threshold,
+        estimator.gauss_components,
+        estimator.criterion,
+        estimator.scale,
+        estimator.max_samples,
+        getattr(estimator, "weighted", False),
+        draw_seed(estimator.random_state),
+    )
+    lower, upper = BoxGrower(X, target, growth).grow()
+    importances = np.zeros(n_features) if given is None else given
+    if estimator.ignore_threshold > 0:
+        if given is None:
+            labels = _assign(X, lower, upper, feature_names)
+            importances = feature_importances(X, *target.importance_answers(labels))
+        ignored = importances < estimator.ignore_threshold
+        lower, upper = np.where(ignored, -np.inf, lower), np.where(ignored, np.inf, upper)
+    used, labels = np.unique(_assign(X, lower, upper, feature_names), return_inverse=True)
+    lower, upper = lower[used], upper[used]
+    # Nothing is left for the boxes after the last one that answers, so that it answers the rest.
+    lower[-1], upper[-1] = -np.inf, np.inf
+    return Clustering(
+        _closed(lower, upper), target.conclude(labels, len(used)), labels, importances
+    )
+
+
+def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
+    return BoxTable(lower, upper, lower > -np.inf, upper < np.inf)
+
+
+def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
+    """The first box that holds each row."""
+    return Matcher(_closed(lower, upper), [()] * len(lower)).first(Table(X, names))
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise a ValueError or TypeError for a parameter of a clusterer or extractor.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters of :class:`Growth` but the seed, ``output`` and ``ignore_threshold``.
+    """
+    check.check_integer("depth", estimator.depth, 1)
+    check.check_number("error_threshold", estimator.error_threshold, 0.0, optional=True)
+    check.check_integer("gauss_components", estimator.gauss_components, 2)
+    check.check_choice("criterion", estimator.criterion, CRITERIA)
+    check.check_choice("scale", estimator.scale, (True, False))
+    check.check_integer("max_samples", estimator.max_samples, _LEAST_SAMPLES, optional=True)
+    check.check_choice("weighted", getattr(estimator, "weighted", False), (True, False))
+    check.check_number("ignore_threshold", estimator.ignore_threshold, 0.0, 1.0)
+    check.check_choice("output", estimator.output, ("constant", "linear"))
+
+
+def check_target_magnitude(who: str, values: np.ndarray) -> None:
+    """Raise a ValueError for numbers whose squares would overflow.
+
+    Parameters
+    ----------
+    who : str
+        Beginning of the message, such as "y holds".
+    values : ndarray of shape (n_rows,)
+        The numbers.
+    """
+    largest = float(np.abs(values).max())
+    if largest > LARGEST:
+        raise ValueError(
+            f"{who} numbers up to {largest:.3g}, more than {LARGEST:g}; their squares would "
+            "overflow. Scale the target."
+        )
+
+
+def _given_importances(importances: Any, n_features: int) -> np.ndarray:
+    try:
+        result = np.asarray(importances, dtype=float)
+    except (TypeError, ValueError):
+        result = np.empty(0)
+    if result.shape != (n_features,) or np.isnan(result).any():
+        raise ValueError(
+            f"importances must hold one number for each of the {n_features} features, got "
+            f"{importances!r}."
+        )
+    return result

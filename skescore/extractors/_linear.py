@@ -1,0 +1,347 @@
+"""Planes fitted to the black box's answers in boxes, and what is needed to join such boxes.
+
+The sufficient statistics of a least-squares fit add up, so that the plane of a union needs no
+second look at rows; its mean absolute residual does. Rows are never copied as a whole: every cell
+knows its stretch of one list of row numbers, and rows are looked up piece by piece.
+
+All numbers in here are in units of the training rows: features and answers are shifted and scaled
+to about 1, so that neither large offsets nor small units cost digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Rows looked up at once; few enough to stay in the processor's cache.
+CHUNK = 4096
+#: Smaller groups of rows are worked on many at a time.
+_SMALL = 512
+#: A feature that spreads less than this, in units of the rows' range, is constant.
+_FLAT = 1e-12
+#: Effects and intercepts smaller than this share of what they come from are rounding errors.
+_ROUNDING = 1e-12
+#: Ridge that makes every fit solvable, and the steps of refinement that take its effect out again.
+_TINY_RIDGE, _REFINEMENTS = 1e-10, 2
+#: Boxes with fewer points than this many times the varying features plus 2 get a ridge.
+_FEW = 2
+
+#: Slopes from the numbers of points, the centred second moments, and the unit of each feature.
+Solver = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def ridge_slopes(n: np.ndarray, gram: np.ndarray, unit: np.ndarray | None = None) -> np.ndarray:
+    """Slopes of the least-squares planes of many boxes.
+
+    Parameters
+    ----------
+    n : ndarray of shape (n_boxes,)
+        Points in each box.
+    gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
+        Products of the deviations from the mean, summed; the answers come last.
+    unit : ignored
+        Slopes do not depend on units here.
+
+    Returns
+    -------
+    ndarray of shape (n_boxes, n_features)
+        0 for features that are constant in a box.
+
+    Notes
+    -----
+    Features are standardised in each box, so that the matrix to be inverted is their correlation.
+    Of equally good planes, as correlated features allow, it is about the one of least norm.
+
+    A plane through few points says nothing of its errors, and is steep where a feature happens to
+    vary little among them. With d varying features and n < 2 (d + 2) points the slopes minimise,
+    in units of the rows' ranges, the mean squared residual plus d/n times the mean variance of the
+    features times the sum of the squared slopes.
+    """
+    moments = gram[:, :-1, :-1] / n[:, None, None]
+    variance = np.einsum("bjj->bj", moments)
+    varies = variance > _FLAT**2
+    n_varying = varies.sum(axis=1)
+    few = n < _FEW * (n_varying + 2)
+    common = np.where(varies, variance, 0.0).sum(axis=1) / np.maximum(n_varying, 1)
+    spread = np.sqrt(np.where(few[:, None], common[:, None], variance))
+    scale = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
+    correlation = moments * (scale[:, :, None] * scale[:, None, :])
+    target = gram[:, :-1, -1:] / n[:, None, None] * scale[:, :, None]
+    diagonal = np.arange(correlation.shape[1])
+    solvable = correlation.copy()
+    solvable[:, diagonal, diagonal] += (np.where(few, n_varying / n, 0.0) + _TINY_RIDGE)[:, None]
+    inverse = np.linalg.inv(solvable)
+    slopes = inverse @ target
+    for _ in range(_REFINEMENTS):
+        refinement = inverse @ (target - correlation @ slopes)
+        slopes += np.where(few, 0.0, 1.0)[:, None, None] * refinement
+    slopes[np.abs(slopes) < _ROUNDING] = 0.0
+    return np.asarray(slopes[:, :, 0] * scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Origin and unit of every feature, and of the answers last.
+
+    Parameters
+    ----------
+    origin, unit : ndarray of shape (n_features + 1,)
+        A number x is worked on as ``(x - origin) / unit``.
+    usable : ndarray of bool, shape (n_features,)
+        False for features that are constant, or whose slope would overflow.
+    """
+
+    origin: np.ndarray
+    unit: np.ndarray
+    usable: np.ndarray
+
+    @classmethod
+    def of(cls, lower: np.ndarray, upper: np.ndarray, answers: np.ndarray) -> Units:
+        """The middle and range of a domain and of answers."""
+        low, high = np.append(lower, answers.min()), np.append(upper, answers.max())
+        span = high - low
+        usable = span[:-1] > 1e-280 * max(span[-1], 1e-20)
+        unit = np.where(np.append(usable, span[-1] > 0), span, 1.0)
+        return cls(low / 2 + high / 2, unit, usable)
+
+    def planes(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Intercepts and slopes in the user's units, from residual vectors."""
+        slopes = -vectors[:, :-2] * (self.unit[-1] / self.unit[:-1])
+        level = self.origin[-1] - vectors[:, -1] * self.unit[-1]
+        intercepts = level - slopes @ self.origin[:-1]
+        parts = np.abs(level) + np.abs(slopes) @ np.abs(self.origin[:-1])
+        return np.where(np.abs(intercepts) < _ROUNDING * parts, 0.0, intercepts), slopes
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Points grouped by box.
+
+    Parameters
+    ----------
+    begin, size : ndarray of int, shape (n_groups,)
+        Where each group begins, and its number of points.
+    order : ndarray of int, optional
+        Numbers of points, which `begin` counts in. By default it counts the points themselves.
+    """
+
+    begin: np.ndarray
+    size: np.ndarray
+    order: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray]) -> Groups:
+        """Groups given one by one."""
+        size = np.array([len(part) for part in parts], dtype=np.intp)
+        order = np.concatenate(parts) if parts else np.empty(0, np.intp)
+        return cls(np.cumsum(size) - size, size, order)
+
+    def take(self, index: np.ndarray) -> Groups:
+        """Some of the groups."""
+        return Groups(self.begin[index], self.size[index], self.order)
+
+    def points(self, group: int) -> np.ndarray:
+        """The numbers of the points of one group."""
+        begin, end = self.begin[group], self.begin[group] + self.size[group]
+        return np.arange(begin, end) if self.order is None else self.order[begin:end]
+
+
+class Points:
+    """Rows and queried points, box by box, as rows of features, answer, and 1.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_points, n_features)
+        The points.
+    answers : ndarray of shape (n_points,)
+        What the black box answered.
+    box : ndarray of int, shape (n_points,)
+        The box of each.
+    n_boxes : int
+        Number of boxes.
+    units : Units
+        The units to work in.
+
+    Attributes
+    ----------
+    by_box : Groups
+        The points of each box.
+    """
+
+    def __init__(
+        self, X: np.ndarray, answers: np.ndarray, box: np.ndarray, n_boxes: int, units: Units
+    ) -> None:
+        self.units = units
+        size = np.bincount(box, minlength=n_boxes)
+        self.by_box = Groups(np.cumsum(size) - size, size)
+        n_points, n_features = X.shape
+        # 16 bits are sorted in linear time.
+        order = np.argsort(box.astype(np.uint16) if n_boxes <= 1 << 16 else box, kind="stable")
+        # A row of zeros at the end stands for points that are not there.
+        self._rows = np.zeros((n_points + 1, n_features + 2))
+        # Written out row by row, so that NumPy runs through whole blocks at once.
+        origin = np.tile(np.append(units.origin, 0.0), (_SMALL, 1))
+        factor = np.tile(np.append(np.append(units.usable, True) / units.unit, 1.0), (_SMALL, 1))
+        for begin in range(0, n_points, _SMALL):
+            index = order[begin : begin + _SMALL]
+            rows = self._rows[begin : begin + len(index)]
+            if X.flags.c_contiguous:
+                rows[:, :-2] = X.take(index, axis=0)
+            else:
+                for j in range(n_features):
+                    rows[:, j] = X[:, j].take(index)
+            rows[:, -2] = answers.take(index)
+            rows[:, -1] = 1.0
+            rows -= origin[: len(index)]
+            rows *= factor[: len(index)]
+        self._buffer = np.empty((CHUNK, n_features + 2))
+
+    def look_up(self, index: np.ndarray) -> np.ndarray:
+        """Some points, at most `CHUNK`; they are overwritten by the next ones."""
+        rows = self._buffer[: index.size].reshape(*index.shape, -1)
+        return np.take(self._rows, index, axis=0, out=rows, mode="clip")
+
+    def pieces(self, groups: Groups) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Look up all groups.
+
+        Yields
+        ------
+        group : ndarray of int, shape (n_pieces,)
+            Whose points come now; a large group comes in several pieces, one at a time.
+        rows : ndarray of shape (n_pieces, size, n_features + 2)
+            The points, followed by rows of zeros; overwritten by the next ones.
+        """
+        order, nothing = groups.order, len(self._rows) - 1
+        for g in np.flatnonzero(groups.size > _SMALL).tolist():
+            start, end = int(groups.begin[g]), int(groups.begin[g] + groups.size[g])
+            for begin in range(start, end, CHUNK):
+                piece = slice(begin, min(begin + CHUNK, end))
+                rows = self._rows[piece] if order is None else self.look_up(order[piece])
+                yield np.array([g]), rows[None]
+        width = np.ceil(np.log2(np.maximum(groups.size, 1))).astype(np.intp)
+        width[groups.size > _SMALL] = -1
+        for exponent in np.flatnonzero(np.bincount(width + 1)[1:]).tolist():
+            some, size = np.flatnonzero(width == exponent), 1 << exponent
+            place = np.arange(size)
+            for begin in range(0, len(some), CHUNK // size):
+                group = some[begin : begin + CHUNK // size]
+                there = place < groups.size[group, None]
+                index = groups.begin[group, None] + place
+                if order is not None:
+                    index = order[np.minimum(index, len(order) - 1)]
+                yield group, self.look_up(np.where(there, index, nothing))
+
+
+@dataclass(eq=False)
+class Fits:
+    """Number, mean and second moments of the points in boxes: all that their planes depend on.
+
+    Parameters
+    ----------
+    n : ndarray of shape (n_boxes,)
+        Points in each box.
+    mean : ndarray of shape (n_boxes, n_features + 1)
+        Mean of the features and, last, of the answers.
+    gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
+        Products of the deviations from the mean, summed.
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    gram: np.ndarray
+
+    @classmethod
+    def collect(cls, points: Points, groups: Groups) -> Fits:
+        """Summarise groups of points."""
+        size = len(points.units.origin)
+        n_groups, size = len(groups.size), len(points.units.origin)
+        fits = cls(np.zeros(n_groups), np.zeros((n_groups, size)), np.zeros((n_groups, size, size)))
+        buffer = np.empty((CHUNK, size))
+        for group, rows in points.pieces(groups):
+            totals = (rows[:, None, :, -1] @ rows)[:, 0]
+            n, mean = totals[:, -1], totals[:, :-1] / totals[:, -1:]
+            centred = buffer[: rows.shape[0] * rows.shape[1]].reshape(*rows.shape[:2], size)
+            np.multiply(mean[:, None, :], rows[:, :, -1:], out=centred)  # 0 where there is no point
+            np.subtract(rows[:, :, :-1], centred, out=centred)
+            piece = cls(n, mean, centred.transpose(0, 2, 1) @ centred)
+            if len(group) == 1:  # perhaps not the group's first piece
+                piece = fits.take(group).plus(piece)
+            fits.n[group], fits.mean[group], fits.gram[group] = piece.n, piece.mean, piece.gram
+        return fits
+
+    def take(self, index: np.ndarray | list[int]) -> Fits:
+        """Some of the boxes."""
+        return Fits(self.n[index], self.mean[index], self.gram[index])
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Fits]) -> Fits:
+        """Several tables one after the other."""
+        return cls(
+            np.concatenate([part.n for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.gram for part in parts]),
+        )
+
+    def restricted(self, kept: np.ndarray) -> Fits:
+        """As if the features that are not kept in a box were constant there."""
+        both = np.append(kept, np.ones((len(kept), 1), bool), axis=1)
+        return Fits(self.n, self.mean, self.gram * (both[:, :, None] & both[:, None, :]))
+
+    def plus(self, other: Fits) -> Fits:
+        """Boxes united one with one (or one with each)."""
+        n = self.n + other.n
+        share = other.n / n
+        apart = other.mean - self.mean
+        # A sum of terms that are never negative loses no digits, unlike sums of squares.
+        between = apart[:, :, None] * (apart * (self.n * share)[:, None])[:, None, :]
+        return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
+
+    def vectors(self, slopes: np.ndarray) -> np.ndarray:
+        """Planes through the means, as vectors whose product with (x, answer, 1) is the residual.
+
+        Parameters
+        ----------
+        slopes : ndarray of shape (n_boxes, n_features)
+            Their slopes.
+        """
+        result = np.empty((len(self.n), self.mean.shape[1] + 1))
+        result[:, :-2] = -slopes
+        result[:, -2] = 1.0
+        result[:, -1] = np.einsum("bj,bj->b", slopes, self.mean[:, :-1]) - self.mean[:, -1]
+        return result
+
+
+def absolute_residuals(
+    points: Points, groups: Groups, vectors: np.ndarray, group: np.ndarray, plane: np.ndarray
+) -> np.ndarray:
+    """Sum of absolute residuals of groups of points from planes.
+
+    Parameters
+    ----------
+    points : Points
+        Where to look rows up.
+    groups : Groups
+        The groups.
+    vectors : ndarray of shape (n_planes, n_features + 2)
+        The planes.
+    group, plane : ndarray of int, shape (n_entries,)
+        Which sums are wanted; in order of `group`.
+
+    Returns
+    -------
+    ndarray of shape (n_entries,)
+        The sums.
+    """
+    result = np.zeros(len(group))
+    first = np.searchsorted(group, np.arange(len(groups.size) + 1))
+    for piece, rows in points.pieces(groups):
+        most = int((first[piece + 1] - first[piece]).max(initial=0))
+        place = first[piece, None] + np.arange(most)
+        there = place < first[piece + 1, None]
+        chosen = vectors[plane[np.minimum(place, len(plane) - 1)]]
+        residuals = chosen @ rows.transpose(0, 2, 1)
+        sums = np.abs(residuals, out=residuals).sum(axis=2)
+        result[place[there]] += sums[there]
+    return result

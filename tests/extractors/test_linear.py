@@ -1,0 +1,209 @@
+"""Planes: fits from second moments, sums of residuals, and their tables, against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.extractors import _linear
+from skescore.extractors._linear import (
+    Fits,
+    Groups,
+    Points,
+    Units,
+    absolute_residuals,
+    ridge_slopes,
+)
+from skescore.extractors._planes import PlaneSettings, PlanesTable
+from skescore.extractors._reference import least_norm_slopes
+
+
+def slow_plane(X, z):
+    """Intercept and slopes from rows: least squares, or with the documented ridge.
+
+    Rows of a ridge are points of their own, far from the formula in the package.
+    """
+    centre, height = X.mean(axis=0), z.mean()
+    n = len(X)
+    varies = X.std(axis=0) > 1e-12
+    d = int(varies.sum())
+    slopes = np.zeros(X.shape[1])
+    if d:
+        rows, target = (X - centre)[:, varies], z - height
+        if n < 2 * (d + 2):
+            weight = d / n * np.mean(rows.var(axis=0))
+            rows = np.vstack([rows, np.sqrt(n * weight) * np.eye(d)])
+            target = np.append(target, np.zeros(d))
+        slopes[varies] = np.linalg.lstsq(rows, target, rcond=None)[0]
+    return height - slopes @ centre, slopes
+
+
+def slow_residual(X, z, plane):
+    return sum(abs(b - plane[0] - plane[1] @ a) for a, b in zip(X, z, strict=True)) / len(z)
+
+
+def some_points(seed, sizes, n_features, *, order="C"):
+    random = np.random.default_rng(seed)
+    n = sum(sizes)
+    X = random.uniform(size=(n, n_features))
+    z = X @ random.normal(size=n_features) + np.sin(5 * X[:, 0]) + random.normal(size=n) * 0.1
+    box = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    units = Units.of(X.min(axis=0), X.max(axis=0), z)
+    points = Points(np.asarray(X, order=order), z, box, len(sizes), units)
+    scaled = (np.column_stack([X, z]) - units.origin) / units.unit
+    return points, scaled[:, :-1], scaled[:, -1], box
+
+
+SIZES = [
+    [1],
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 17],
+    [600, 3, 1, 40, 513, 512, 511],
+    [_linear.CHUNK, _linear.CHUNK + 1, 2 * _linear.CHUNK + 5, 30],
+]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_features", [1, 3])
+@pytest.mark.parametrize("sizes", SIZES, ids=["one", "few", "mixed", "large"])
+def test_fits_and_residuals_are_those_of_the_rows(sizes, n_features, order):
+    points, X, z, box = some_points(len(sizes), sizes, n_features, order=order)
+    fits = Fits.collect(points, points.by_box)
+    vectors = fits.vectors(ridge_slopes(fits.n, fits.gram))
+    each = np.arange(len(sizes))
+    sums = absolute_residuals(points, points.by_box, vectors, each, each)
+    for i, size in enumerate(sizes):
+        rows, answers = X[box == i], z[box == i]
+        both = np.column_stack([rows, answers])
+        assert fits.n[i] == size
+        np.testing.assert_allclose(fits.mean[i], both.mean(axis=0), rtol=0, atol=1e-12)
+        deviation = both - both.mean(axis=0)
+        np.testing.assert_allclose(fits.gram[i], deviation.T @ deviation, rtol=0, atol=1e-9)
+        intercept, slopes = slow_plane(rows, answers)
+        np.testing.assert_allclose(-vectors[i, :-2], slopes, rtol=1e-7, atol=1e-9)
+        assert -vectors[i, -1] == pytest.approx(intercept, abs=1e-9)
+        assert sums[i] / size == pytest.approx(
+            slow_residual(rows, answers, (intercept, slopes)), abs=1e-9
+        )
+
+
+def test_residuals_of_several_planes_and_groups_in_any_order():
+    points, X, z, box = some_points(0, [700, 5, 0, 60], 2)
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(4, 4))
+    group = np.array([0, 0, 1, 3, 3, 3])
+    plane = np.array([2, 0, 3, 1, 1, 0])
+    lists = [points.by_box.points(g) for g in range(4)]
+    shuffled = Groups.of([random.permutation(part) for part in lists])
+    for groups in (points.by_box, shuffled, shuffled.take(np.arange(4))):
+        sums = absolute_residuals(points, groups, vectors, group, plane)
+        for total, g, p in zip(sums, group, plane, strict=True):
+            expected = 0.0
+            for x, answer in zip(X[box == g], z[box == g], strict=True):
+                expected += abs(vectors[p] @ [*x, answer, 1.0])
+            assert total == pytest.approx(expected, rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40))
+def test_moments_add_up(seed, n_features, n, m):
+    points, *_ = some_points(seed, [n, m], n_features)
+    apart = Fits.collect(points, points.by_box)
+    together = Fits.collect(points, Groups.of([np.arange(n + m)]))
+    union = apart.take([0]).plus(apart.take([1]))
+    for name in ("n", "mean", "gram"):
+        np.testing.assert_allclose(getattr(union, name), getattr(together, name), atol=1e-12)
+
+
+def test_a_plane_is_found_exactly_however_the_features_are_correlated():
+    random = np.random.default_rng(0)
+    x = random.uniform(size=(200, 1))
+    for noise in (1.0, 1e-2, 1e-4):
+        X = np.column_stack([x, x + noise * random.uniform(size=(200, 1))])
+        z = 3 * X[:, 0] - 2 * X[:, 1]
+        units = Units.of(X.min(axis=0), X.max(axis=0), z)
+        points = Points(X, z, np.zeros(200, int), 1, units)
+        fits = Fits.collect(points, points.by_box)
+        intercepts, slopes = units.planes(fits.vectors(ridge_slopes(fits.n, fits.gram)))
+        # Second moments know the difference of the features to its square only.
+        np.testing.assert_allclose(slopes[0], [3, -2], rtol=1e-12 / noise**2)
+        assert abs(intercepts[0]) < 1e-12 / noise**2
+
+
+def test_copies_share_their_slope_and_constants_have_none():
+    random = np.random.default_rng(0)
+    x = random.uniform(size=100)
+    X = np.column_stack([x, np.full(100, 7.0), x])
+    z = 4 * x + 1
+    units = Units.of(X.min(axis=0), X.max(axis=0), z)
+    points = Points(X, z, np.zeros(100, int), 1, units)
+    fits = Fits.collect(points, points.by_box)
+    intercepts, slopes = units.planes(fits.vectors(ridge_slopes(fits.n, fits.gram)))
+    np.testing.assert_allclose(slopes[0], [2, 0, 2], rtol=1e-6)
+    assert slopes[0, 1] == 0
+    assert intercepts[0] == pytest.approx(1)
+
+
+def test_few_points_never_look_perfect():
+    for n_features in (2, 10):
+        for n in (2, 3, n_features, n_features + 1, n_features + 2, 2 * n_features + 3):
+            points, _, z, _ = some_points(n, [n], n_features)
+            fits = Fits.collect(points, points.by_box)
+            vectors = fits.vectors(ridge_slopes(fits.n, fits.gram))
+            residual = absolute_residuals(points, points.by_box, vectors, [0], np.array([0]))[0]
+            # A constant is far off; the platform's planes through n <= d + 1 points are not.
+            assert residual > 0.15 * np.abs(z - z.mean()).sum()
+
+
+def test_least_norm_slopes_are_those_of_least_squares_on_rows():
+    random = np.random.default_rng(0)
+    for n in (2, 4, 30):
+        X = random.uniform(size=(n, 5)) * [1, 10, 100, 1, 0.1]
+        z = random.normal(size=n)
+        X[:, 3] = X[:, 0]
+        units = Units.of(X.min(axis=0), X.max(axis=0), z)
+        points = Points(X, z, np.zeros(n, int), 1, units)
+        fits = Fits.collect(points, points.by_box)
+        slopes = least_norm_slopes(fits.n, fits.gram, units.unit[:-1])
+        _, ours = units.planes(fits.vectors(slopes))
+        expected = np.linalg.lstsq(X - X.mean(axis=0), z - z.mean(), rcond=None)[0]
+        np.testing.assert_allclose(ours[0], expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 3, 1024])
+def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows(block, monkeypatch):
+    monkeypatch.setattr("skescore.extractors._planes._BLOCK", block)
+    sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
+    points, X, z, box = some_points(3, sizes, 2)
+    table = PlanesTable(points, PlaneSettings(points.units))
+    everything = np.array([(i, j) for i in range(len(sizes)) for j in range(i)])
+    height = points.units.unit[-1]
+
+    def expected(*boxes):
+        inside = np.isin(box, boxes)
+        return slow_residual(X[inside], z[inside], slow_plane(X[inside], z[inside]))
+
+    residuals = [expected(i, j) for i, j in everything]
+    threshold = float(np.median(residuals))
+    allowed, ranks = table.joinable(everything, threshold * height * 1.0000001)
+    assert allowed.tolist() == [r <= threshold for r in residuals]
+    np.testing.assert_allclose(ranks * 1e-9, residuals, atol=1e-8)
+    boxes = table.each(np.arange(len(sizes)))
+    union = boxes[2].union(boxes[0]).union(boxes[7])
+    others = [1, 3, 4, 5, 6, 8]
+    for some in (others, [1, 8]):  # more rows than fit into one piece, and fewer
+        found = union.union_diversities([boxes[i] for i in some], 1e9)
+        np.testing.assert_allclose(
+            np.array(found) * 1e-9, [expected(2, 0, 7, i) for i in some], atol=1e-8
+        )
+    assert union.union_diversities([boxes[3]], 0.0) == [None]
+    assembled = table.assemble(np.array(others), [union])
+    inf = np.zeros((len(others) + 1, 2))
+    planes = assembled.closed(inf, inf)
+    np.testing.assert_allclose(
+        planes.diversity / height, [expected(i) for i in others] + [expected(2, 0, 7)], atol=1e-9
+    )
+    inside = np.isin(box, [2, 0, 7])
+    assert planes.mean[-1] == pytest.approx(z[inside].mean())
+    assert planes.spread[-1] == pytest.approx(z[inside].std())
