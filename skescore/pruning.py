@@ -25,7 +25,7 @@ __all__ = ["prune"]
 _MERGES, _DROPS = 200, 2000
 #: Merges and shortened rules tried at a time by a score that is only known as a whole.
 _FEW = 100
-#: Volumes that are measured per step for rule sets of more rules than that.
+#: So many volumes are measured per step of larger rule sets, once one of them is for the better.
 _VOLUMES = 20
 #: A gain must exceed this, relative to the score, or rounding errors would prune.
 _GAIN = 1e-12
@@ -88,10 +88,10 @@ def prune(
 
     ICE, Q and FiRe with named measures are followed from step to step by the rows that change:
     scores of all candidates cost little, and only for the most promising ones the volume is
-    measured (for more than 20 rules that overlap, the 20 most promising ones; the best of them is
-    then taken). Every step taken is confirmed by the scorer itself. Other scorers are called for each
-    candidate, with 100 pairs and 100 shortened rules at most. A score that is undefined (NaN)
-    counts as worse than any other.
+    measured. Of more than 20 rules that overlap, the best of the 20 most promising candidates is
+    taken if one of them is for the better. Every step taken is confirmed by the scorer itself.
+    Other scorers are called for each candidate, with 100 pairs and 100 shortened rules at most. A
+    score that is undefined (NaN) counts as worse than any other.
 
     With a RuleScorer the rows' truth is `y_black_box`, whatever its `reference`.
 
@@ -188,16 +188,18 @@ def _best_step(
     queue = [(-bound, i, done) for i, (bound, done) in enumerate(zip(bounds, exact, strict=True))]
     queue = [entry for entry in queue if _is_better(-entry[0], best)]
     heapq.heapify(queue)
-    measured = 0
+    measured, promising = 0, False
     while queue:
         bound, i, done = heapq.heappop(queue)
         if not _is_better(-bound, best):
             break
         if not done:
-            if measured == _VOLUMES < len(rows.places):
+            if promising and measured >= _VOLUMES < len(rows.places):
                 continue
+            value = known.measured(steps[i], i)
             measured += 1
-            heapq.heappush(queue, (-known.measured(steps[i], i), i, True))
+            promising = promising or _is_better(value, best)
+            heapq.heappush(queue, (-value, i, True))
             continue
         value = score(rows.result(steps[i]))
         if _is_better(value, best):

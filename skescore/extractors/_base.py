@@ -135,7 +135,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     _takes_categories: ClassVar[bool] = False
 
     estimator: Any
-    prune: str | None
+    prune: str | None = None
     uncovered: str
     abstain_label: Any
     batch_size: int | None

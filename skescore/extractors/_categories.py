@@ -124,12 +124,18 @@ def frame_column(X: Any, position: int) -> pd.Series:
 
 
 def is_categorical(column: pd.Series) -> bool:
-    """Whether a column holds names of things rather than numbers."""
+    """Whether a column holds names of things: declared categories, or text alone.
+
+    A text among numbers is a slip, not a name, and numbers written as text are no names either.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False
-    return any(isinstance(value, str) for value in column)
+    there = column.dropna()
+    if not len(there) or not all(isinstance(value, str) for value in there):
+        return False
+    return bool(pd.to_numeric(there.drop_duplicates(), errors="coerce").isna().any())
 
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
@@ -138,9 +144,9 @@ def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
     text = [isinstance(value, str) for value in values]
     strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
     if strange or (any(text) and not all(text)):
-        mixed = strange[0] if strange else values[text.index(False)]
         raise ValueError(
-            f"Column {name!r} must hold text alone, or categories that are text or numbers, but "
-            f"holds {mixed!r} as well. Make them all of one kind, with X[{name!r}].astype(str)."
+            f"The categories of column {name!r} must all be text, or all numbers, but among them "
+            f"is {strange[0] if strange else values[text.index(False)]!r}. Make them all text with "
+            f"X[{name!r}].astype(str)."
         )
     return tuple(sorted(values))

@@ -8,14 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from skescore.extractors._linear import ridge_slopes
 from skescore.rules import Conclusions, LinearOutput
 
 #: Rows worked on at a time.
 _CHUNK = 1 << 16
-#: Directions with less than this share of the largest variance are rounding.
-_NOTHING = 1e-10
-#: Penalty, per row and feature, on the slopes of planes through few rows.
-_FEW_RIDGE = 0.1
 
 
 class Target(Protocol):
@@ -226,23 +223,17 @@ def _fit_plane(X: np.ndarray, values: np.ndarray, rows: np.ndarray) -> tuple[flo
         Value of the plane where all features are 0.
     slopes : ndarray of shape (n_features,)
         In the features' units; 0 for features that are constant on the rows. Of equally good
-        planes the one with the smallest slopes per standard deviation. With fewer than two rows
-        per coefficient slopes are shrunk.
+        planes the one with the smallest slopes per standard deviation. With few rows slopes are
+        shrunk, see :func:`skescore.extractors._linear.ridge_slopes`.
     """
-    n_rows, n_features = len(rows), X.shape[1]
+    n_features = X.shape[1]
     mean, deviation = column_moments(X, rows)
     unit = np.where(deviation > 0, deviation, np.inf)
     centre = float(values[rows].mean())
-    gram, moment = np.zeros((n_features, n_features)), np.zeros(n_features)
+    level = float(np.abs(values[rows] - centre).max()) or 1.0
+    gram = np.zeros((n_features + 1, n_features + 1))
     for some in _chunks(rows):
-        standard = (X[some] - mean) / unit
+        standard = np.column_stack([(X[some] - mean) / unit, (values[some] - centre) / level])
         gram += standard.T @ standard
-        moment += standard.T @ (values[some] - centre)
-    if n_rows < 2 * (n_features + 1):
-        # A plane through so few rows follows them wherever they are: shrink it.
-        gram[np.diag_indices(n_features)] += _FEW_RIDGE * n_features * n_rows
-    size, direction = np.linalg.eigh(gram)
-    along = direction.T @ moment
-    kept = size > _NOTHING * max(size[-1], np.finfo(float).tiny)
-    slopes = direction[:, kept] @ (along[kept] / size[kept]) / unit
+    slopes = ridge_slopes(np.array([len(rows)]), gram[None])[0] * level / unit
     return centre - float(slopes @ mean), slopes

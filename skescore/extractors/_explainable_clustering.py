@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 from skescore.extractors import _validation as check
 from skescore.extractors._candidates import CRITERIA, dense_parts
 from skescore.extractors._cluster_targets import Target, column_moments
-from skescore.extractors._importance import feature_importances
+from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._random import combine, draw_seed
 from skescore.rules.data import Table
 from skescore.rules.kernels import Matcher
@@ -306,7 +306,7 @@ def cluster(estimator: Any, X: np.ndarray, target: Target, feature_names: Any) -
     n_features = X.shape[1]
     given = None
     if estimator.importances is not None:
-        given = _given_importances(estimator.importances, n_features)
+        given = given_importances(estimator.importances, n_features)
     growth = Growth(
         estimator._both,
         estimator.depth,
@@ -379,16 +379,3 @@ def check_target_magnitude(who: str, values: np.ndarray) -> None:
             f"{who} numbers up to {largest:.3g}, more than {LARGEST:g}; their squares would "
             "overflow. Scale the target."
         )
-
-
-def _given_importances(importances: Any, n_features: int) -> np.ndarray:
-    try:
-        result = np.asarray(importances, dtype=float)
-    except (TypeError, ValueError):
-        result = np.empty(0)
-    if result.shape != (n_features,) or np.isnan(result).any():
-        raise ValueError(
-            f"importances must hold one number for each of the {n_features} features, got "
-            f"{importances!r}."
-        )
-    return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 #: A feature that leaves less of the variance than this unexplained determines the answers: what
@@ -70,3 +72,35 @@ def _standardised(columns: np.ndarray) -> np.ndarray:
     variance = np.einsum("ij,ij->j", shifted, shifted) / len(columns)
     shifted /= np.sqrt(np.where(variance > 0, variance, np.inf))
     return shifted
+
+
+def given_importances(importances: Any, n_features: int) -> np.ndarray:
+    """Check importances that a user gives.
+
+    Parameters
+    ----------
+    importances : array-like of shape (n_features,)
+        One number per feature.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The importances as floats.
+
+    Raises
+    ------
+    ValueError
+        If they are not one number per feature.
+    """
+    try:
+        result = np.asarray(importances, dtype=float)
+    except (TypeError, ValueError):
+        result = np.empty(0)
+    if result.shape != (n_features,) or np.isnan(result).any():
+        raise ValueError(
+            f"importances must hold one number for each of the {n_features} features, got "
+            f"{importances!r}."
+        )
+    return result

@@ -12,7 +12,7 @@ import numpy as np
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._grid import Level, refine
-from skescore.extractors._importance import feature_importances
+from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._random import draw_seed
 from skescore.rules import RuleSet
 
@@ -214,7 +214,7 @@ class GridExExtractor(BaseExtractor):
         strategies = self._strategies()
         importances = np.zeros(n_features)
         if self.importances is not None:
-            importances = _given_importances(self.importances, n_features)
+            importances = given_importances(self.importances, n_features)
         elif any(limit is not None for _, limit in strategies):
             importances = feature_importances(X, extraction.answers, extraction.task)
         self.importances_ = importances
@@ -275,19 +275,6 @@ def _check_magnitude(extraction: Extraction) -> None:
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-
-
-def _given_importances(importances: Any, n_features: int) -> np.ndarray:
-    try:
-        result = np.asarray(importances, dtype=float)
-    except (TypeError, ValueError):
-        result = np.empty(0)
-    if result.shape != (n_features,) or np.isnan(result).any():
-        raise ValueError(
-            f"importances must hold one number for each of the {n_features} features, got "
-            f"{importances!r}."
-        )
-    return result
 
 
 def _check_strategy(n_slices: Any, importance: Any) -> None:

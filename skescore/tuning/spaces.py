@@ -75,10 +75,10 @@ def _gridrex(n_rows: int, y: np.ndarray, task: str) -> Space:
 
 def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
     # The gap between shares of classes, or between means in the target's units.
-    low, high = (0.05, 0.6) if task == "classification" else (0.1 * _spread(y), _spread(y))
+    low, high = (0.2, 0.8) if task == "classification" else (0.25 * _spread(y), _spread(y))
     return {
-        "min_update": FloatDistribution(0.08, 0.3, log=True),
-        "max_iterations": IntDistribution(30, 150, log=True),  # questions to the black box
+        # Small steps ask the black box hundreds of times.
+        "min_update": FloatDistribution(0.15, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
         "threshold": FloatDistribution(low, high, log=True),
         "min_examples": CategoricalDistribution((25, 100)),
@@ -137,7 +137,7 @@ _SEARCHES: dict[str, _Search] = {
         _gridrex,
         lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (2, 4)],
     ),
-    "iter": _Search(_iter, lambda n: [{"min_update": 0.1, "n_points": 1}]),
+    "iter": _Search(_iter, lambda n: [{"min_update": 0.2, "n_points": 1}, {"min_update": 0.4}]),
     "real": _Search(_real, lambda n: [{"max_rules": n + more} for more in (0, 3)]),
     "trepan": _Search(
         _trepan,

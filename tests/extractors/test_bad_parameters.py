@@ -9,9 +9,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CARTExtractor, GridExExtractor
+from skescore.extractors import (
+    CARTExtractor,
+    CREAMExtractor,
+    ExACTExtractor,
+    GridExExtractor,
+    GridRExExtractor,
+    ITERExtractor,
+    REALExtractor,
+    TrepanExtractor,
+)
+from skescore.registry import EXTRACTORS, extractor_class
 
 X, y = load_iris(return_X_y=True)
 
@@ -20,10 +30,24 @@ COMMON: dict[str, tuple[list[Any], list[Any]]] = {
     "uncovered": ([], [None, "majority", 0, ["default"]]),
     "abstain_label": ([["a"], {"a": 1}, b"a"], []),
     "batch_size": (["all", 2.0, True, [5]], [0, -3]),
-    "random_state": ([], ["seed", -1, 1.5]),
+    "prune": ([5, ["ice"], True], ["icee", ""]),
+}
+RANDOM: dict[str, tuple[list[Any], list[Any]]] = {"random_state": ([], ["seed", -1, 1.5])}
+FLAG: tuple[list[Any], list[Any]] = ([], ["no", None, 2])
+CLUSTERS: dict[str, tuple[list[Any], list[Any]]] = {
+    "depth": (["2", 2.0, None, True], [0, -1]),
+    "error_threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
+    "gauss_components": (["2", 2.0, None, True], [1, 0]),
+    "criterion": ([], ["aic", None, 1]),
+    "scale": FLAG,
+    "max_samples": (["all", 5000.0, True], [0, -1]),
+    "ignore_threshold": (["0.1", None, True], [-0.1, 1.5, np.nan]),
+    "importances": ([], [{}, [1.0, 2.0], [1, 2, 3, np.nan], "abcd"]),
+    "output": ([], ["plane", None]),
 }
 WRONG: dict[type, dict[str, tuple[list[Any], list[Any]]]] = {
     CARTExtractor: COMMON
+    | RANDOM
     | {
         "max_leaves": (["3", 3.0, True, np.inf], [1, 0, -1]),
         "max_depth": (["3", 3.0, True, np.nan], [0, -1]),
@@ -33,7 +57,10 @@ WRONG: dict[type, dict[str, tuple[list[Any], list[Any]]]] = {
         "ccp_alpha": (["0", None, True], [-0.1, np.nan]),
         "simplify": ([], ["no", None, 2]),
     },
+    CREAMExtractor: COMMON | RANDOM | CLUSTERS | {"weighted": FLAG},
+    ExACTExtractor: COMMON | RANDOM | CLUSTERS,
     GridExExtractor: COMMON
+    | RANDOM
     | {
         "n_slices": (["2", 2.0, None, True, [2.5], [[2]], {"a": 2}], [0, -2, [], [2, 3], 2**40]),
         "importance_threshold": (
@@ -63,6 +90,49 @@ WRONG: dict[type, dict[str, tuple[list[Any], list[Any]]]] = {
         ),
     },
 }
+WRONG[GridRExExtractor] = WRONG[GridExExtractor] | {
+    "coefficient_tolerance": (["0.1", None, True], [-0.1, np.nan]),
+}
+WRONG[ITERExtractor] = (
+    COMMON
+    | RANDOM
+    | {
+        "min_update": (["0.1", None, True], [0, -0.1, 1.5, np.nan]),
+        "n_points": (["1", 1.0, None, True], [0, -1]),
+        "max_iterations": (["1", 1.0, None, True], [0, -1]),
+        "min_examples": (["1", 1.0, None, True], [-1]),
+        "threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
+        "fill_gaps": FLAG,
+        "ignore_dimensions": ([5, 1.5, None, [1.5]], [[4], [-1], ["z"]]),
+        "refresh_output": FLAG,
+    }
+)
+WRONG[REALExtractor] = COMMON | {
+    "discretiser": (["quantile", 4], []),
+    "min_precision": (["0.9", None, True], [0, 1.1, np.nan]),
+    "n_queries": (["1", 1.0, None, True], [-1]),
+    "max_rules": (["1", 1.0, True], [0]),
+    "tolerance": (["0.1", None, True], [-0.1, 0.6, np.nan]),
+    "subsumption": FLAG,
+}
+WRONG[TrepanExtractor] = (
+    COMMON
+    | RANDOM
+    | {
+        "max_leaves": (["3", 3.0, True], [1, 0]),
+        "max_nodes": (["3", 3.0, True], [0]),
+        "max_depth": (["3", 3.0, True], [0]),
+        "min_sample": (["3", 3.0, None, True], [-1]),
+        "min_rows": (["3", 3.0, None, True], [-1]),
+        "max_literals": (["3", 3.0, None, True], [0]),
+        "beam_width": (["3", 3.0, None, True], [0]),
+        "purity": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+        "confidence": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+        "significance": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+        "min_gain": (["0.9", None, True], [-0.1, np.nan]),
+        "simplify": FLAG,
+    }
+)
 CASES = [
     pytest.param(cls, name, value, error, id=f"{cls.__name__}-{name}-{value!r:.40}")
     for cls, table in WRONG.items()
@@ -73,6 +143,7 @@ CASES = [
 
 
 def test_every_parameter_is_tried():
+    assert set(WRONG) == {extractor_class(name) for name in EXTRACTORS}
     for cls, table in WRONG.items():
         assert {"estimator", *table} == set(cls(None).get_params(deep=False))
 
@@ -82,7 +153,10 @@ def test_parameters(cls, name, value, error):
     options: dict[str, Any] = {name: value}
     if name == "abstain_label":
         options["uncovered"] = "abstain"
-    extractor = cls(DecisionTreeClassifier(random_state=0), **options)
+    if name == "importances" and cls in (CREAMExtractor, ExACTExtractor):
+        options["ignore_threshold"] = 0.5
+    black_box = DecisionTreeClassifier if "classification" in cls.tasks else DecisionTreeRegressor
+    extractor = cls(black_box(random_state=0), **options)
     with pytest.raises((TypeError, ValueError)) as caught:
         extractor.fit(X, y)
     assert isinstance(caught.value, error)

@@ -237,10 +237,23 @@ def test_points_are_shown_in_the_types_of_the_training_frame():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["a", 1, "b"], r"Column 'c' must hold text alone.* but holds 1 as well"),
-        (pd.Categorical([pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0)]), "holds .*Timestamp"),
+        (pd.Categorical(["a", 1, "b"]), r"column 'c' must all be text, or all numbers.* is 1\."),
+        (pd.Categorical([pd.Timestamp(0), pd.Timestamp(1)]), "among them is .*Timestamp"),
     ],
 )
 def test_columns_that_no_rule_could_ask_for(values, message):
     with pytest.raises(ValueError, match=message):
         CategoryEncoder(pd.DataFrame({"c": values}))
+
+
+def test_text_is_a_name_only_where_all_of_it_is():
+    columns = {
+        "names": ["a", "b", "1"],
+        "slip": pd.Series([1.5, "a", 2.5], dtype=object),
+        "numbers": ["1.5", "2", "3e5"],
+        "declared": pd.Categorical(["1", "2", "1"]),
+        "objects": pd.Series([1, 2, 3], dtype=object),
+    }
+    assert CategoryEncoder(pd.DataFrame(columns)).categories == {
+        0: ("1", "a", "b"), 3: ("1", "2"),
+    }  # fmt: skip
