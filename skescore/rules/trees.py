@@ -59,8 +59,8 @@ def leaf_paths(tree: Any) -> dict[int, list[_Step]]:
 def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
     """Drop the conditions that an ordered list does not need.
 
-    A step that all leaves not yet listed have in common is implied: its other side has been
-    answered by the leaves before. The last leaf is left without steps.
+    A step is implied once all leaves on its other side have been listed: a row that would go there
+    has been answered. The last leaf is left without steps.
     """
     # How many of the leaves not yet listed lie behind each step.
     behind: dict[_Step, int] = {}
@@ -68,9 +68,8 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
         for step in path:
             behind[step] = behind.get(step, 0) + 1
     shortened = {}
-    for listed, (leaf, path) in enumerate(leaves.items()):
-        remaining = len(leaves) - listed
-        shortened[leaf] = [step for step in path if behind[step] < remaining]
+    for leaf, path in leaves.items():
+        shortened[leaf] = [(node, left) for node, left in path if behind[node, not left] > 0]
         for step in path:
             behind[step] -= 1
     return shortened

@@ -284,10 +284,10 @@ def test_paths():
         5: [(0, False), (4, True)],
         6: [(0, False), (4, False)],
     }
-    # All that is left after rule 2 lies to the right of the root.
+    # What lies to the left of a node is answered once its leaves are listed.
     assert shortened_paths(leaf_paths(tree)) == {
         2: [(0, True), (1, True)],
-        3: [(0, True), (1, False)],
+        3: [(0, True)],
         5: [(4, True)],
         6: [],
     }
