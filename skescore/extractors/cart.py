@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._category_order import category_order, name_categories
-from skescore.rules import Rule, RuleSet, as_ruleset
+from skescore.rules import Domain, Rule, RuleSet, as_ruleset
 
 _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
@@ -180,7 +180,7 @@ class CARTExtractor(BaseExtractor):
         X, ordered = _ranked(extraction)
         names = extraction.settings["feature_names"]
         self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
-        exponents = _exponents(X)
+        exponents = _exponents(extraction.settings["domain"])
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.answers)
         if classification and self.max_leaves is not None and self.max_leaves < tree.n_classes_:
             warnings.warn(
@@ -199,13 +199,13 @@ class CARTExtractor(BaseExtractor):
         return name_categories(rules, ordered) if ordered else rules
 
 
-def _exponents(X: np.ndarray) -> np.ndarray:
+def _exponents(domain: Domain) -> np.ndarray:
     """Powers of two that lift features of small numbers above 1.
 
     A tree takes numbers that differ by less than 1e-7 for equal, whatever their unit. From 1 on
     that is no more than the rounding to single precision, in which it works.
     """
-    largest = np.maximum(np.abs(X.min(axis=0)), np.abs(X.max(axis=0)))
+    largest = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
     return np.where((largest > 0) & (largest < 1), 1 - np.frexp(largest)[1], 0)
 
 

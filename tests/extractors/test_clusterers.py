@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,19 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore.extractors import _cluster_density as density
-from skescore.extractors._candidates import dense_parts, first_radius, mixture_components
+from skescore.extractors._candidates import (
+    FaceMover,
+    dense_parts,
+    first_radius,
+    mixture_components,
+)
 from skescore.extractors._cluster_density import Reachability, densest_cluster
-from skescore.extractors._cluster_targets import _fit_plane, column_moments
+from skescore.extractors._cluster_targets import (
+    LabelTarget,
+    NumberTarget,
+    _fit_plane,
+    column_moments,
+)
 from skescore.extractors._explainable_clustering import _box_around
 from skescore.extractors.clusterers import CREAMClusterer, ExACTClusterer
 from skescore.rules import RuleSet
@@ -124,6 +135,71 @@ def test_fault_15_the_criterion_is_bic_unless_asked_for():
 def test_rows_that_no_mixture_fits_have_no_parts():
     assert mixture_components(np.zeros((1, 2)), 5, "bic", 0) is None
     assert dense_parts(np.zeros((1, 2)), 2, 5, "bic", 0, 1.0) == []
+
+
+# --- faces that are moved, beside all of them tried in turn ---
+
+
+def scattering(target, X, lower, upper, inner_weight: float) -> float:
+    """Diversity inside and outside of a box, times the rows there."""
+    inside = ((lower <= X) & (upper >= X)).all(axis=1)
+    total = 0.0
+    for rows, weight in ((inside, inner_weight), (~inside, 1.0)):
+        if isinstance(target, LabelTarget):
+            counts = np.bincount(target._codes[rows])
+            total += weight * (rows.sum() - (counts**2).sum() / max(1, rows.sum()))
+        elif rows.any():
+            values = target._values[rows] / target._values.std()
+            total += weight * rows.sum() * values.std()
+    return total
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["labels", "numbers"])
+def test_no_other_interval_of_a_feature_would_be_much_better(seed, kind):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 9, size=(150, 3)).astype(float)
+    if kind == "labels":
+        target = LabelTarget((X[:, 0] > 4).astype(int) + random.integers(0, 2, 150), 3)
+    else:
+        target = NumberTarget(X, X[:, 0] * (X[:, 1] > 3) + random.normal(size=150), False)
+    weight, rows = (1.0, 0.5)[seed % 2], np.arange(150)
+    mover = FaceMover(X, target.moments(rows), target.scatter, weight)
+    start = np.array([1.5, 1.5, 2.5]), np.array([6.5, 7.5, 6.5])
+    lower, upper = mover.move(*start, np.full(3, -np.inf), np.full(3, np.inf))
+    found = scattering(target, X, lower, upper, weight)
+    assert found < scattering(target, X, *start, weight)
+    open_box = np.full(3, np.inf)
+    least = 0.002 * scattering(target, X, -open_box, open_box, 1.0)
+    faces = [-np.inf, *(np.arange(8) + 0.5), np.inf]
+    for j in range(3):
+        for below, above in itertools.combinations(faces, 2):
+            other = lower.copy(), upper.copy()
+            other[0][j], other[1][j] = below, above
+            inside = ((other[0] <= X) & (other[1] >= X)).all(axis=1)
+            if 0 < inside.sum() < 150:
+                assert scattering(target, X, *other, weight) >= found - 3 * least
+
+
+def test_faces_that_do_nothing_are_taken_away():
+    X = np.random.default_rng(0).uniform(size=(400, 4))
+    target = LabelTarget((X[:, 1] > 0.5).astype(int), 2)
+    mover = FaceMover(X, target.moments(np.arange(400)), target.scatter, 1.0)
+    outer = np.full(4, -np.inf), np.full(4, np.inf)
+    lower, upper = mover.move(np.full(4, 0.01), np.full(4, 0.6), *outer)
+    assert np.flatnonzero((lower > -np.inf) | (upper < np.inf)).tolist() == [1]
+
+
+def test_moved_faces_leave_rows_on_both_sides_and_stay_in_the_outer_box():
+    X = np.repeat([[0.0, 0.0], [1.0, 5.0]], 20, axis=0)  # the second column says the same
+    target = LabelTarget(np.repeat([0, 1], 20), 2)
+    mover = FaceMover(X, target.moments(np.arange(40)), target.scatter, 1.0)
+    outer = np.array([-2.0, -7.0]), np.array([3.0, 9.0])
+    lower, upper = mover.move(*outer, *outer)
+    inside = ((lower <= X) & (upper >= X)).all(axis=1)
+    assert inside.sum() == 20
+    assert (lower >= outer[0]).all()
+    assert (upper <= outer[1]).all()
 
 
 # --- small helpers beside loops ---

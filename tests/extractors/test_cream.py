@@ -144,9 +144,15 @@ def test_the_box_that_leaves_least_diversity_is_chosen(monkeypatch):
     assert upper[0, 0] == 3.5  # the one that holds all of class 0
 
 
+def leave_faces(monkeypatch) -> None:
+    """Boxes stay as they are, so that they differ in what a test says."""
+    monkeypatch.setattr(clustering.FaceMover, "move", lambda self, lower, upper, *_: (lower, upper))
+
+
 def chosen_face(monkeypatch, codes: list[int], parts: list[int], weighted: bool) -> float:
     """The upper face of the box chosen among those around the first rows of a line."""
     X = np.arange(float(len(codes)))[:, None]
+    leave_faces(monkeypatch)
     monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.arange(n) for n in parts])
     grower = BoxGrower(X, LabelTarget(np.array(codes), 2), growth(weighted=weighted))
     return float(grower.grow()[1][0, 0])
@@ -170,10 +176,70 @@ def test_the_largest_box_of_use_is_chosen(monkeypatch):
     X = np.arange(12.0)[:, None]
     codes = np.array([0] * 4 + [1] * 8)
     parts = [np.arange(4), np.arange(11), np.arange(5)]
+    leave_faces(monkeypatch)
     monkeypatch.setattr(clustering, "dense_parts", lambda *_: parts)
     _, upper = BoxGrower(X, LabelTarget(codes, 2), growth(both=False)).grow()
     # Rows 0 to 10 are the largest but set hardly anything apart.
     assert upper[0, 0] == 4.5
+
+
+def test_planes_that_would_lie_farther_from_other_rows_are_not_fitted(monkeypatch):
+    # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(16, 3))
+    target = NumberTarget(X, X[:, 0] + 0.1 * random.normal(size=16), True)
+    leave_faces(monkeypatch)
+    monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.argsort(X[:, 1])[:8]])
+    for both in (True, False):
+        grower = BoxGrower(X, target, growth(both=both, error_threshold=0.0))
+        assert len(grower.grow()[0]) == 1
+
+
+def test_what_does_not_matter_is_hardly_mentioned(cls):
+    # The cluster's box has faces in all six features, the answers hang on one.
+    X = np.random.default_rng(1).uniform(size=(600, 6))
+    black_box = CallableRegressor(lambda Z: np.where(Z[:, 2] > 0.5, 5.0, 0.0))
+    extractor = cls(FrozenEstimator(black_box.fit(X, X[:, 0])), depth=1, random_state=0).fit(X)
+    mentioned = {c.feature for rule in extractor.rules_ for c in rule.conditions}
+    assert 2 in mentioned
+    assert len(mentioned) <= 2
+    assert extractor.fidelity(X) > 0.97
+
+
+def test_what_scatters_outside_a_chain_counts_most_where_it_may_go_on(monkeypatch):
+    # Of three classes on a line, ExACT must leave one outside, not keep one inside.
+    weights = []
+    mover = clustering.FaceMover
+
+    def watched(features, moments, scatter, inner_weight):
+        weights.append(inner_weight)
+        return mover(features, moments, scatter, inner_weight)
+
+    monkeypatch.setattr(clustering, "FaceMover", watched)
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    target = NumberTarget(X, np.sin(9 * X[:, 0]) + X[:, 1], False)
+    BoxGrower(X, target, growth(both=False, depth=3, error_threshold=0.0)).grow()
+    assert weights == [1 / 3, 1 / 2, 1]
+
+
+def test_looking_at_few_rows_costs_little(cls):
+    random = np.random.default_rng(0)
+    X, fresh = random.uniform(size=(2, 3000, 5))
+    target = np.digitize(2 * X[:, 0] + X[:, 1] ** 2, [1.0, 1.8])
+    black_box = DecisionTreeClassifier(max_depth=8, random_state=0).fit(X[:1000], target[:1000])
+    few, all_rows = (
+        np.mean(
+            [
+                cls(FrozenEstimator(black_box), max_samples=most, random_state=seed)
+                .fit(X)
+                .fidelity(fresh)
+                for seed in range(4)
+            ]
+        )
+        for most in (600, None)
+    )
+    assert few >= all_rows - 0.02
+    assert few > 0.75
 
 
 # --- outputs ---

@@ -191,3 +191,12 @@ def test_categories_in_json():
     torn = rules.to_json(indent=None).replace('[[0, ["a", "b"]]]', "[[0]]")
     with pytest.raises(ValueError, match="pair of column and values"):
         RuleSet.from_json(torn)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (5000, 1), (4099, 7), (40, 600)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_range_of_long_narrow_arrays(shape, order):
+    X = np.asarray(np.random.default_rng(0).normal(size=shape), order=order)
+    domain = Domain.around(X, margin=0.0)
+    assert domain.lower == tuple(X.min(axis=0))
+    assert domain.upper == tuple(X.max(axis=0))
