@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -26,6 +25,15 @@ class Target(Protocol):
 
     def diversity(self, rows: np.ndarray) -> float:
         """How different the targets of some rows are."""
+
+    def moments(self, rows: np.ndarray) -> np.ndarray | None:
+        """Numbers whose sums over rows say how different their targets are; None: there are none.
+
+        One row per number, one column per row of the data; the first numbers are all 1.
+        """
+
+    def scatter(self, sums: np.ndarray) -> np.ndarray:
+        """How different the targets are, times their number, given sums of moments (last axis)."""
 
     def importance_answers(self, index: np.ndarray) -> tuple[np.ndarray, str]:
         """What features may be important for, given each row's rule, and its kind of task."""
@@ -64,6 +72,16 @@ class LabelTarget:
         counts = np.bincount(self._codes[rows])
         # Not 1 - share: 1 - 9/10 is a little less than 0.1.
         return float((len(rows) - counts.max()) / len(rows))
+
+    def moments(self, rows: np.ndarray) -> np.ndarray | None:
+        """Rows, and rows of each class."""
+        of_class = self._codes[rows] == np.arange(self._n_classes)[:, None]
+        return np.vstack([np.ones(len(rows)), of_class])
+
+    def scatter(self, sums: np.ndarray) -> np.ndarray:
+        """Gini impurity: the share of other classes falls by jumps, with nothing in between."""
+        n_rows = np.maximum(sums[..., 0], 1)
+        return np.asarray(n_rows - (sums[..., 1:] ** 2).sum(axis=-1) / n_rows)
 
     def importance_answers(self, index: np.ndarray) -> tuple[np.ndarray, str]:
         """The classes."""
@@ -106,8 +124,8 @@ class NumberTarget:
     def diversity(self, rows: np.ndarray) -> float:
         """Deviation from the mean, or from the plane.
 
-        A plane lies the closer to its own rows the fewer they are; the distance is therefore
-        multiplied by the square root of rows over rows minus coefficients.
+        A plane lies the closer to its own rows the fewer they are, and the farther from others;
+        the distance is therefore multiplied by rows over rows minus coefficients.
         """
         if not self._linear:
             return float(self._values[rows].std())
@@ -116,8 +134,16 @@ class NumberTarget:
             float(np.abs(self._values[some] - intercept - self._X[some] @ slopes).sum())
             for some in _chunks(rows)
         )
-        n_free = max(1, len(rows) - self._X.shape[1] - 1)
-        return total / len(rows) * math.sqrt(len(rows) / n_free)
+        return total / max(1, len(rows) - self._X.shape[1] - 1)
+
+    def moments(self, rows: np.ndarray) -> np.ndarray | None:
+        """Powers of the numbers, in their deviation from the mean."""
+        standard = (self._values[rows] - self._mean) / (self._deviation or 1.0)
+        return np.vstack([np.ones(len(rows)), standard, standard**2])
+
+    def scatter(self, sums: np.ndarray) -> np.ndarray:
+        """Deviation."""
+        return np.sqrt(np.maximum(0.0, sums[..., 0] * sums[..., 2] - sums[..., 1] ** 2))
 
     def importance_answers(self, index: np.ndarray) -> tuple[np.ndarray, str]:
         """The numbers."""
@@ -167,6 +193,14 @@ class NoTarget:
             return 0.0
         deviation = column_moments(self._X, rows)[1]
         return float(np.mean((deviation[varying] / self._deviation[varying]) ** 2))
+
+    def moments(self, rows: np.ndarray) -> np.ndarray | None:
+        """None: boxes are to be those of clusters."""
+        return None
+
+    def scatter(self, sums: np.ndarray) -> np.ndarray:
+        """Never asked."""
+        raise NotImplementedError
 
     def importance_answers(self, index: np.ndarray) -> tuple[np.ndarray, str]:
         """The clusters."""

@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from skescore.extractors import _validation as check
-from skescore.extractors._candidates import CRITERIA, dense_parts
+from skescore.extractors._candidates import CRITERIA, FaceMover, dense_parts
 from skescore.extractors._cluster_targets import Target, column_moments
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._random import combine, draw_seed
@@ -28,7 +28,9 @@ LARGEST = 1e100
 _USEFUL = 0.5
 #: Diversities that differ by a smaller share are the same but for rounding.
 _SAME = 1e-9
-_INSIDE, _OUTSIDE = 1, 2
+_INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
+#: Faces hang on few rows: they are moved by so many times the rows that clusters are sought among.
+_FACE_ROWS = 4
 #: Fewer rows make no clusters.
 _LEAST_SAMPLES = 10
 #: A side of a box that is shorter than this share of the domain's counts as this long.
@@ -55,7 +57,7 @@ class Growth:
     scale : bool
         Whether to standardise features and target for mixtures and distances.
     max_samples : int or None
-        Most rows of a node that are looked at to find boxes.
+        Most rows of a node among which clusters are looked for.
     weighted : bool
         Whether the children's diversities count by their rows.
     seed : int
@@ -154,8 +156,13 @@ class BoxGrower:
                 boxes.append((self._judge(rows, inside, lower, upper), lower, upper))
         if not boxes:
             return None
-        chosen = self._choose([judged for judged, _, _ in boxes], self._target.diversity(rows))
-        _, lower, upper = boxes[chosen]
+        diversity = self._target.diversity(rows)
+        chosen = self._choose([judged for judged, _, _ in boxes], diversity)
+        best, lower, upper = boxes[chosen]
+        if best.diversity > diversity * (1 + _SAME) and (
+            self._growth.weighted or not self._growth.both
+        ):
+            return None  # planes through fewer rows would be farther from others
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
         return (
@@ -172,20 +179,25 @@ class BoxGrower:
 
     def _sampled(self, node: _Node) -> np.ndarray:
         most = self._growth.max_samples
-        if most is None or len(node.rows) <= most:
-            return node.rows
-        generator = np.random.default_rng(int(node.key))
-        return node.rows[np.sort(generator.choice(len(node.rows), most, replace=False))]
+        return node.rows if most is None else self._drawn(node.rows, _FACE_ROWS * most, node.key)
+
+    def _drawn(self, rows: np.ndarray, most: int, key: np.ndarray) -> np.ndarray:
+        if len(rows) <= most:
+            return rows
+        generator = np.random.default_rng(int(key))
+        return rows[np.sort(generator.choice(len(rows), most, replace=False))]
 
     def _candidates(self, node: _Node, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        features = self._X[rows]
+        most = self._growth.max_samples or len(rows)
+        some = self._drawn(rows, most, combine(node.key, _CLUSTERED))
+        features = self._X[some]
         table = features[:, self._varying]
         unit = 1.0
         if self._growth.scale:
             table = (table - self._mean[self._varying]) / self._deviation[self._varying]
         else:
             unit = float(np.median(self._deviation[self._varying]))
-        described = self._target.columns(rows, self._growth.scale)
+        described = self._target.columns(some, self._growth.scale)
         if self._growth.scale:
             # The target counts as much as all features together.
             described = described * np.sqrt(len(self._varying))
@@ -197,7 +209,14 @@ class BoxGrower:
             int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33)),
             unit,
         )
-        return [_box_around(features, part, node.lower, node.upper) for part in parts]
+        boxes = [_box_around(features, part, node.lower, node.upper) for part in parts]
+        moments = self._target.moments(rows)
+        if moments is None:
+            return boxes
+        # What lies outside a box of ExACT is concluded at once, its inside may be split again.
+        inner_weight = 1.0 if self._growth.both else 1.0 / (self._growth.depth - node.level)
+        mover = FaceMover(self._X[rows], moments, self._target.scatter, inner_weight)
+        return [mover.move(lower, upper, node.lower, node.upper) for lower, upper in boxes]
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Which of some rows a closed box holds."""

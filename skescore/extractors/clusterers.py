@@ -197,8 +197,9 @@ class CREAMClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
         Whether mixtures and distances see standardised features, and a target that counts as much
         as all of them together. False: raw numbers, so that features in large units decide.
     max_samples : int or None, default=5000
-        Most rows among which the boxes of one split are looked for, drawn at random; at least 10.
-        Outputs and diversities are those of all rows. None: no limit, which takes quadratic time.
+        Most rows among which the clusters of one split are looked for, drawn at random; at least
+        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
+        None: all rows.
     weighted : bool, default=True
         Whether the inside and the outside of a box count by their rows when the box is chosen.
         False: both the same (as in the reference platform), which likes small pure boxes.
@@ -234,12 +235,18 @@ class CREAMClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    A Gaussian mixture is fitted to the rows' features and target. In each of its
-    components the densest part is found by DBSCAN, with a radius that starts at the knee of the
-    distances to the nearest neighbours and grows by tenths until there are no more clusters than
-    components and at most 0.5 % of the rows are noise; noise is left out. The box around the
-    part, its faces half way to the next row outside, is open where no row lies beyond. Of
-    these boxes the one is taken that leaves the least diversity inside and outside of it.
+    A Gaussian mixture is fitted to the rows' features and target. In each of its components the
+    densest part is found by DBSCAN, with a radius that starts at the knee of the distances to the
+    nearest neighbours and grows by tenths until there are no more clusters than components and at
+    most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to 1000 rows at most
+    and 600 of a component are clustered, whatever `max_samples` is; the others go with them. The
+    box around the part has its faces half way to the next row outside and is open where no row lies
+    beyond. It ends where the cluster's outermost rows happen to be; where there is a target, its
+    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
+    long as that lowers the scatter of the target inside and outside of it by 0.2 % of all rows'
+    (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that take
+    nothing off are left out. Of these boxes the one is taken that leaves the least diversity inside
+    and outside.
 
     In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
     that their order must not be changed.
@@ -323,8 +330,9 @@ class ExACTClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
         Whether mixtures and distances see standardised features, and a target that counts as much
         as all of them together. False: raw numbers, so that features in large units decide.
     max_samples : int or None, default=5000
-        Most rows among which the boxes of one split are looked for, drawn at random; at least 10.
-        Outputs and diversities are those of all rows. None: no limit, which takes quadratic time.
+        Most rows among which the clusters of one split are looked for, drawn at random; at least
+        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
+        None: all rows.
     ignore_threshold : float, default=0.0
         Features of importance (see `importances`) below this, from 0 to 1, are left out of the
         rules, which then get the outputs that belong to their new boxes.
@@ -357,12 +365,18 @@ class ExACTClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    A Gaussian mixture is fitted to the rows' features and target. In each of its
-    components the densest part is found by DBSCAN, with a radius that starts at the knee of the
-    distances to the nearest neighbours and grows by tenths until there are no more clusters than
-    components and at most 0.5 % of the rows are noise; noise is left out. The box around the
-    part, its faces half way to the next row outside, is open where no row lies beyond. Of
-    these boxes the largest is taken that lowers the diversity at least half as much as the best.
+    A Gaussian mixture is fitted to the rows' features and target. In each of its components the
+    densest part is found by DBSCAN, with a radius that starts at the knee of the distances to the
+    nearest neighbours and grows by tenths until there are no more clusters than components and at
+    most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to 1000 rows at most
+    and 600 of a component are clustered, whatever `max_samples` is; the others go with them. The
+    box around the part has its faces half way to the next row outside and is open where no row lies
+    beyond. It ends where the cluster's outermost rows happen to be; where there is a target, its
+    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
+    long as that lowers the scatter of the target inside and outside of it by 0.2 % of all rows'
+    (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that take
+    nothing off are left out. Scatter inside, which may be split r times more, counts 1 / (r + 1).
+    Of these boxes the largest is taken that lowers the diversity at least half as much as the best.
 
     In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
     that their order must not be changed.
