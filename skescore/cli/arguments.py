@@ -41,7 +41,10 @@ def unknown_arguments(parser: argparse.ArgumentParser, rest: Sequence[str]) -> s
     """What to say of arguments that no option takes."""
     options = [text for text in rest if text.startswith("-")]
     if not options:
-        return f"too many arguments: {' '.join(map(shlex.quote, rest))}"
+        return (
+            f"too many arguments: {' '.join(map(shlex.quote, rest))} (each --drop and --category "
+            "takes one column; repeat the option for more)"
+        )
     name = options[0].partition("=")[0]
     return f"there is no option {name}. {did_you_mean(name, parser._option_string_actions)}"
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from skescore.extractors import _validation as check
+from skescore.extractors._oracle import FrameKinds
 
 
 class CategoryEncoder:
@@ -41,6 +42,7 @@ class CategoryEncoder:
         self.categories: dict[int, tuple[Any, ...]] = {}
         self._names: list[Any] = []
         self._types: dict[int, Any] = {}
+        self._kinds = FrameKinds(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
             return
         self._names = list(X.columns)
@@ -105,7 +107,7 @@ class CategoryEncoder:
                     column = pd.Series(column, dtype=self._types[position])
             columns[name] = column
         if not self._polars:
-            return pd.DataFrame(columns)
+            return self._kinds.restored(pd.DataFrame(columns))
         import polars
 
         series = [

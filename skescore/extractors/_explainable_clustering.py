@@ -375,9 +375,9 @@ def check_parameters(estimator: Any) -> None:
     check.check_number("error_threshold", estimator.error_threshold, 0.0, optional=True)
     check.check_integer("gauss_components", estimator.gauss_components, 2)
     check.check_choice("criterion", estimator.criterion, CRITERIA)
-    check.check_choice("scale", estimator.scale, (True, False))
+    check.check_flag("scale", estimator.scale)
     check.check_integer("max_samples", estimator.max_samples, _LEAST_SAMPLES, optional=True)
-    check.check_choice("weighted", getattr(estimator, "weighted", False), (True, False))
+    check.check_flag("weighted", getattr(estimator, "weighted", False))
     check.check_number("ignore_threshold", estimator.ignore_threshold, 0.0, 1.0)
     check.check_choice("output", estimator.output, ("constant", "linear"))
 

@@ -66,6 +66,7 @@ class Oracle:
         self._array_only = self._names is None and hasattr(estimator, "n_features_in_")
         if self._names is None and not self._array_only and hasattr(like, "columns"):
             self._names = self._feature_names or list(like.columns)
+        self._kinds = FrameKinds(like)
 
     def ask(self, X: Any, *, remember: bool = True) -> np.ndarray:
         """Answer rows, one label or number per row.
@@ -163,7 +164,7 @@ class Oracle:
             import polars
 
             return polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
-        return pd.DataFrame(array, columns=names)
+        return self._kinds.restored(pd.DataFrame(array, columns=names))
 
     def __getstate__(self) -> dict[str, Any]:
         # Remembered answers can be asked again; they would only make pickles large.
@@ -174,6 +175,44 @@ class Oracle:
             f"<Oracle {self._black_box_name}: {self.n_calls} calls, {self.n_rows} rows, "
             f"{self.n_rows_remembered} rows remembered>"
         )
+
+
+class FrameKinds:
+    """Remembers which columns of a pandas frame hold truth values or Python objects.
+
+    A black box that encodes such columns knows their values and no numbers in between, so that
+    points drawn there are shown as the nearest value that occurred.
+
+    Parameters
+    ----------
+    like : DataFrame or anything else
+        The training rows; nothing is remembered of what is no pandas frame.
+    """
+
+    def __init__(self, like: Any) -> None:
+        self._known: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
+        if not isinstance(like, pd.DataFrame) or not like.columns.is_unique:
+            return
+        for name, column in like.items():
+            if not (column.dtype == object or pd.api.types.is_bool_dtype(column.dtype)):
+                continue
+            values = column.drop_duplicates()
+            try:
+                numbers = values.to_numpy(dtype=float)
+            except (TypeError, ValueError):
+                continue  # names of things
+            order = np.argsort(numbers)
+            kept = values.to_numpy(dtype=object)[order]
+            self._known[name] = (numbers[order], kept, column.dtype)
+
+    def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Exchange numbers for the nearest of the values that occurred."""
+        for name, (numbers, values, dtype) in self._known.items():
+            if name in frame.columns:
+                middles = numbers[:-1] / 2 + numbers[1:] / 2
+                place = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
+                frame[name] = pd.Series(values[place], dtype=dtype, index=frame.index)
+        return frame
 
 
 def _as_array(X: Any) -> np.ndarray:

@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 
+#: No count of anything can be larger; NumPy and scikit-learn would say so in their own words.
+_LARGEST_COUNT = 2**31 - 1
+
 
 def plain(value: Any) -> Any:
     """Make a Python value of a NumPy scalar, for messages."""
@@ -27,6 +30,14 @@ def check_integer(name: str, value: Any, low: int, *, optional: bool = False) ->
         raise TypeError(f"{name} must be {wanted}, got {value!r}.")
     if value < low:
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+    if int(value) > _LARGEST_COUNT:
+        raise ValueError(f"{name} must be at most {_LARGEST_COUNT}, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless `value` is True or False; 0 and 1 are not."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be one of True, False, got {value!r}.")
 
 
 def check_number(
@@ -86,10 +97,12 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
         wrong = [not isinstance(v, Real | Decimal) for v in column] & column.notna().to_numpy()
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
+            names = wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
+            hint = " CART, REAL and Trepan read columns of names." if names else ""
             raise ValueError(
                 f"{extractor} needs numbers, but column {name!r} holds "
                 f"{plain(column.iloc[at])!r} in row {at} ({int(wrong.sum())} of {len(column)} rows "
-                "are no numbers). Encode the column as numbers or drop it."
+                f"are no numbers). Encode the column as numbers or drop it.{hint}"
             )
     check_complete(column, name)
     values = column.to_numpy(dtype=float)
@@ -179,6 +192,9 @@ def _is_text(labels: np.ndarray) -> bool:
 
 def encode_labels(answers: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Index of each label among the classes; raises for a label that is not there."""
+    numbered = answers.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    if numbered and answers.min(initial=0) >= 0 and answers.max(initial=0) < len(classes):
+        return answers.astype(np.intp, copy=False)  # they are indices already
     codes = pd.Index(classes).get_indexer(pd.Index(answers))
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])

@@ -162,7 +162,7 @@ class CARTExtractor(BaseExtractor):
                 f"{self.max_features!r}."
             )
         check.check_number("ccp_alpha", self.ccp_alpha, 0.0)
-        check.check_choice("simplify", self.simplify, (True, False))
+        check.check_flag("simplify", self.simplify)
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
 
     def _extract(self, extraction: Extraction) -> RuleSet:

@@ -211,7 +211,7 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check.check_choice("strategy", self.strategy, _STRATEGIES)
         check.check_integer("n_bins", self.n_bins, 2)
         check.check_number("min_bin_share", self.min_bin_share, 0.0, 0.5)
-        check.check_choice("joint", self.joint, (True, False))
+        check.check_flag("joint", self.joint)
         if self.joint and self.strategy != "tree":
             raise ValueError(f"joint=True needs strategy='tree', got strategy={self.strategy!r}.")
         if (self.cut_points is None) == (self.strategy == "given"):

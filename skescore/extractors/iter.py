@@ -180,8 +180,8 @@ class ITERExtractor(BaseExtractor):
         check.check_integer("max_iterations", self.max_iterations, 1)
         check.check_integer("min_examples", self.min_examples, 0)
         check.check_number("threshold", self.threshold, 0.0, optional=True)
-        check.check_choice("fill_gaps", self.fill_gaps, (True, False))
-        check.check_choice("refresh_output", self.refresh_output, (True, False))
+        check.check_flag("fill_gaps", self.fill_gaps)
+        check.check_flag("refresh_output", self.refresh_output)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         _check_magnitude(extraction)

@@ -182,7 +182,7 @@ class REALExtractor(BaseExtractor):
         check.check_integer("n_queries", self.n_queries, 0)
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_number("tolerance", self.tolerance, 0.0, 0.5)
-        check.check_choice("subsumption", self.subsumption, (True, False))
+        check.check_flag("subsumption", self.subsumption)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         assert extraction.classes is not None

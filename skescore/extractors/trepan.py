@@ -201,7 +201,7 @@ class TrepanExtractor(BaseExtractor):
         check.check_number("confidence", self.confidence, 0.0, 1.0)
         check.check_number("significance", self.significance, 0.0, 1.0)
         check.check_number("min_gain", self.min_gain, 0.0)
-        check.check_choice("simplify", self.simplify, (True, False))
+        check.check_flag("simplify", self.simplify)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST, "distances between them would overflow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -136,13 +137,25 @@ def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]])
 
 
 def format_label(label: Any) -> str:
-    """Write a class label as it is, whatever its type."""
-    return str(label)
+    """Write a class label or category; in quotation marks where it could be misread.
+
+    Examples
+    --------
+    >>> format_label("red"), format_label("red, blue"), format_label(""), format_label(3)
+    ('red', '"red, blue"', '""', '3')
+    """
+    return _unmistakable(str(label), ",;{}")
 
 
 def feature_name(names: Sequence[str] | None, feature: int) -> str:
     """The name of a feature; ``x0``, ``x1``, ... without names."""
-    return f"x{feature}" if names is None else str(names[feature])
+    return f"x{feature}" if names is None else _unmistakable(str(names[feature]), ",;{}<>=≤≥≠")
+
+
+def _unmistakable(text: str, signs: str) -> str:
+    """Quote what is empty, has blanks at its ends or signs with a meaning, or breaks the line."""
+    plain = text and text == text.strip() and text.isprintable()
+    return text if plain and not set(text) & set(signs) else json.dumps(text, ensure_ascii=False)
 
 
 def bounds_text(

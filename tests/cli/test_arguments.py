@@ -103,7 +103,10 @@ def test_unknown_option_is_named_with_the_nearest_one():
     assert unknown_arguments(parser, ["--trails=4", "x"]).startswith(
         "there is no option --trails. Did you mean '--trials'?"
     )
-    assert unknown_arguments(parser, ["iris", "my wine"]) == "too many arguments: iris 'my wine'"
+    assert unknown_arguments(parser, ["iris", "my wine"]) == (
+        "too many arguments: iris 'my wine' (each --drop and --category takes one column; repeat "
+        "the option for more)"
+    )
 
 
 # Help ---------------------------------------------------------------------------------------------

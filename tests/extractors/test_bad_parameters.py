@@ -33,7 +33,7 @@ COMMON: dict[str, tuple[list[Any], list[Any]]] = {
     "prune": ([5, ["ice"], True], ["icee", ""]),
 }
 RANDOM: dict[str, tuple[list[Any], list[Any]]] = {"random_state": ([], ["seed", -1, 1.5])}
-FLAG: tuple[list[Any], list[Any]] = ([], ["no", None, 2])
+FLAG: tuple[list[Any], list[Any]] = ([], ["no", None, 2, 0, 1])
 CLUSTERS: dict[str, tuple[list[Any], list[Any]]] = {
     "depth": (["2", 2.0, None, True], [0, -1]),
     "error_threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
@@ -55,7 +55,7 @@ WRONG: dict[type, dict[str, tuple[list[Any], list[Any]]]] = {
         "criterion": ([], ["mse", 1, "", "squared_error"]),
         "min_samples_leaf": (["1", None, True, [1]], [0, -1, 0.0, 1.5, np.nan]),
         "ccp_alpha": (["0", None, True], [-0.1, np.nan]),
-        "simplify": ([], ["no", None, 2]),
+        "simplify": FLAG,
     },
     CREAMExtractor: COMMON | RANDOM | CLUSTERS | {"weighted": FLAG},
     ExACTExtractor: COMMON | RANDOM | CLUSTERS,
@@ -206,3 +206,8 @@ def test_numpy_numbers_will_do():
         random_state=np.int64(3),
         importances=np.array([0, 0, 1, 1]),
     ).fit(X, y)
+
+
+def test_no_count_is_beyond_all_bounds():
+    with pytest.raises(ValueError, match=r"max_leaves must be at most 2147483647, got 10{30}\."):
+        CARTExtractor(LogisticRegression(), max_leaves=10**30).fit(X, y)

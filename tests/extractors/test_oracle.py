@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import (
     CallableClassifier,
@@ -21,6 +24,7 @@ from skescore.extractors import (
     Oracle,
     RememberingBlackBox,
 )
+from skescore.registry import extractor_class
 
 X, y = make_classification(300, 4, n_informative=4, n_redundant=0, random_state=0)
 
@@ -299,3 +303,34 @@ def test_points_of_small_questions_do_not_push_out_the_rows():
     Oracle(remembering).ask(rows)  # another candidate of the same search
     assert asked == [10] + [3] * 200
     assert (oracle.n_calls, oracle.n_rows_remembered) == (201, 10)
+
+
+@pytest.mark.parametrize("dtype", ["object", "bool", "boolean"])
+def test_drawn_points_are_shown_with_values_that_occurred(dtype):
+    flags = pd.Series([True, False, True], dtype=dtype)
+    frame = pd.DataFrame({"flag": flags, "size": [1.0, 2.0, 3.0]})
+    shown = []
+
+    def function(rows):
+        shown.append(rows)
+        return np.zeros(len(rows))
+
+    oracle = Oracle(CallableRegressor(function), like=frame)
+    oracle.ask(np.array([[0.2, 1.25], [0.7, 2.5]]))
+    assert shown[0]["flag"].tolist() == [False, True]
+    assert shown[0]["flag"].dtype == frame["flag"].dtype
+    assert shown[0]["size"].tolist() == [1.25, 2.5]
+
+
+@pytest.mark.parametrize("name", ["iter", "real", "trepan"])
+def test_columns_of_truth_values_as_objects(name):
+    random = np.random.default_rng(1)
+    X = pd.DataFrame(
+        {"smoker": np.array([True, False] * 60, dtype=object), "n": random.normal(size=120)}
+    )
+    y = np.where((X["n"] > 0) ^ X["smoker"].astype(bool), "a", "b")
+    columns = make_column_transformer((OneHotEncoder(), ["smoker"]), remainder="passthrough")
+    black_box = make_pipeline(columns, DecisionTreeClassifier(random_state=0))
+    extractor = extractor_class(name)(black_box).fit(X, y)
+    assert extractor.fidelity(X) > 0.9
+    assert extractor.oracle_.n_calls > 1

@@ -274,7 +274,7 @@ def test_html_shows_names_and_labels_as_they_are():
         fallback=Fallback(label),
     )
     table = cells(ruleset)
-    assert table.rows[1][1:3] == [f"if {name} ≤ 1 AND &amp; = <i>", label]
+    assert table.rows[1][1:3] == [f'if {json.dumps(name)} ≤ 1 AND "&amp;" = <i>', label]
     assert table.caption == f"1 rule; otherwise, where no rule holds: {label}"
     assert "<script" not in ruleset._repr_html_()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from itertools import pairwise
@@ -14,6 +15,7 @@ from skescore.rules.formatting import (
     bounds_text,
     decimals_for_range,
     distinct_numbers,
+    feature_name,
     format_label,
     format_number,
     linear_text,
@@ -174,6 +176,22 @@ def test_sums():
     assert linear_text([(1, -2.25)], ["a", "b"]) == "-2.25·b"
 
 
-@pytest.mark.parametrize("label", ["a", "", 1, 1.0, True, -3, 0.1 + 0.2])
+@pytest.mark.parametrize("label", ["a", "a b (c)", "§ 3", 1, 1.0, True, -3, 0.1 + 0.2])
 def test_labels_are_written_as_they_are(label):
     assert format_label(label) == str(label)
+
+
+@pytest.mark.parametrize("text", ["", " a", "a, b", "{a}", "a\nb", "a;b"])
+def test_labels_that_could_be_misread_are_quoted(text):
+    assert format_label(text) == json.dumps(text)
+    assert "\n" not in format_label(text)
+
+
+@pytest.mark.parametrize("name", ["a", "petal length (cm)", "od280/od315", "α"])
+def test_usual_names_are_not_quoted(name):
+    assert feature_name([name], 0) == name
+
+
+@pytest.mark.parametrize("name", ["IF x > 3", "a\tb", "a = b", ""])
+def test_names_that_could_be_misread_are_quoted(name):
+    assert feature_name([name], 0) == json.dumps(name)
