@@ -18,7 +18,6 @@ from skescore.metrics.knowledge import fire_score, ice_score, q_score
 from skescore.metrics.prediction import METRICS
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules._steps import RuleRows, Step
-from skescore.rules.tables import BoxTable
 
 #: Measures of predictions that are made of sums over rows.
 _ADDITIVE = {
@@ -263,17 +262,24 @@ class _Volumes:
         high = np.where(self.rows.alive[:, None], high, low)
         volumes = np.prod(high - low, axis=1)
         made = [i for i, step in enumerate(steps) if step.new is not None]
-        intervals = [new.intervals for step in steps if (new := step.new) is not None]
-        table = BoxTable.from_intervals(intervals, self.rows.ruleset.n_features)
-        new_low, new_high = self._unit(table.lower, table.upper)
+        sides = [np.array([steps[i].sides[side] for i in made]) for side in (0, 1)]
+        shape = len(made), self.rows.ruleset.n_features
+        new_low, new_high = self._unit(sides[0].reshape(shape), sides[1].reshape(shape))
         whole = np.zeros(len(steps))
         whole[made] = np.prod(new_high - new_low, axis=1)
         if not pure:
             return np.minimum(1.0, current + whole + _SAMPLED), exact
+        # The many shortened rules all at once.
+        wide = [i for i in made if steps[i].lost is None]
+        grown = whole[wide] - volumes[[place for i in wide for place in steps[i].places]]
+        shares[wide] = np.minimum(1.0, current + np.maximum(0.0, grown))
+        exact[wide] = self.rows.ruleset.disjoint
         met: dict[int, np.ndarray] = {}
         for i, step in enumerate(steps):
+            if step.lost is None:
+                continue
             first = step.kept if step.kept is not None else step.places[0]
-            if step.lost is not None and first not in met:
+            if first not in met:
                 sides = np.minimum(high, high[first]) - np.maximum(low, low[first])
                 met[first] = np.prod(np.maximum(sides, 0.0), axis=1)
             if step.new is None:
@@ -281,8 +287,8 @@ class _Volumes:
                 shares[i] = current - max(0.0, volumes[first] - shared)
                 exact[i] = shared == 0
                 continue
-            known = volumes[list(step.places)].sum()
-            more = whole[i] - (known if step.lost is None else known - met[first][step.lost])
+            known = volumes[list(step.places)].sum() - met[first][step.lost]
+            more = whole[i] - known
             shares[i] = min(1.0, current + max(0.0, more))
             exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact

@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._known_scores import KnownScore
 from skescore._rule_scorer import RuleScorer
-from skescore.rules import RuleSet
+from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._checks import check_whole
 from skescore.rules._steps import RuleRows, Step
 from skescore.rules.data import Table
@@ -83,8 +85,15 @@ def prune(
       that gain most rows at most.
 
     In a set that is declared disjoint, a box that would meet a third rule is not tried; with
-    ``ruleset.replace(ordered=True, disjoint=False)`` such boxes are tried as well. The class
-    counts and rows of merged rules add up; other rules keep their statistics.
+    ``ruleset.replace(ordered=True, disjoint=False)`` such boxes are tried as well.
+
+    Once a step is taken, the statistics of all rules are counted anew: the rows of X that each
+    answers, with the class counts or the mean and spread of `y_black_box` there. A rule that
+    answers none has none. Only in an unordered set whose rules may overlap, where statistics decide
+    who answers, they stay; those of merged rules add up.
+
+    Q counts errors on covered rows only, so "neg_q" tends to throw out impure rules until little
+    is covered; "ice" and "neg_fire" do not.
 
     ICE, Q and FiRe with named measures are followed from step to step by the rows that change:
     scores of all candidates cost little, and only for the most promising ones the volume is
@@ -145,7 +154,47 @@ def prune(
         step, best = found
         rows.take(step)
         taken += 1
-    return rows.result() if taken else ruleset
+    if not taken:
+        return ruleset
+    return rows.result() if rows.by_priority else _recounted(rows, answers)
+
+
+def _recounted(rows: RuleRows, answers: np.ndarray) -> RuleSet:
+    """The rules with statistics of the rows that each answers."""
+    order = np.argsort(rows.answer, kind="stable")
+    answer, places = rows.answer[order], rows.places
+    ends = zip(
+        np.searchsorted(answer, places).tolist(),
+        np.searchsorted(answer, places, side="right").tolist(),
+        strict=True,
+    )
+    rules = [
+        replace(
+            rows.rules[place],
+            statistics=_seen(answers[order[start:end]], rows.ruleset) if start < end else None,
+        )
+        for place, (start, end) in zip(places, ends, strict=True)
+    ]
+    return rows.ruleset.replace(rules=rules)
+
+
+def _seen(answers: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
+    """What was seen where a rule answers some rows, at least one."""
+    n_rows = len(answers)
+    if ruleset.classes is not None:
+        counted = Counter(answers.tolist())
+        counts = tuple(counted[label] for label in ruleset.classes)
+        # Shares of the classes alone would hide answers that are none of them.
+        return RuleStatistics(n_rows, counts if sum(counts) == n_rows else None)
+    numbers = answers.astype(float)
+    scale = float(np.abs(numbers).max())
+    if not math.isfinite(scale):
+        return RuleStatistics(n_rows)
+    if (numbers == numbers[0]).all():  # free of rounding
+        return RuleStatistics(n_rows, mean=float(numbers[0]), spread=0.0)
+    shares = numbers / scale
+    mean, spread = float(shares.mean()), float(shares.std())
+    return RuleStatistics(n_rows, mean=mean * scale, spread=spread * scale)
 
 
 def _scored(scorer: Any, X: Any, answers: np.ndarray) -> Callable[[RuleSet], float]:

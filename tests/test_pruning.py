@@ -218,6 +218,28 @@ def test_rows_follow_every_step(
             np.testing.assert_array_equal(rows.values[answered], now.predict(X[answered]))
 
 
+@settings(deadline=None, max_examples=50)
+@given(problem=problems(), choice=st.lists(st.integers(0, 10**6), min_size=1, max_size=4))
+def test_steps_kept_from_before_are_those_found_anew(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], choice: list[int]
+) -> None:
+    ruleset, X, _ = problem
+    if not len(ruleset):
+        return
+    rows = RuleRows(ruleset, Table(X, ruleset.feature_names))
+    for number in choice:
+        steps = pruning._candidates(rows, 200, 2000)
+        if not steps:
+            return
+        rows.take(steps[number % len(steps)])
+        anew = RuleRows(rows.result(), Table(X, ruleset.feature_names))
+        known, found = (
+            [(s.old, s.new, sorted(s.rows.tolist())) for s in pruning._candidates(r, 200, 2000)]
+            for r in (rows, anew)
+        )
+        assert known == found
+
+
 def test_a_tree_that_fits_every_leaf_is_cut_to_what_ice_likes() -> None:
     X, y = load_iris(return_X_y=True)
     leaves = as_ruleset(DecisionTreeClassifier(random_state=0).fit(X, y))
@@ -307,3 +329,62 @@ def test_rules_and_answers_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="None of the labels of y"):
         prune(ruleset, [[0.0]], ["c"], neg_fire)
     assert evaluate_rules(ruleset, [[0.0]], ["a"]).instances == 1.0
+
+
+def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics | None]:
+    """Slow and obvious: what is seen on the rows that each rule answers."""
+    found: list[RuleStatistics | None] = []
+    answering = pruned.assign(X).tolist()
+    for i in range(len(pruned)):
+        seen = [answer for answer, rule in zip(y.tolist(), answering, strict=True) if rule == i]
+        if not seen:
+            found.append(None)
+        elif pruned.classes is not None:
+            counts = tuple(sum(a == label for a in seen) for label in pruned.classes)
+            found.append(RuleStatistics(len(seen), counts))
+        else:
+            mean = math.fsum(seen) / len(seen)
+            square = math.fsum((a - mean) ** 2 for a in seen) / len(seen)
+            found.append(RuleStatistics(len(seen), mean=mean, spread=math.sqrt(square)))
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
+def test_statistics_are_those_of_the_rows_that_rules_now_answer(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
+) -> None:
+    ruleset, X, y = problem
+    pruned = prune(ruleset, X, y, SCORERS[name])
+    if pruned is ruleset or not (pruned.ordered or pruned.disjoint):
+        return
+    for rule, expected in zip(pruned.rules, counted_anew(pruned, X, y), strict=True):
+        seen = rule.statistics
+        if seen is None or expected is None:
+            assert seen is expected
+            continue
+        assert (seen.n_rows, seen.class_counts) == (expected.n_rows, expected.class_counts)
+        if pruned.task == "regression":
+            assert seen.mean == pytest.approx(expected.mean)
+            assert seen.spread == pytest.approx(expected.spread, abs=1e-9)
+
+
+def test_a_rule_that_answers_for_those_gone_tells_so() -> None:
+    rules = [
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(2, (2, 0))),
+        Rule([], "b", RuleStatistics(2, (0, 2))),
+    ]
+    ruleset = RuleSet(rules, ["x"], task="classification")
+    X, y = [[0.0], [0.5], [2.0], [3.0]], np.array(["a", "b", "b", "b"])
+
+    def fewer(rules: RuleSet, X: Any, y: Any) -> float:
+        return float(rules[-1].output == "b") - rules.n_literals - len(rules)
+
+    (rule,) = prune(ruleset, X, y, fewer)
+    assert rule.statistics == RuleStatistics(4, (1, 3))
+    assert str(rule) == "ALWAYS b   [4 rows, 75 % pure]"
+    strange = prune(ruleset, X, np.array(["a", "?", "b", "b"]), fewer)
+    # Shares of the known classes would hide that the other answer is none of them.
+    assert [rule.statistics for rule in strange] == [RuleStatistics(4)]
+    overlapping = ruleset.replace(ordered=False)
+    assert prune(overlapping, X, y, fewer).rules[0].statistics == rules[1].statistics

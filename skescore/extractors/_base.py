@@ -374,7 +374,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         rows = self._rows(X)
         answers = self.rules_.predict(rows)
-        if is_classifier(self) and self.uncovered != "abstain":
+        if self.rules_.task == "classification" and self.uncovered != "abstain":
             return answers.astype(self.classes_.dtype, copy=False)
         return answers
 

@@ -1,13 +1,15 @@
-"""Which pairs of rules are worth a merge."""
+"""Which pairs of rules are worth a merge, and which rules others meet once they are wider."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skescore.rules.geometry import adjacent_pairs
-from skescore.rules.rule import Output
+from skescore.rules.rule import Output, Rule
+from skescore.rules.tables import BoxTable
 
 if TYPE_CHECKING:
     from skescore.rules._steps import RuleRows
@@ -76,3 +78,54 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     length = np.where(known, most, 1.0) / 2 - start
     low, high = (np.clip((bound / 2 - start) / length, -0.1, 1.1) for bound in (lower, upper))
     return low, high
+
+
+class Widened:
+    """Rules that may take the place of some, and whether they meet any other.
+
+    What was found is kept; after steps only the rules that they have changed are looked at again.
+
+    Parameters
+    ----------
+    rows : RuleRows
+        The rules as they stand.
+    news : sequence of Rule
+        The rules that may come.
+    places : tuple of int
+        The rules whose place they would take.
+    """
+
+    def __init__(self, rows: RuleRows, news: Sequence[Rule], places: tuple[int, ...]) -> None:
+        self._rows = rows
+        self._boxes = BoxTable.from_intervals([n.intervals for n in news], rows.ruleset.n_features)
+        self._others = [new.others for new in news]
+        self._places = list(places)
+        self._seen = 0
+        self._apart: np.ndarray | None = None
+
+    def sides(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of one of them."""
+        return self._boxes.lower[number], self._boxes.upper[number]
+
+    def apart(self) -> np.ndarray:
+        """Which of them meet no rule but those whose place they take."""
+        changes = self._rows.changes
+        if self._apart is None:
+            self._start, self._stop = cuts(self._boxes)
+            changed = list(range(len(self._rows.rules)))
+            self._met = np.zeros((len(self._boxes), len(changed)), dtype=bool)
+        elif self._seen == len(changes):
+            return self._apart
+        else:
+            changed = sorted(set(changes[self._seen :]))
+        self._met[:, changed] = self._rows.meets(self._start, self._stop, self._others, changed)
+        self._met[:, self._places] = False
+        self._seen = len(changes)
+        self._apart = np.asarray(~self._met.any(axis=1))
+        return self._apart
+
+
+def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes as ``start <= x < stop``, with free sides as infinity."""
+    start, stop = boxes.entry_cuts()
+    return start, np.where(boxes.upper == np.inf, np.inf, stop)

@@ -6,6 +6,7 @@ rules hold for which rows is computed once; a step then touches only the rows th
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skescore.rules._merging import exclude, hull, merit_of, ranks_of
-from skescore.rules._pairs import closest_pairs
+from skescore.rules._merging import Conditions, exclude, hull, merit_of, ranks_of
+from skescore.rules._pairs import Widened, closest_pairs, cuts
 from skescore.rules.conditions import Condition, Interval
 from skescore.rules.data import Table
 from skescore.rules.rule import LinearOutput, Rule
@@ -40,6 +41,8 @@ class Step:
         The new rule.
     rows : ndarray of int
         Rows that the new rule holds for; where only a condition is dropped, the further ones.
+    sides : tuple of ndarray of float, shape (n_features,)
+        Lower and upper bounds of the new rule; none if there is none.
     """
 
     old: tuple[Rule, ...]
@@ -47,6 +50,7 @@ class Step:
     lost: int | None
     new: Rule | None
     rows: np.ndarray = field(default_factory=lambda: _NO_ROWS)
+    sides: tuple[np.ndarray, ...] = ()
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -80,6 +84,8 @@ class RuleRows:
         Place of the answering rule, -1 for none.
     values : ndarray of float, shape (n_rows,)
         What it answers: a number, or the index of a class; NaN without a rule.
+    heir : ndarray of int, shape (n_rules,)
+        Place of the rule that each has become a part of, -1 for those taken out.
     """
 
     def __init__(self, ruleset: RuleSet, table: Table) -> None:
@@ -87,9 +93,10 @@ class RuleRows:
         self.table = table
         self.rules = list(ruleset.rules)
         self.alive = np.ones(len(self.rules), dtype=bool)
+        self.heir = np.arange(len(self.rules))
         self.holds = np.ascontiguousarray(ruleset.match(table).T)
         self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
-        self._start, self._stop = _cuts(ruleset.boxes)
+        self._start, self._stop = cuts(ruleset.boxes)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
         self._merit = np.array([self._merit_of(r) for r in self.rules], float).reshape(-1, 2)
@@ -102,8 +109,10 @@ class RuleRows:
             if isinstance(rule.output, LinearOutput)
         }
         self.values = self._values_of(np.arange(len(table)), self.answer)
-        self._drops: dict[int, list[Step]] = {}
-        self._hulls: dict[tuple[int, int], tuple[Rule, np.ndarray]] = {}
+        self._drops: dict[int, tuple[list[Step], Widened]] = {}
+        self._hulls: dict[tuple[int, int], tuple[Rule, np.ndarray, Widened]] = {}
+        #: Places whose rules have changed, in the order of steps taken.
+        self.changes: list[int] = []
 
     def _merit_of(self, rule: Rule) -> tuple[float, float]:
         return merit_of(rule, self._codes.get(rule.output))
@@ -143,10 +152,12 @@ class RuleRows:
 
     def _next(self, rows: np.ndarray, after: int, leave_out: Sequence[int]) -> np.ndarray:
         """The rule that answers rows behind a rank, some left out; -1 for none."""
+        if not len(rows):
+            return _NO_ROWS
         behind = self.alive & (self.rank > after)
         behind[list(leave_out)] = False
         places = np.flatnonzero(behind)
-        if not len(rows) or not len(places):
+        if not len(places):
             return np.full(len(rows), -1)
         places = places[np.argsort(self.rank[places])]
         held = self.holds[np.ix_(places, rows)]
@@ -242,10 +253,19 @@ class RuleRows:
 
     def drops(self, places: Sequence[int]) -> list[Step]:
         """The steps that take a bound or another condition away from one of the rules."""
+        steps: list[Step] = []
         for place in places:
             if place not in self._drops:
-                self._drops[place] = list(self._drops_of(place))
-        return self.allowed([step for place in places for step in self._drops[place]])
+                made = list(self._drops_of(place))
+                widened = Widened(self, [new for step in made if (new := step.new)], (place,))
+                made = [replace(step, sides=widened.sides(i)) for i, step in enumerate(made)]
+                self._drops[place] = made, widened
+            made, widened = self._drops[place]
+            if self.ruleset.disjoint:
+                steps += itertools.compress(made, widened.apart())
+            else:
+                steps += made
+        return steps
 
     def merges(self, limit: int, alike: bool) -> list[Step]:
         """The steps that put one rule in the place of two, the most promising ones first.
@@ -262,15 +282,21 @@ class RuleRows:
         for one, other in closest_pairs(self, limit, alike):
             if (one, other) not in self._hulls:
                 made = hull(self.rules[one], self.rules[other])
-                self._hulls[one, other] = made, np.flatnonzero(self._holds(made.conditions))
-            new, rows = self._hulls[one, other]
+                held = np.flatnonzero(self._holds(made.conditions))
+                self._hulls[one, other] = made, held, Widened(self, [made], (one, other))
+            new, rows, widened = self._hulls[one, other]
+            if self.ruleset.disjoint and not widened.apart()[0]:
+                continue
+            sides = widened.sides(0)
             if self.rules[one].output != self.rules[other].output:
                 new = replace(new, output=self._joint_output(one, other))
-            steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows))
+            steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
             # Where overlaps do not decide by order, either place is as good.
             if self.ruleset.ordered and not self.ruleset.disjoint:
-                steps.append(Step((self.rules[one], self.rules[other]), other, one, new, rows))
-        return self.allowed(steps)
+                steps.append(
+                    Step((self.rules[one], self.rules[other]), other, one, new, rows, sides)
+                )
+        return steps
 
     def _joint_output(self, one: int, other: int) -> float:
         own = (self.answer == one) | (self.answer == other)
@@ -280,18 +306,28 @@ class RuleRows:
         """Those of some steps with a new rule after which disjoint rules still are."""
         if not self.ruleset.disjoint or not steps:
             return steps
-        news = [new for step in steps if (new := step.new) is not None]
-        intervals = [new.intervals for new in news]
-        start, stop = _cuts(BoxTable.from_intervals(intervals, self.ruleset.n_features))
-        kept = []
-        for step, new, low, high in zip(steps, news, start, stop, strict=True):
-            meets = self.alive & ((self._start < high) & (self._stop > low)).all(axis=1)
-            meets[list(step.places)] = False
-            met = np.flatnonzero(meets).tolist()
-            others = new.others if met else ()
-            if not met or (others and all(exclude(others, self.rules[m].others) for m in met)):
-                kept.append(step)
-        return kept
+        return [
+            step
+            for step in steps
+            if step.new is None or Widened(self, [step.new], step.places).apart()[0]
+        ]
+
+    def meets(
+        self,
+        start: np.ndarray,
+        stop: np.ndarray,
+        others: Sequence[Conditions],
+        places: Sequence[int],
+    ) -> np.ndarray:
+        """Which of some rules may hold together with boxes, shape (n_boxes, n_places)."""
+        met = np.zeros((len(start), len(places)), dtype=bool)
+        living = np.flatnonzero(self.alive[places])
+        at = np.asarray(places)[living]
+        overlap = (self._start[at] < stop[:, None]) & (self._stop[at] > start[:, None])
+        met[:, living] = overlap.all(axis=2)
+        for i, j in np.argwhere(met).tolist() if any(others) else ():
+            met[i, j] = not exclude(others[i], self.rules[places[j]].others)
+        return met
 
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
         result = np.ones(len(self.table), dtype=bool)
@@ -323,6 +359,7 @@ class RuleRows:
         if step.lost is not None:
             self.alive[step.lost] = False
             self.holds[step.lost] = False
+            self.heir[self.heir == step.lost] = -1 if step.kept is None else step.kept
             self.answer[self.answer == step.lost] = -1 if step.kept is None else step.kept
         if step.new is not None and step.kept is not None:
             self.holds[step.kept, step.rows] = True
@@ -331,19 +368,15 @@ class RuleRows:
             self._set_output(step.kept, step.new)
             box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
             self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
-            (self._start[step.kept],), (self._stop[step.kept],) = _cuts(box)
+            (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
         self.rank = rank
         self.answer[rows] = answer
         self.values[rows] = values
+        self.changes += step.places
         for place in step.places:
             self._drops.pop(place, None)
         gone = set(step.places)
         self._hulls = {pair: made for pair, made in self._hulls.items() if not gone & {*pair}}
-
-
-def _cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
-    start, stop = boxes.entry_cuts()
-    return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
 
 def _literals(condition: Condition) -> tuple[Condition, ...]:

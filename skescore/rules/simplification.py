@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from skescore.rules._steps import RuleRows, Step
 from skescore.rules._subtraction import RuleTable, answering, slabs
 from skescore.rules.data import Table
 from skescore.rules.domain import Domain
+from skescore.rules.rule import RuleStatistics
 
 if TYPE_CHECKING:
     from skescore.rules.ruleset import RuleSet
@@ -77,8 +79,12 @@ def simplified(ruleset: RuleSet, X: Any = None, tolerance: float = 0.0) -> RuleS
     then those that save most rules and comparisons for what they cost: a rule goes, a condition
     goes, two rules become the smallest box around both (in a regression also rules of different
     numbers, which get their mean answer). A row that loses its rule, or gets one, has changed,
-    whatever the fallback says; in a regression it counts as much as a row whose answer is off by
-    one standard deviation. Rules declared disjoint remain so.
+    whatever the fallback says; in a regression it counts at least as much as a row whose answer
+    is off by one standard deviation. Rules declared disjoint remain so.
+
+    With X, a rule that then answers other rows of X than before tells their number; what was seen
+    there is unknown, so its class counts, mean and spread go. Other rules keep their statistics,
+    and so do all in an unordered set whose rules may overlap: there they decide who answers.
 
     Examples
     --------
@@ -203,21 +209,63 @@ def _drop_implied(table: RuleTable) -> bool:
 
 def _within_tolerance(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSet:
     # Rows may lie anywhere, so nothing is taken for granted of the domain here.
-    rows = RuleRows(_without_change(ruleset, None), table)
+    rows = RuleRows(_shortened(ruleset, table), table)
+    first = rows.answer.copy()
     account = _Account(rows, tolerance)
     going_on = True
     while going_on:
         _take_what_is_free(rows, account)
         going_on = tolerance > 0 and _spend(rows, account)
-    return _without_change(rows.result(), None)
+    due = np.append(rows.heir, -1)[first]
+    moved = due != rows.answer
+    stale = {*due[moved].tolist(), *rows.answer[moved].tolist()}
+    result = _recounted(
+        rows.result(),
+        np.append(np.cumsum(rows.alive) - 1, -1)[rows.answer],
+        [number for number, place in enumerate(rows.places) if place in stale],
+    )
+    return _shortened(result, table)
+
+
+def _shortened(ruleset: RuleSet, table: Table) -> RuleSet:
+    """The same answers everywhere, with statistics that fit the rows."""
+    short = _without_change(ruleset, None)
+    if short is ruleset:
+        return short
+    answered, then = ruleset.assign(table), short.assign(table)
+    # Statistics that were not added up are still those of the rules that they came from.
+    known: dict[int, list[int]] = {}
+    for i, rule in enumerate(ruleset.rules):
+        known.setdefault(id(rule.statistics), []).append(i)
+    stale = []
+    for i, rule in enumerate(short.rules):
+        own, givers = then == i, known.get(id(rule.statistics), [])
+        if givers and not any(np.array_equal(own, answered == giver) for giver in givers):
+            stale.append(i)
+    return _recounted(short, then, stale)
+
+
+def _recounted(ruleset: RuleSet, answer: np.ndarray, stale: list[int]) -> RuleSet:
+    """Give some rules the number of rows that they answer, and nothing else that was seen.
+
+    Where statistics decide who answers they stay as they are.
+    """
+    if not stale or not (ruleset.ordered or ruleset.disjoint):
+        return ruleset
+    rules = list(ruleset.rules)
+    n_rows = np.bincount(answer[answer >= 0], minlength=len(rules)).tolist()
+    for i in stale:
+        if rules[i].statistics is not None:
+            rules[i] = replace(rules[i], statistics=RuleStatistics(n_rows[i]))
+    return ruleset.replace(rules=rules)
 
 
 class _Account:
     """What the steps taken have cost: changed answers, in units of one row.
 
-    A row that loses its rule or gets one costs 1. Otherwise a changed label costs 1, and a changed
-    number its square over the mean square deviation of the original answers, so that the mean over
-    all rows is the share of changed labels, or 1 - R².
+    A changed label costs 1, and so does a row that loses its rule or gets one. A changed number
+    costs its square over the mean square deviation of the answers before, so that the mean over
+    all rows is 1 - R²; if the row loses its rule or gets one, it costs at least 1.
     """
 
     def __init__(self, rows: RuleRows, tolerance: float) -> None:
@@ -225,56 +273,83 @@ class _Account:
         self.tolerance = tolerance
         self.original = rows.values.copy()
         self.costs = np.zeros(len(self.original))
-        self.unit = self._mean_square() if rows.ruleset.task == "regression" else None
-        fallback = rows.ruleset.fallback
+        fallback, is_numeric = rows.ruleset.fallback, rows.ruleset.task == "regression"
         self.by_nearest = fallback is not None and fallback.policy == "nearest"
         if self.by_nearest:
             self.predicted = rows.ruleset.predict(rows.table)
+        #: What rows without a rule are told; NaN where that is nothing, or for the nearest rule.
+        self.instead = math.nan
+        if is_numeric and fallback is not None and fallback.policy == "default":
+            self.instead = float(fallback.output)
+        if is_numeric:
+            self.before = self.predicted if self.by_nearest else self._told(self.original)
+            self.scale, self.mean_square = self._mean_square()
+
+    def _told(self, values: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(values), self.instead, values)
 
     def _mean_square(self) -> tuple[float, float]:
         """A scale that keeps squares from overflowing, and the mean square in its units."""
-        known = self.original[~np.isnan(self.original)]
+        known = self.before[np.isfinite(self.before)]
         if not len(known):
             return 1.0, 0.0
         deviation = known - known.mean()
         scale = float(np.abs(deviation).max()) or 1.0
-        return scale, float(np.square(deviation / scale).mean())
+        # Rows that are told nothing add nothing, as they do to the costs.
+        return scale, float(np.square(deviation / scale).sum() / len(self.before))
 
-    def _costs_of(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _costs_of(
+        self, rows: np.ndarray, new: np.ndarray, told: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Costs of new values on some rows; `told` are the answers, by the nearest rule as well."""
+        old = self.original[rows]
         lacks, lacked = np.isnan(new), np.isnan(old)
-        if self.unit is None:
-            return np.where(lacks | lacked, lacks != lacked, new != old).astype(float)
-        scale, mean_square = self.unit
+        turned = lacks != lacked
+        if self.rows.ruleset.task == "classification":
+            return np.where(lacks | lacked, turned, new != old).astype(float)
+        told = self._told(new) if told is None else told
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            square = np.square((new - old) / scale)
-            numbers = np.where(square == 0, 0.0, square / mean_square)
-        return np.where(lacks | lacked, (lacks != lacked).astype(float), numbers)
+            square = np.square((told - self.before[rows]) / self.scale)
+            same = (square == 0) | (told == self.before[rows])  # both infinite
+            numbers = np.where(same, 0.0, square / self.mean_square)
+        numbers = np.where(lacks & lacked, 0.0, numbers)
+        return np.where(turned, np.fmax(numbers, 1.0), numbers)
 
     def price(self, step: Step) -> float:
         """What a step costs; negative if it brings answers back."""
         rows, answer = self.rows.effect(step)
         new = self.rows.new_values(step, rows, answer)
-        return float(self._costs_of(self.original[rows], new).sum() - self.costs[rows].sum())
+        return float(self._costs_of(rows, new).sum() - self.costs[rows].sum())
 
     def allows(self, price: float) -> bool:
         """Whether a price may still be paid."""
         return bool((self.costs.sum() + price) / len(self.costs) <= self.tolerance)
 
     def take(self, step: Step) -> bool:
-        """Take a step, unless rows without a rule turn to another rule that is nearest."""
-        if self.by_nearest and not self._nearest_stay(step):
-            return False
-        rows, _ = self.rows.effect(step)
+        """Take a step, unless the nearest rules of rows without one stand in its way."""
+        rows, answer = self.rows.effect(step)
+        values = self.rows.values.copy()
+        values[rows] = self.rows.new_values(step, rows, answer)
+        costs = self._costs_by_nearest(step, values) if self.by_nearest else None
+        if costs is not None:
+            if costs.mean() > self.tolerance:
+                return False
+            self.costs = costs
+        else:
+            self.costs[rows] = self._costs_of(rows, values[rows])
         self.rows.take(step)
-        self.costs[rows] = self._costs_of(self.original[rows], self.rows.values[rows])
         return True
 
-    def _nearest_stay(self, step: Step) -> bool:
+    def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
+        """What all rows cost after a step, as the nearest rules answer then; None if as priced."""
         alone = np.isnan(self.original)
-        if not alone.any():
-            return True
-        now = self.rows.result(step)
-        return bool((now.predict(self.rows.table)[alone] == self.predicted[alone]).all())
+        is_label = self.rows.ruleset.task == "classification"
+        if not (alone if is_label else alone | np.isnan(values)).any():
+            return None
+        told = self.rows.result(step).predict(self.rows.table)
+        if not (told[alone] == self.predicted[alone]).all():
+            return np.full(len(values), np.inf)
+        return self._costs_of(np.arange(len(values)), values, None if is_label else told)
 
 
 def _take_what_is_free(rows: RuleRows, account: _Account) -> None:

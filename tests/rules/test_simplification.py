@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.extractors import CARTExtractor
 from skescore.metrics.completeness import volume_completeness
 from skescore.rules import (
     AtLeast,
@@ -438,7 +440,7 @@ def iris() -> tuple[np.ndarray, RuleSet]:
 
 
 def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
-    """Slow and obvious: rows whose answer or whose having a rule differs; or 1 - R²."""
+    """Slow and obvious: rows whose answer or whose having a rule differs; or 1 - R², if greater."""
     old, new = before.assign(X), after.assign(X)
     pairs = [
         (None if i < 0 else before.rules[i].output, None if j < 0 else after.rules[j].output)
@@ -446,16 +448,114 @@ def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
     ]
     if before.task == "classification":
         return sum(a != b for a, b in pairs) / len(pairs)
-    numbers = [a for a, _ in pairs if a is not None]
+    told, then = ([float(v) for v in answered(s, X)] for s in (before, after))
+    numbers = [a for a in told if not math.isnan(a)]
     mean = sum(numbers) / max(1, len(numbers))
-    variance = sum((a - mean) ** 2 for a in numbers) / max(1, len(numbers))
+    total = sum((a - mean) ** 2 for a in numbers)
     cost = 0.0
-    for a, b in pairs:
-        if (a is None) != (b is None):
-            cost += 1
-        elif a is not None and a != b:
-            cost += (a - b) ** 2 / variance if variance else math.inf
-    return cost / len(pairs)
+    for (a, b), t, u in zip(pairs, told, then, strict=True):
+        squares = 0.0
+        if not math.isnan(t) and not math.isnan(u) and t != u:
+            squares = (t - u) ** 2 / total if total else math.inf
+        cost += max(squares, 1 / len(pairs)) if (a is None) != (b is None) else squares
+    return cost
+
+
+def answered(ruleset: RuleSet, X: np.ndarray) -> np.ndarray:
+    """What is predicted; NaN where nothing is."""
+    if ruleset.fallback is None:
+        return np.append(ruleset.conclusions.outputs, np.nan)[ruleset.assign(X)]
+    return ruleset.predict(X)
+
+
+def unexplained(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
+    """1 - R² against the answers before."""
+    old, new = before.predict(X), after.predict(X)
+    return float(np.mean((old - new) ** 2) / np.var(old))
+
+
+@pytest.mark.parametrize("policy", ["default", "nearest"])
+@pytest.mark.parametrize("tolerance", [0.01, 0.05, 0.2])
+def test_rows_left_to_the_fallback_count_by_how_far_its_answer_lies(
+    policy: str, tolerance: float
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = X[:, 0] ** 2 + 3 * X[:, 1] * (X[:, 2] > 0) + 0.1 * rng.normal(size=300)
+    rules = CARTExtractor(KNeighborsRegressor(5), random_state=0).fit(X, y).rules_
+    rules = rules.replace(fallback=Fallback(float(y.mean()), policy))
+    short = rules.simplify(X, tolerance=tolerance)
+    assert unexplained(rules, short, X) <= tolerance + 1e-12
+    assert len(short) < len(rules) or tolerance == 0.01
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray]:
+    """Intervals on one feature with numbers of every size, and some rows."""
+    rules = [
+        Rule(
+            [Interval(0, low := draw(st.integers(0, 8)), low + draw(st.integers(1, 4)))],
+            float(draw(st.integers(-3, 3))) * draw(st.sampled_from([0.1, 1.0, 20.0])),
+        )
+        for _ in range(draw(st.integers(2, 7)))
+    ]
+    policy = draw(st.sampled_from(["default", "nearest"]))
+    output = draw(st.sampled_from([-30.0, 0.0, 1.0, 50.0]))
+    ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(output, policy))
+    rows = draw(st.lists(st.integers(-2, 28), min_size=2, max_size=40))
+    return ruleset, np.array(rows)[:, None] / 2
+
+
+@settings(deadline=None, max_examples=150)
+@given(problem=lines(), tolerance=st.sampled_from([0.0, 0.02, 0.1, 0.4]))
+def test_never_more_unexplained_than_tolerated(
+    problem: tuple[RuleSet, np.ndarray], tolerance: float
+) -> None:
+    ruleset, X = problem
+    short = simplified(ruleset, X, tolerance)
+    if np.ptp(ruleset.predict(X)) > 0:
+        assert unexplained(ruleset, short, X) <= tolerance + 1e-9
+    else:
+        np.testing.assert_array_equal(short.predict(X), ruleset.predict(X))
+
+
+@settings(deadline=None, max_examples=100)
+@given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.2, 0.5]), data=st.data())
+def test_counts_are_those_of_the_rows_or_unknown(
+    ruleset: RuleSet, tolerance: float, data: st.DataObject
+) -> None:
+    points = points_of(ruleset, everywhere=True)
+    chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
+    X = points[chosen]
+    ruleset = ruleset.replace(ordered=True)
+    answering = ruleset.assign(X)
+    rules = []
+    for i, rule in enumerate(ruleset.rules):  # statistics that are true of these very rows
+        n_rows = int((answering == i).sum())
+        counts = (n_rows, 0) if rule.output == "a" else (0, n_rows)
+        seen = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
+        rules.append(Rule(rule.conditions, rule.output, seen))
+    ruleset = ruleset.replace(rules=rules)
+    short = simplified(ruleset, X, tolerance)
+    then = short.assign(X)
+    for i, rule in enumerate(short.rules):
+        assert rule.statistics is not None
+        assert rule.statistics.n_rows == (then == i).sum()
+        if rule.statistics.class_counts is not None:
+            assert sum(rule.statistics.class_counts) == rule.statistics.n_rows
+
+
+def test_a_rule_that_takes_over_rows_no_longer_claims_to_be_pure() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1)], "b", RuleStatistics(50, (0, 50))),
+        Rule([Interval(0, 1, 2)], "a", RuleStatistics(60, (60, 0))),
+        Rule([Interval(0, 0, 9)], "b", RuleStatistics(70, (0, 70))),
+    ]
+    X = [[0.5], [1.5], *([x / 20] for x in range(41, 101))]
+    short = classifier(rules, 1).simplify(X, tolerance=0.02)
+    assert [rule.statistics for rule in short.rules] == [RuleStatistics(62)]
+    kept = classifier(rules, 1).simplify(X, tolerance=0.0)
+    assert RuleStatistics(60, (60, 0)) in [rule.statistics for rule in kept.rules]
 
 
 @settings(deadline=None, max_examples=50)
