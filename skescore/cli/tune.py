@@ -189,16 +189,16 @@ def _output_folder(folder: Path | None) -> Iterator[None]:
         yield
         return
     there = folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(None, "Permission denied")
-    except OSError as error:
-        raise ValueError(
-            f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
-            "folder."
-        ) from error
-    try:
+    try:  # from the first moment: an interrupt may come right after the folder was made
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "Permission denied")
+        except OSError as error:
+            raise ValueError(
+                f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
+                "folder."
+            ) from error
         yield
     except BaseException:
         if not there:

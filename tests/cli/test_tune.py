@@ -33,6 +33,7 @@ from skescore.cli.output import Notes
 from skescore.cli.tune import splitter
 from skescore.datasets import load_dataset
 from skescore.rules import RuleSet
+from skescore.rules.formatting import format_label
 from skescore.scorers import make_fire_scorer, make_ice_scorer, make_q_scorer
 from skescore.tuning import ExtractorSearchCV
 
@@ -483,7 +484,8 @@ def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, t
     assert {type(label) for label in rules.classes} == {type(label) for label in classes}
     assert rules.feature_names == ("sl", "sw", "Blütenlänge ≥ 0", "pw")
     for label in {rule.output for rule in rules}:
-        assert f"THEN {label}" in out or f"ELSE {label}" in out
+        shown = format_label(label)  # in quotation marks, if there is a comma
+        assert f"THEN {shown}" in out or f"ELSE {shown}" in out
     code, out, _ = run("score", folder / "rules.json", path, "--target", "kind", "--format", "json")
     assert code == 0
     assert json.loads(out)["prediction"]["accuracy"]["all_rows"] > 0.9
