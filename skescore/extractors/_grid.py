@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from skescore.extractors._base import Extraction
 from skescore.extractors._cells import CellMerger, group_cells, slice_numbers, slice_width
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._neighbours import join_edges
 from skescore.extractors._random import combine, uniform_points
 from skescore.extractors._reference import ReferenceRounding, collect_first_met, reference_domain

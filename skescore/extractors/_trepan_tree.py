@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import betaincinv
 
-from skescore.extractors._base import Extraction
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._instances import Features, Model, thinned
 from skescore.extractors._mofn import Search, put_into_bins
 from skescore.extractors._random import combine

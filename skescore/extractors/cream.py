@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor
 from skescore.extractors._cluster_targets import LabelTarget, NumberTarget, Target
 from skescore.extractors._explainable_clustering import (
     LARGEST,
@@ -15,6 +15,7 @@ from skescore.extractors._explainable_clustering import (
     check_target_magnitude,
     cluster,
 )
+from skescore.extractors._extraction import Extraction
 from skescore.rules import RuleSet
 
 

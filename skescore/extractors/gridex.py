@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._grid import Level, refine
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._random import draw_seed

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import Extraction
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._grid import cut_domain
 from skescore.extractors._linear import Units, ridge_slopes
 from skescore.extractors._planes import Planes, PlaneSettings, PlanesTable

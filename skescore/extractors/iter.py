@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._iter_answers import Answers, Labels, Numbers, PointSource
 from skescore.extractors._iter_growth import Growth, seed_boxes
 from skescore.extractors._random import draw_seed

@@ -9,7 +9,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._literals import Grower, Premise, inside
 from skescore.extractors._real_codes import (
     CodedFeature,

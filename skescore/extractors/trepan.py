@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
 from skescore.extractors._mofn import Search
 from skescore.extractors._random import draw_seed
 from skescore.extractors._trepan_tests import Region
