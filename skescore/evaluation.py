@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore.metrics.completeness import volume_completeness
 from skescore.metrics.prediction import prediction_loss, prediction_performance, row_weights
-from skescore.rules import Domain, Fallback, RuleSet, as_ruleset
+from skescore.rules import Fallback, RuleSet, as_ruleset
+from skescore.rules.surroundings import domain_around
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
 
@@ -96,8 +97,8 @@ class RuleEvaluation:
         """Share of the domain's volume that some rule covers."""
         ruleset = self.ruleset
         if ruleset.domain is None:
-            # Imported trees do not remember their training rows; these rows stand for them.
-            ruleset = ruleset.replace(domain=Domain.around(np.asarray(self.X, dtype=float)))
+            # Imported rules do not remember their training rows; these rows stand for them.
+            ruleset = ruleset.replace(domain=domain_around(ruleset, self.X))
         return float(volume_completeness(ruleset))
 
     @cached_property
@@ -196,7 +197,9 @@ def evaluate_rules(
         # Rows without a rule are masked in the measures; predict needs some answer for them.
         stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
         estimator = estimator.replace(fallback=Fallback(stand_in))
-    X_rules = X_inner if hasattr(model, "covers") else np.asarray(X_inner)
+    # A frame whose columns are those of the rules is read by their names, others by position.
+    named = list(map(str, getattr(X_inner, "columns", ()))) == list(ruleset.feature_names)
+    X_rules = X_inner if hasattr(model, "covers") or named else np.asarray(X_inner)
     covered = (model if hasattr(model, "covers") else ruleset).covers(X_rules)
     n_rows = len(covered)
     if n_rows == 0:

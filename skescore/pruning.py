@@ -71,7 +71,8 @@ def prune(
     TypeError
         If `ruleset` is no RuleSet, or the scorer gives no single number.
     ValueError
-        If there is no such score, or X and y_black_box do not fit each other or the rules.
+        If there is no such score, X and y_black_box do not fit each other or the rules, or all
+        rules that hold answer together.
 
     Notes
     -----
@@ -123,6 +124,7 @@ def prune(
             f"ruleset must be a RuleSet, got {type(ruleset).__name__}. Pass a fitted extractor's "
             "rules_, or use as_ruleset(...) first."
         )
+    ruleset.check_one_answers("prune")
     if max_steps is not None and check_whole("max_steps", max_steps) < 0:
         raise ValueError(f"max_steps must be 0 or more, or None for no limit, got {max_steps!r}.")
     scorer = get_rule_scorer(scorer)

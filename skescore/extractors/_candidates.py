@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from kneed import KneeLocator
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
@@ -118,6 +117,8 @@ def _knee(curve: np.ndarray) -> float:
     """Value at the knee of a descending curve; 0 where there is none."""
     if len(curve) < 3 or not curve[0] > curve[-1]:
         return 0.0
+    from kneed import KneeLocator  # brings Matplotlib along where that is installed
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # versions of the library warn that there is no knee
         found = KneeLocator(

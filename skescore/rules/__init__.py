@@ -7,7 +7,7 @@ libraries' models.
 
 from skescore.rules.conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules.domain import Domain, Fallback
-from skescore.rules.importers import as_ruleset
+from skescore.rules.importers import as_ruleset, as_rulesets
 from skescore.rules.rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.tables import BoxTable, Conclusions
@@ -27,4 +27,5 @@ __all__ = [
     "RuleSet",
     "RuleStatistics",
     "as_ruleset",
+    "as_rulesets",
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore.rules import voting
 from skescore.rules.data import Table
 from skescore.rules.domain import Fallback, label_array
 from skescore.rules.kernels import nearest_box
@@ -38,8 +39,23 @@ def _fallback_for(ruleset: RuleSet, n_lost: int) -> Fallback:
     return ruleset.fallback
 
 
+def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
+    """Answer every row where rules answer together."""
+    if ruleset.task == "regression":
+        values, answered = voting.numbers(ruleset, table)
+        lost = np.flatnonzero(~answered)
+        if len(lost):
+            fallback = _fallback_for(ruleset, len(lost))
+            values[lost] = np.nan if fallback.policy == "abstain" else fallback.output
+        return values
+    sums, covered = voting.class_sums(ruleset, table)
+    return _labelled(ruleset, sums.argmax(axis=1), np.flatnonzero(~covered))
+
+
 def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
     """Answer every row; see :meth:`RuleSet.predict`."""
+    if ruleset.voting is not None:
+        return _vote(ruleset, table)
     index = _answering_rule(ruleset, table)
     lost = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
@@ -48,8 +64,14 @@ def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
             fallback = _fallback_for(ruleset, len(lost))
             result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
         return result
+    return _labelled(
+        ruleset, np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index], lost
+    )
+
+
+def _labelled(ruleset: RuleSet, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Labels of the classes with the given codes, and the fallback's for rows without any."""
     labels: list[Any] = list(ruleset.classes or ())
-    codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
     if len(lost):
         fallback = _fallback_for(ruleset, len(lost))
         if fallback.policy == "abstain":
@@ -62,21 +84,28 @@ def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
 
 def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
     """Class shares of the answering rule; see :meth:`RuleSet.predict_proba`."""
-    classes = ruleset.classes or ()
-    index = _answering_rule(ruleset, table)
-    shares = np.vstack(
-        [ruleset.conclusions.shares(len(classes)), np.full((1, len(classes)), np.nan)]
-    )
-    lost = np.flatnonzero(index < 0)
+    n_classes = len(ruleset.classes or ())
+    if ruleset.voting is not None:
+        sums, covered = voting.class_sums(ruleset, table)
+        result = voting.class_shares(ruleset.voting, sums)
+        lost = np.flatnonzero(~covered)
+    else:
+        index = _answering_rule(ruleset, table)
+        nothing = np.full((1, n_classes), np.nan)
+        result = np.vstack([ruleset.conclusions.shares(n_classes), nothing])[index]
+        lost = np.flatnonzero(index < 0)
     if len(lost):
-        fallback = _fallback_for(ruleset, len(lost))
-        if fallback.policy == "abstain":
-            shares[-1] = 1 / len(classes)
-        elif fallback.class_counts is not None and sum(fallback.class_counts) > 0:
-            shares[-1] = np.asarray(fallback.class_counts) / sum(fallback.class_counts)
-        else:
-            shares[-1] = [label == fallback.output for label in classes]
-    return shares[index]
+        result[lost] = _fallback_shares(ruleset, _fallback_for(ruleset, len(lost)))
+    return result
+
+
+def _fallback_shares(ruleset: RuleSet, fallback: Fallback) -> Any:
+    classes = ruleset.classes or ()
+    if fallback.policy == "abstain":
+        return 1 / len(classes)
+    if fallback.class_counts is not None and sum(fallback.class_counts) > 0:
+        return np.asarray(fallback.class_counts) / sum(fallback.class_counts)
+    return [float(label == fallback.output) for label in classes]
 
 
 def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:

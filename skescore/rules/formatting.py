@@ -155,7 +155,11 @@ def feature_name(names: Sequence[str] | None, feature: int) -> str:
 def _unmistakable(text: str, signs: str) -> str:
     """Quote what is empty, has blanks at its ends or signs with a meaning, or breaks the line."""
     plain = text and text == text.strip() and text.isprintable()
-    return text if plain and not set(text) & set(signs) else json.dumps(text, ensure_ascii=False)
+    if plain and not set(text) & set(signs):
+        return text
+    quoted = json.dumps(text, ensure_ascii=False)
+    # JSON leaves separators of lines as they are that are not ASCII.
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in quoted)
 
 
 def bounds_text(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
+from importlib import import_module
 from typing import Any
 
+import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
@@ -13,14 +16,43 @@ from skescore.rules.ruleset import RuleSet
 from skescore.rules.trees import tree_to_ruleset
 from skescore.rules.units import affine_map, does_nothing, in_user_units
 
+#: Where models of other libraries are read, by the module that their class comes from. The
+#: libraries are not imported: a model that is there has brought its own.
+_READERS = {
+    "imodels": "imodels:read_imodels",
+    "psyke": "psyke:read_psyke",
+    "rulekit": "rulekit:read_rulekit",
+    "decision_rules": "decision_rules:read_decision_rules",
+    "sklearn.ensemble._forest": "forests:read_forest",
+    "sklearn.ensemble._gb": "forests:read_boosted",
+    "sklearn.ensemble._weight_boosting": "forests:read_boosted",
+}
+
+
+def _foreign_reader(model: Any) -> Callable[..., RuleSet] | None:
+    """The function that reads models of this class; None if none is known."""
+    for parent in type(model).__mro__:
+        if parent.__module__.partition(".")[0] == "skescore":
+            return None  # an extractor of ours speaks for itself
+        for place in (parent.__module__, parent.__module__.partition(".")[0]):
+            if place in _READERS:
+                module, _, function = _READERS[place].partition(":")
+                reader: Callable[..., RuleSet] = getattr(
+                    import_module(f"skescore.rules.readers.{module}"), function
+                )
+                return reader
+    return None
+
 
 @singledispatch
 def as_ruleset(model: Any, **options: Any) -> RuleSet:
     """Turn a fitted model into a :class:`RuleSet`.
 
-    Works for rule sets, extractors and searches of this package, scikit-learn's decision trees,
-    its searches over either, and Pipelines that end in one of these: scalers in front are undone,
-    so that the rules speak in the units of the Pipeline's input. Further kinds are added with
+    Works for rule sets, extractors and searches of this package; scikit-learn's decision trees,
+    random forests, extra trees, gradient boosting and AdaBoost on trees; models of PSyKE, RuleKit,
+    imodels and decision-rules; tables of conditions (:meth:`RuleSet.to_conditions`); scikit-learn's
+    searches over any of these, and Pipelines that end in one: scalers in front are undone, so that
+    the rules speak in the units of the Pipeline's input. Further kinds are added with
     ``@as_ruleset.register(TheirClass)``.
 
     Parameters
@@ -29,7 +61,8 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
         The fitted model.
     **options
         Depends on the kind of model; for trees see
-        :func:`skescore.rules.trees.tree_to_ruleset`.
+        :func:`skescore.rules.trees.tree_to_ruleset`, for others the modules of
+        :mod:`skescore.rules.readers`.
 
     Returns
     -------
@@ -55,13 +88,17 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
         return rules
     if hasattr(model, "best_estimator_"):  # a search: the rules are those of its winner
         return as_ruleset(model.best_estimator_, **options)
+    reader = _foreign_reader(model)
+    if reader is not None:
+        return reader(model, **options)
     promised = hasattr(type(model), "rules_") or hasattr(model, "estimator")
     if rules is None and promised and hasattr(model, "fit"):
         check_is_fitted(model)
     raise TypeError(
         f"{type(model).__name__} has no rules that skescore can read. Known are RuleSet, fitted "
-        "extractors, scikit-learn decision trees and Pipelines that end in one of them; add a kind "
-        "with @as_ruleset.register(TheirClass)."
+        "extractors, scikit-learn's trees and ensembles of trees, models of PSyKE, RuleKit, "
+        "imodels and decision-rules, tables of conditions, and Pipelines that end in one of them; "
+        "add a kind with @as_ruleset.register(TheirClass)."
     )
 
 
@@ -77,8 +114,18 @@ def _(model: RuleSet, **options: Any) -> RuleSet:
 @as_ruleset.register(DecisionTreeClassifier)
 @as_ruleset.register(DecisionTreeRegressor)
 def _(model: Any, **options: Any) -> RuleSet:
+    reader = _foreign_reader(model)  # what others derived from a tree may answer otherwise
+    if reader is not None:
+        return reader(model, **options)
     check_is_fitted(model)
     return tree_to_ruleset(model, **options)
+
+
+@as_ruleset.register
+def _(model: pd.DataFrame, **options: Any) -> RuleSet:
+    from skescore.rules.readers.tables import read_table
+
+    return read_table(model, **options)
 
 
 @as_ruleset.register
@@ -86,3 +133,47 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
     inner = as_ruleset(model[-1], **options)
     before = model[:-1]
     return inner if does_nothing(before) else in_user_units(inner, affine_map(before))
+
+
+def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
+    """Turn every tree of a forest into a rule set of its own.
+
+    Use it to look at, or to score, the trees one by one; :func:`as_ruleset` gives one rule set in
+    which they all vote.
+
+    Parameters
+    ----------
+    model : forest
+        A fitted RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier or
+        ExtraTreesRegressor.
+    **options
+        See :func:`skescore.rules.trees.tree_to_ruleset`.
+
+    Returns
+    -------
+    tuple of RuleSet
+        One per tree, in order; each answers like its tree.
+
+    Raises
+    ------
+    TypeError
+        If the model is no forest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(3, max_depth=1, random_state=0).fit(X, y)
+    >>> print(as_rulesets(forest)[1])
+    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % pure]
+    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % pure]
+    """
+    from skescore.rules.readers.forests import FORESTS, trees_of_forest
+
+    if not isinstance(model, FORESTS):
+        raise TypeError(
+            f"{type(model).__name__} is no forest of decision trees; as_ruleset(model) reads one "
+            "model as one rule set."
+        )
+    return trees_of_forest(model, **options)

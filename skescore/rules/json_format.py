@@ -44,14 +44,19 @@ def _condition_to_json(condition: Condition) -> dict[str, Any]:
     return {"type": "linear", "terms": terms, **_bounds_to_json(condition)}
 
 
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, LinearOutput):
+        return {"intercept": value.intercept, "terms": [list(t) for t in value.terms]}
+    return value
+
+
 def _rule_to_json(rule: Rule) -> dict[str, Any]:
-    output: Any = rule.output
-    if isinstance(output, LinearOutput):
-        output = {"intercept": output.intercept, "terms": [list(t) for t in output.terms]}
     data: dict[str, Any] = {
         "if": [_condition_to_json(c) for c in rule.conditions],
-        "then": output,
+        "then": _value_to_json(rule.output),
     }
+    if rule.weight != 1.0:
+        data["weight"] = _value_to_json(rule.weight)
     if rule.statistics is not None:
         seen = rule.statistics
         counts = None if seen.class_counts is None else list(seen.class_counts)
@@ -80,6 +85,8 @@ def to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "classes": None if ruleset.classes is None else list(ruleset.classes),
         "ordered": ruleset.ordered,
         "disjoint": ruleset.disjoint,
+        # Only where it is: readers of earlier releases know no other way to answer.
+        **({"voting": ruleset.voting} if ruleset.voting else {}),
         "domain": domain and _domain_to_json(domain),
         "fallback": fallback
         and {
@@ -173,16 +180,21 @@ def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
+def _value_from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    _fields("a linear output", value, ("intercept", "terms"))
+    return LinearOutput(value["intercept"], tuple(_terms(value["terms"])))
+
+
 def _rule_from_json(data: Any) -> Rule:
-    _fields("a rule", data, ("if", "then"), ("statistics",))
-    output, statistics = data["then"], data.get("statistics")
-    if isinstance(output, dict):
-        _fields("a linear output", output, ("intercept", "terms"))
-        output = LinearOutput(output["intercept"], tuple(_terms(output["terms"])))
+    _fields("a rule", data, ("if", "then"), ("weight", "statistics"))
+    output, weight = _value_from_json(data["then"]), _value_from_json(data.get("weight", 1.0))
+    statistics = data.get("statistics")
     if statistics is not None:
         _fields("statistics", statistics, ("n_rows",), ("class_counts", "mean", "spread"))
         statistics = RuleStatistics(**_with_counts(statistics))
-    return Rule(_conditions_from_json("'if'", data["if"]), output, statistics)
+    return Rule(_conditions_from_json("'if'", data["if"]), output, statistics, weight)
 
 
 def _with_counts(data: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +257,7 @@ def from_json(text: str) -> RuleSet:
             place,
             data,
             ("format", "version", "task", "feature_names", "classes", "ordered", "rules"),
-            ("disjoint", "domain", "fallback"),
+            ("disjoint", "voting", "domain", "fallback"),
         )
         names = _list("feature_names", data["feature_names"])
         if not all(isinstance(name, str) for name in names):
@@ -264,6 +276,7 @@ def from_json(text: str) -> RuleSet:
             domain=None if domain is None else _domain_from_json(domain),
             ordered=data["ordered"],
             disjoint=data.get("disjoint", False),
+            voting=data.get("voting"),
             fallback=None if fallback is None else _fallback_from_json(fallback),
         )
     except (TypeError, ValueError) as error:

@@ -121,16 +121,18 @@ class Matcher:
             words[reached[~held], word] &= ~flag
         return words
 
-    def _chunks(self, n_rows: int) -> Iterator[slice]:
+    def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
         # Many rules make long words; fewer rows at a time then keep the memory level.
         size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
-        return (slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size))
+        return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
-    def match(self, table: Table) -> np.ndarray:
-        """Every rule on every row, shape (n_rows, n_rules)."""
-        result = np.empty((len(table), self.n_rules), dtype=bool)
-        for rows in self._chunks(len(table)):
-            result[rows] = unpack_bits(self._words(table, rows), self.n_rules)
+    def match(self, table: Table, rows: slice | None = None) -> np.ndarray:
+        """Every rule on every row (or a slice of them), shape (n_rows, n_rules)."""
+        start, stop = (0, len(table)) if rows is None else (rows.start, rows.stop)
+        result = np.empty((stop - start, self.n_rules), dtype=bool)
+        for part in self._chunks(stop, start):
+            words = self._words(table, part)
+            result[part.start - start : part.stop - start] = unpack_bits(words, self.n_rules)
         return result
 
     def covers(self, table: Table) -> np.ndarray:
@@ -190,5 +192,9 @@ def nearest_box(boxes: BoxTable, X: np.ndarray, scale: np.ndarray) -> np.ndarray
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0) / scale[used]
             # An infinite value is at no distance from a free side.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
-            result[begin : begin + size] = np.einsum("ijk,ijk->ij", gap, gap).argmin(axis=1)
+            # Feature by feature, so that ties are ties however the processor adds.
+            total = np.zeros(gap.shape[:2])
+            for k in range(len(used)):
+                total += gap[:, :, k] * gap[:, :, k]
+            result[begin : begin + size] = total.argmin(axis=1)
     return result

@@ -133,11 +133,15 @@ class Rule:
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
         What was seen where the rule answers.
+    weight : float or LinearOutput, default=1.0
+        How much the rule says in a set whose rules answer together, see the `voting` of
+        :class:`RuleSet`; an affine function weighs each row by itself. Without voting it has no
+        meaning.
 
     Raises
     ------
     ValueError
-        If two conditions contradict each other.
+        If two conditions contradict each other, or the weight is not finite.
 
     Examples
     --------
@@ -153,6 +157,7 @@ class Rule:
     conditions: tuple[Condition, ...]
     output: Output
     statistics: RuleStatistics | None = None
+    weight: float | LinearOutput = 1.0
     #: The rule set it stands in and its position there: they know the names of things.
     _home: Any = field(default=None, init=False, compare=False, repr=False)
 
@@ -160,6 +165,8 @@ class Rule:
         object.__setattr__(self, "conditions", normalise(self.conditions))
         if not isinstance(self.output, LinearOutput):
             object.__setattr__(self, "output", check_label("output", self.output))
+        if not isinstance(self.weight, LinearOutput):
+            object.__setattr__(self, "weight", check_number("weight", self.weight, finite=True))
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
@@ -200,8 +207,20 @@ class Rule:
             return self.output.to_text(names)
         return format_number(float(self.output)) if numeric else format_label(self.output)
 
-    def statistics_text(self, output_index: int | None = None) -> str:
-        """Write the statistics, such as ``50 rows, 100 % pure``; empty if there are none."""
+    def statistics_text(
+        self,
+        output_index: int | None = None,
+        names: Sequence[str] | None = None,
+        *,
+        weighted: bool | None = None,
+    ) -> str:
+        """Write the statistics, such as ``50 rows, 100 % pure``; empty if there are none.
+
+        The weight stands before them if `weighted`; by default if it is not 1.
+        """
+        if self.weight != 1.0 if weighted is None else weighted:
+            seen = self.statistics_text(output_index, weighted=False)
+            return f"weight {self.weight_text(names)}{', ' if seen else ''}{seen}"
         if self.statistics is None:
             return ""
         rows = self.statistics.n_rows
@@ -212,6 +231,12 @@ class Rule:
         elif self.statistics.spread is not None:
             parts.append(f"± {format_number(self.statistics.spread)}")
         return ", ".join(parts)
+
+    def weight_text(self, names: Sequence[str] | None = None) -> str:
+        """Write the weight."""
+        if isinstance(self.weight, LinearOutput):
+            return self.weight.to_text(names)
+        return format_number(self.weight)
 
     def purity(self, output_index: int | None = None) -> float | None:
         """Share of the rule's class (by default the commonest) where it answers.
@@ -231,6 +256,7 @@ class Rule:
         numeric: bool | None = None,
         output_index: int | None = None,
         first: bool = True,
+        weighted: bool | None = None,
     ) -> str:
         """Write the rule as one line.
 
@@ -246,6 +272,8 @@ class Rule:
             Index of the output among the classes, for the purity.
         first : bool, default=True
             False writes ``ELSE IF``, as in the later lines of an ordered list.
+        weighted : bool, optional
+            Whether to write the weight; by default where it is not 1.
         """
         if numeric is None:
             numeric = isinstance(self.output, float)
@@ -255,7 +283,7 @@ class Rule:
             text = f"{'' if first else 'ELSE '}IF {premise} THEN {output}"
         else:
             text = f"ALWAYS {output}" if first else f"ELSE {output}"
-        statistics = self.statistics_text(output_index)
+        statistics = self.statistics_text(output_index, names, weighted=weighted)
         return f"{text}   [{statistics}]" if statistics else text
 
     def at_home(self, ruleset: Any, position: int) -> Rule:
@@ -278,10 +306,10 @@ class Rule:
         return rule
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.conditions, self.output, self.statistics
+        return self.conditions, self.output, self.statistics, self.weight
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        names = ("conditions", "output", "statistics", "_home")
+        names = ("conditions", "output", "statistics", "weight", "_home")
         for name, value in zip(names, (*state, None), strict=False):
             object.__setattr__(self, name, value)
 
@@ -301,8 +329,9 @@ def check_rules(
     """Raise a ValueError for a rule that does not fit the names or classes (None: a regression)."""
     for number, rule in enumerate(rules, 1):
         used = [f for c in rule.conditions for f in c.features]
-        if isinstance(rule.output, LinearOutput):
-            used += [f for f, _ in rule.output.terms]
+        for part in (rule.output, rule.weight):
+            if isinstance(part, LinearOutput):
+                used += [f for f, _ in part.terms]
         if used and max(used) >= len(feature_names):
             raise ValueError(
                 f"Rule {number} uses feature {max(used)}, but there are only {len(feature_names)} "
@@ -313,6 +342,11 @@ def check_rules(
                 raise ValueError(
                     f"Rule {number} of a regression has the output {rule.output!r}; it must be a "
                     "number or a LinearOutput."
+                )
+            if isinstance(rule.weight, LinearOutput):
+                raise ValueError(
+                    f"Rule {number} of a regression has the weight {rule.weight}; it must be a "
+                    "number. What depends on the row belongs in the output."
                 )
             continue
         if rule.output not in classes:

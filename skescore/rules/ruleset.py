@@ -8,21 +8,20 @@ from typing import Any, overload
 
 import numpy as np
 
-from skescore.rules import answers, exporters, json_format, simplification
+from skescore.rules import answers, json_format, simplification
 from skescore.rules._checks import check_flag, check_label, label_order
+from skescore.rules._reading import Readable
 from skescore.rules.data import Table
 from skescore.rules.domain import Domain, Fallback
-from skescore.rules.formatting import NumberFormat
 from skescore.rules.kernels import Matcher
 from skescore.rules.rule import LinearOutput, Rule, check_rules
 from skescore.rules.tables import BoxTable, Conclusions
+from skescore.rules.voting import check_voting
 
 TASKS = ("classification", "regression")
-#: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
-_SHOWN_RULES = 60
 
 
-class RuleSet(Sequence[Rule]):
+class RuleSet(Readable, Sequence[Rule]):
     """An immutable list of rules with all that is needed to answer by them.
 
     Parameters
@@ -45,6 +44,12 @@ class RuleSet(Sequence[Rule]):
         Declares that no two rules ever hold together, which makes volumes cheap.
     fallback : Fallback, optional
         What to say where no rule holds. Without it :meth:`predict` raises a ValueError there.
+    voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
+        How all rules that hold answer together, each with its weight; None lets one rule answer.
+        Needs ``ordered=False``. Classification: ``"votes"`` adds each rule's weight to its class,
+        ``"shares"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
+        ``"votes"`` but means log odds; the greatest sum wins, the first class of equal ones.
+        Regression: ``"mean"`` is the weighted mean of the outputs, ``"sum"`` their weighted sum.
 
     Attributes
     ----------
@@ -79,6 +84,7 @@ class RuleSet(Sequence[Rule]):
         "ordered",
         "disjoint",
         "fallback",
+        "voting",
     )
     _rules: tuple[Rule, ...] | None
     _boxes: BoxTable | None
@@ -90,6 +96,7 @@ class RuleSet(Sequence[Rule]):
     ordered: bool
     disjoint: bool
     fallback: Fallback | None
+    voting: str | None
 
     def __init__(
         self,
@@ -102,6 +109,7 @@ class RuleSet(Sequence[Rule]):
         ordered: bool = True,
         disjoint: bool = False,
         fallback: Fallback | None = None,
+        voting: str | None = None,
     ) -> None:
         rules = tuple(rules)
         for rule in rules:
@@ -116,8 +124,9 @@ class RuleSet(Sequence[Rule]):
                 outputs.add(fallback.output)
             classes = sorted(outputs, key=label_order)
         self._set(
-            rules, None, None, feature_names, task, classes, domain, ordered, disjoint, fallback
-        )
+            rules, None, None, feature_names, task, classes, domain, ordered, disjoint, fallback,
+            voting,
+        )  # fmt: skip
         check_rules(rules, self.feature_names, self.classes)
 
     def _set(
@@ -132,6 +141,7 @@ class RuleSet(Sequence[Rule]):
         ordered: bool,
         disjoint: bool,
         fallback: Fallback | None,
+        voting: str | None,
     ) -> None:
         if isinstance(feature_names, str):
             raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
@@ -161,8 +171,15 @@ class RuleSet(Sequence[Rule]):
         if fallback is not None:
             fallback.check(labels)
         ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
+        voting = check_voting(voting, task, ordered=ordered)
+        if voting is not None and fallback is not None and fallback.policy == "nearest":
+            raise ValueError(
+                f"A fallback by policy='nearest' lets one rule answer, which does not go with "
+                f"voting={voting!r}: choose policy='default' or 'abstain'."
+            )
         values = (
             rules, boxes, conclusions, names, task, labels, domain, ordered, disjoint, fallback,
+            voting,
         )  # fmt: skip
         for name, value in zip(self._fields, values, strict=True):
             object.__setattr__(self, name, value)
@@ -196,6 +213,7 @@ class RuleSet(Sequence[Rule]):
         self = cls.__new__(cls)
         defaults: dict[str, Any] = {
             "classes": None, "domain": None, "ordered": True, "disjoint": False, "fallback": None,
+            "voting": None,
         }  # fmt: skip
         self._set(None, boxes, conclusions, feature_names, **(defaults | settings))
         if boxes.lower.shape[1] != self.n_features:
@@ -229,7 +247,7 @@ class RuleSet(Sequence[Rule]):
     def _key(self) -> tuple[Any, ...]:
         return (
             self.rules, self.feature_names, self.task, self.classes, self.domain, self.ordered,
-            self.disjoint, self.fallback,
+            self.disjoint, self.fallback, self.voting,
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
@@ -374,11 +392,32 @@ class RuleSet(Sequence[Rule]):
         -------
         ndarray of int, shape (n_rows,)
             Index of the answering rule, -1 where no rule holds.
+
+        Raises
+        ------
+        ValueError
+            If the rules answer together (:attr:`voting`).
         """
+        self.check_one_answers("assign")
         first = self._matcher_by_priority.first(self._table(X))
         if self.ordered or self.disjoint:
             return first
         return np.append(self._priority, -1)[first]
+
+    def check_one_answers(self, purpose: str) -> None:
+        """Raise a ValueError where all rules that hold answer together.
+
+        Parameters
+        ----------
+        purpose : str
+            What needs one answering rule per row, to begin the message.
+        """
+        if self.voting is not None:
+            raise ValueError(
+                f"{purpose} needs rules of which one answers each row, but in this rule set "
+                f"(voting={self.voting!r}) all rules that hold answer together. match(X) and "
+                "covers(X) tell which rules hold; replace(voting=None) lets the purest answer."
+            )
 
     def predict(self, X: Any) -> np.ndarray:
         """Answer every row.
@@ -431,7 +470,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If the tolerance is out of range or lacks its rows.
+            If the tolerance is out of range or lacks its rows, or all rules answer together.
 
         Notes
         -----
@@ -450,48 +489,10 @@ class RuleSet(Sequence[Rule]):
         1. IF length ≤ 2 THEN low
         2. ELSE IF length > 2 THEN high
         """
+        self.check_one_answers("simplify")
         return simplification.simplified(self, X, tolerance)
 
-    # --- reading -----------------------------------------------------------------------------
-
-    @cached_property
-    def number(self) -> NumberFormat:
-        """Writes bounds with a precision that follows the domain, different ones differently."""
-        return exporters.number_for(self)
-
-    def to_text(self) -> str:
-        """Write the rules, one per line, numbered from 1."""
-        return exporters.to_text(self)
-
-    def line(self, position: int) -> str:
-        """Write one rule, as it stands in :meth:`to_text`.
-
-        Parameters
-        ----------
-        position : int
-            Index of the rule, from 0.
-
-        Returns
-        -------
-        str
-            One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
-        """
-        return exporters.line(self, range(len(self))[position])
-
-    def to_frame(self) -> Any:
-        """Give the rules as a pandas DataFrame, one row per rule.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
-        """
-        return exporters.to_frame(self)
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Write everything as JSON, without loss; see :meth:`from_json`."""
-        return json_format.to_json(self, indent=indent)
+    # --- files -------------------------------------------------------------------------------
 
     @classmethod
     def from_json(cls, text: str) -> RuleSet:
@@ -503,18 +504,3 @@ class RuleSet(Sequence[Rule]):
             If the text is not such JSON, naming the place and what was expected.
         """
         return json_format.from_json(text)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __repr__(self) -> str:
-        """Some of the rules; ``str`` and :meth:`to_text` give all."""
-        kind = "ordered" if self.ordered else "unordered"
-        return (
-            f"<RuleSet: {len(self)} {kind} rule{'' if len(self) == 1 else 's'} "
-            f"for {self.task} on {self.n_features} feature{'' if self.n_features == 1 else 's'}>\n"
-            f"{exporters.to_text(self, limit=_SHOWN_RULES)}"
-        )
-
-    def _repr_html_(self) -> str:
-        return exporters.to_html(self, limit=_SHOWN_RULES)

@@ -146,6 +146,8 @@ class Conclusions:
         Regression: mean and population standard deviation of the black box's answers there.
     linear : mapping of int to LinearOutput, optional
         The rules that conclude an affine function.
+    weights : ndarray of shape (n_rules,), optional
+        How much each rule says where rules answer together; 1 by default.
     """
 
     outputs: np.ndarray
@@ -154,15 +156,17 @@ class Conclusions:
     mean: np.ndarray | None = None
     spread: np.ndarray | None = None
     linear: Mapping[int, LinearOutput] = field(default_factory=dict)
+    weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "n_rows", "class_counts", "mean", "spread"):
+        for name in ("outputs", "n_rows", "class_counts", "mean", "spread", "weights"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _locked(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Conclusions, (
             self.outputs, self.n_rows, self.class_counts, self.mean, self.spread, dict(self.linear),
+            self.weights,
         )  # fmt: skip
 
     def check(self, n_rules: int, n_classes: int | None) -> None:
@@ -175,11 +179,13 @@ class Conclusions:
         n_classes : int or None
             Number of classes; None for a regression.
         """
-        for name in ("outputs", "n_rows", "class_counts", "mean", "spread"):
+        for name in ("outputs", "n_rows", "class_counts", "mean", "spread", "weights"):
             array = getattr(self, name)
             shape = (n_rules, n_classes) if name == "class_counts" else (n_rules,)
             if array is not None and array.shape != shape:
                 raise ValueError(f"{name} must have the shape {shape}, got {array.shape}.")
+        if self.weights is not None and not np.isfinite(self.weights).all():
+            raise ValueError(f"weights must be finite numbers, got {self.weights!r}.")
         seen = [n for n in ("class_counts", "mean", "spread") if getattr(self, n) is not None]
         if seen and self.n_rows is None:
             raise ValueError(f"{seen[0]} needs n_rows as well: the rows that each rule answers.")
@@ -237,7 +243,8 @@ class Conclusions:
                 None if self.mean is None else self.mean[index],
                 None if self.spread is None else self.spread[index],
             )
-        return Rule(boxes.intervals(index), output, statistics)
+        weight = 1.0 if self.weights is None else self.weights[index]
+        return Rule(boxes.intervals(index), output, statistics, weight)
 
     def shares(self, n_classes: int) -> np.ndarray:
         """Class shares per rule; a rule without counts is sure of its class."""

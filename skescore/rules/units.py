@@ -187,7 +187,12 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         return LinearOutput(intercept, tuple(summed.items()))
 
     rules = [
-        Rule(tuple(condition(c) for c in rule.conditions), output(rule.output), rule.statistics)
+        Rule(
+            tuple(condition(c) for c in rule.conditions),
+            output(rule.output),
+            rule.statistics,
+            output(rule.weight),
+        )
         for rule in ruleset.rules
     ]
     domain = ruleset.domain

@@ -27,6 +27,7 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
+from skescore.rules.exporters import to_html
 
 IRIS = RuleSet(
     [
@@ -279,6 +280,143 @@ def test_html_shows_names_and_labels_as_they_are():
     assert "<script" not in ruleset._repr_html_()
 
 
+# --- HTML, a page of its own ------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The elements of a page in order, with their attributes and texts; all must be closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.elements = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append([tag, dict(attributes), ""])
+        if tag != "meta":
+            self.open.append(self.elements[-1])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.open[-1][2] += data
+
+    def all(self, tag):
+        return [element for element in self.elements if element[0] == tag]
+
+    def texts(self, tag):
+        return [text for _, _, text in self.all(tag)]
+
+
+def page(ruleset, **settings):
+    text = to_html(ruleset, standalone=True, **settings)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    parser = Page()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_a_page_of_its_own():
+    shown = page(IRIS)
+    assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
+    assert shown.texts("caption") == ["3 rules, the first that holds answers"]
+    scopes = [(attributes["scope"], text) for _, attributes, text in shown.all("th")]
+    assert scopes == [
+        *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],
+        *[("row", text) for text in "123"],
+    ]
+    assert shown.texts("td")[3:6] == [
+        "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure",
+    ]  # fmt: skip
+    # Nothing runs, nothing is loaded, and dark screens stay dark.
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "table", "caption",
+               "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+    assert {tag for tag, _, _ in shown.elements} == allowed
+    names = {name for _, attributes, _ in shown.elements for name in attributes}
+    assert names == {"lang", "charset", "name", "content", "scope"}
+    (style,) = shown.texts("style")
+    assert "color-scheme: light dark" in style
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_a_page_shows_every_rule_and_any_title():
+    shown = page(long_set(200), title="<b>Prices & {braces}")
+    assert shown.texts("title") == shown.texts("h1") == ["<b>Prices & {braces}"]
+    assert len(shown.all("tr")) == 201
+    name = "<script>alert('{x}')</script>"
+    rule = Rule([Interval(0, upper=1)], name)
+    shown = page(RuleSet([rule], [name], task="classification"))
+    assert shown.texts("td") == [f"if {json.dumps(name)} ≤ 1", json.dumps(name), ""]
+    assert page(IRIS[:0]).texts("caption") == ["0 rules; otherwise, where no rule holds: setosa"]
+
+
+# --- rules that answer together ---------------------------------------------------------------
+
+VOTES = RuleSet(
+    [
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(4, (3, 1)), 0.8),
+        Rule([Interval(0, lower=0)], "b", weight=LinearOutput(0.5, [(1, -2)])),
+    ],
+    ["x", "y"],
+    task="classification",
+    ordered=False,
+    voting="votes",
+    fallback=Fallback("b"),
+)
+
+
+def test_text_of_rules_that_answer_together():
+    assert str(VOTES).splitlines() == [
+        "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % pure]",
+        "2. IF x > 0 THEN b   [weight 0.5 - 2·y]",
+        "together: all rules that hold vote with their weights",
+        "otherwise, where no rule holds: b",
+    ]
+    assert str(VOTES.replace(voting=None)).splitlines() == [
+        "1. IF x ≤ 1 THEN a   [4 rows, 75 % pure]",
+        "2. IF x > 0 THEN b",
+        "otherwise, where no rule holds: b",
+    ]
+
+
+def test_tables_of_rules_that_answer_together():
+    frame = VOTES.to_frame()
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "weight", "purity"]
+    assert frame["weight"].tolist() == [0.8, "0.5 - 2·y"]
+    assert "weight" not in VOTES.replace(voting=None).to_frame()
+    table = cells(VOTES)
+    assert table.caption == (
+        "2 rules; together: all rules that hold vote with their weights; "
+        "otherwise, where no rule holds: b"
+    )
+    assert table.rows == [
+        ["", "Premise", "Conclusion", "Weight", "Seen"],
+        ["1", "if x ≤ 1", "a", "0.8", "4 rows, 75 % pure"],
+        ["2", "if x > 0", "b", "0.5 - 2·y", ""],
+    ]
+    assert "and 1 more" in to_html(VOTES, limit=1)
+    assert 'colspan="5"' in to_html(VOTES, limit=1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
+)
+def test_a_mean_may_need_its_fallback_although_a_rule_always_holds(weights, lost):
+    rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
+    ruleset = RuleSet(rules, ["x"], task="regression", ordered=False, voting="mean",
+                      fallback=Fallback(7))  # fmt: skip
+    lines = str(ruleset).splitlines()[2:]
+    assert lines[0] == "together: the weighted mean of all rules that hold"
+    assert lines[1:] == lost * [
+        "otherwise, where no rule holds or the weights add up to 0 or less: 7"
+    ]
+    assert len(str(ruleset.replace(voting="sum")).splitlines()) == 3
+
+
 # --- JSON, round trip ------------------------------------------------------------------------
 
 ODD = [0.1 + 0.2, 5e-324, -0.0, 0.0, 1e308, -1e-300, 1 / 3, 2.0**60, 3.0]
@@ -525,7 +663,8 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "then"], None, "rule 1", "output must be a str"),
         (["rules", 0, "then"], [1], "rule 1", "output must be a str"),
         (["rules", 0, "then"], "a", "the rule set", "Rule 1 of a regression has the output 'a'"),
-        (["rules", 0, "else"], 1, "rule 1", "unknown field 'else'; known: if, then, statistics"),
+        (["rules", 0, "else"], 1, "rule 1",
+         "unknown field 'else'; known: if, then, weight, statistics"),
         (["rules", 0, "if"], {"type": "interval"}, "rule 1", "'if' must be a list"),
         (["rules", 0, "if", 0], "x > 1", "rule 1", "condition 1: a condition must be an object"),
         (["rules", 0, "if", 1, "type"], "near", "rule 1",

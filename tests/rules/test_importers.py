@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -62,7 +62,7 @@ def test_what_is_not_fitted_yet(model):
         (object(), "object"),
         (LogisticRegression(), "LogisticRegression"),
         (LogisticRegression().fit(X, Y), "LogisticRegression"),
-        (RandomForestClassifier(2).fit(X, Y), "RandomForestClassifier"),
+        (IsolationForest(n_estimators=2).fit(X), "IsolationForest"),
         (make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), "LogisticRegression"),
         (GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y), "LogisticRegression"),
         (None, "NoneType"),
@@ -74,7 +74,7 @@ def test_what_is_not_fitted_yet(model):
 def test_what_has_no_rules(model, name):
     text = (
         f"^{name} has no rules that skescore can read. Known are RuleSet, fitted extractors, "
-        "scikit-learn decision trees and Pipelines .*@as_ruleset.register"
+        "scikit-learn's trees and ensembles of trees, .* and Pipelines .*@as_ruleset.register"
     )
     with pytest.raises(TypeError, match=text):
         as_ruleset(model)

@@ -1,0 +1,1 @@
+"""Rule sets become other languages: for people, databases and programs."""

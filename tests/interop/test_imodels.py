@@ -1,0 +1,748 @@
+"""Rules read from the real imodels answer like its models, to the last row."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import imodels
+import numpy as np
+import pandas as pd
+import pytest
+from imodels.tree.c45_tree.c45_tree import HSC45TreeClassifier, HSC45TreeClassifierCV
+from imodels.util.rule import Rule as TextRule
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.evaluation import evaluate_rules
+from skescore.rules import Domain, LinearOutput, RuleSet, as_ruleset
+from skescore.rules.readers import _imodels_cells, _imodels_sums
+from skescore.rules.readers.imodels import SUPPORTED, read_imodels
+from skescore.scorers import make_ice_scorer
+
+QUICK = {"cv": False, "n_estimators": 20, "random_state": 0}
+FIGS_GRID = {"n_rules_list": [3, 5], "n_trees_list": [3], "depth_list": [3]}
+SMALL_GAM = {"n_boosting_rounds": 6, "random_state": 0}
+
+#: How each model is made: parameters, and whether it wants columns of 0 and 1.
+MODELS: dict[str, dict[str, Any]] = {
+    "AutoInterpretableClassifier": {
+        "param_grid": [{"est": [imodels.FIGSClassifier()], "est__max_rules": [3]}]
+    },
+    "AutoInterpretableRegressor": {
+        "param_grid": [{"est": [DecisionTreeRegressor()], "est__max_leaf_nodes": [3]}]
+    },
+    "BayesianRuleListClassifier": {"max_iter": 400},
+    "BayesianRuleSetClassifier": {"maxlen": 2, "num_iterations": 100, "n_rules": 50},
+    "BoostedRulesClassifier": {"random_state": 0},
+    "BoostedRulesRegressor": {},
+    "C45TreeClassifier": {"max_rules": 8},
+    "DecisionTreeCCPClassifier": {
+        "estimator_": DecisionTreeClassifier(random_state=0),
+        "desired_complexity": 5,
+    },
+    "DecisionTreeCCPRegressor": {"desired_complexity": 5},
+    "FIGSClassifier": {"random_state": 0},
+    "FIGSClassifierCV": FIGS_GRID,
+    "FIGSRegressor": {},
+    "FIGSRegressorCV": FIGS_GRID,
+    "FPLassoClassifier": QUICK,
+    "FPLassoRegressor": QUICK,
+    "FPSkopeClassifier": {"random_state": 0},
+    "FastFrugalTreeClassifier": {},
+    "GreedyRuleListClassifier": {},
+    "GreedyTreeClassifier": {"random_state": 0},
+    "GreedyTreeRegressor": {"max_depth": 4, "random_state": 0},
+    "HSC45TreeClassifier": {},
+    "HSC45TreeClassifierCV": {},
+    "HSDecisionTreeCCPClassifierCV": {"estimator_": DecisionTreeClassifier(random_state=0)},
+    "HSDecisionTreeCCPRegressorCV": {"estimator_": DecisionTreeRegressor(max_depth=4)},
+    "HSTreeClassifier": {},
+    "HSTreeClassifierCV": {},
+    "HSTreeRegressor": {"reg_param": 5.0},
+    "HSTreeRegressorCV": {},
+    "OneRClassifier": {},
+    "RuleFitClassifier": QUICK,
+    "RuleFitRegressor": QUICK,
+    "SkopeRulesClassifier": {"random_state": 0},
+    "SlipperClassifier": {"n_estimators": 4, "random_state": 0},
+    "TaoTreeClassifier": {"model_args": {"max_leaf_nodes": 8}, "n_iters": 3},
+    "TaoTreeRegressor": {"model_args": {"max_leaf_nodes": 8}, "n_iters": 3},
+    "TreeGAMClassifier": SMALL_GAM,
+    "TreeGAMRegressor": SMALL_GAM | {"decay_rate_towards_marginal": 0.9, "reg_param": 2.0},
+}
+BINARY_COLUMNS = {
+    "BayesianRuleListClassifier",
+    "BayesianRuleSetClassifier",
+    "FPLassoClassifier",
+    "FPLassoRegressor",
+    "FPSkopeClassifier",
+}
+THREE_CLASSES = [
+    "BoostedRulesClassifier",
+    "C45TreeClassifier",
+    "DecisionTreeCCPClassifier",
+    "FIGSClassifier",
+    "GreedyTreeClassifier",
+    "HSTreeClassifier",
+    "TaoTreeClassifier",
+]
+#: Models that are wrong or fail themselves where labels are not 0, 1, ...
+CODES_ONLY = {
+    "BayesianRuleSetClassifier",
+    "BoostedRulesClassifier",
+    "HSC45TreeClassifier",
+    "HSC45TreeClassifierCV",
+    "SlipperClassifier",
+}
+#: The voting that says what the class shares are is not theirs.
+OTHER_SHARES = {"SkopeRulesClassifier", "FPSkopeClassifier", "TreeGAMClassifier"}
+#: What imodels has beside them.
+OTHERS = [found for found in imodels.ESTIMATORS if found.__name__ not in SUPPORTED]
+CLASSIFIERS = sorted(name for name in SUPPORTED if "Classifier" in name)
+REGRESSORS = sorted(set(SUPPORTED) - set(CLASSIFIERS))
+
+
+def make(name: str, **changes: Any) -> Any:
+    if name.startswith("HSC45"):
+        inner = imodels.C45TreeClassifier(max_rules=8)
+        found = HSC45TreeClassifierCV if name.endswith("CV") else HSC45TreeClassifier
+        return found(estimator_=inner)
+    return getattr(imodels, name)(**MODELS[name] | changes)
+
+
+def quietly(ask: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Ask imodels without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ask(*arguments, **options)
+
+
+def fitted(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    """Fit with the seed of NumPy set, which imodels uses."""
+    np.random.seed(0)
+    quietly(model.fit, X, y, **options)
+    return model
+
+
+def rows(name: str, n_rows: int = 120, seed: int = 0) -> np.ndarray:
+    X = np.round(np.random.default_rng(seed).normal(size=(n_rows, 4)), 1)
+    return (X > 0).astype(float) if name in BINARY_COLUMNS else X
+
+
+def target(X: np.ndarray, n_classes: int = 0) -> np.ndarray:
+    noise = np.random.default_rng(1).normal(scale=0.3, size=len(X))
+    score = X[:, 0] + X[:, 1] * X[:, 2] + noise
+    if not n_classes:
+        return np.asarray(score)
+    return np.digitize(score, [0.1] if n_classes == 2 else [-0.5, 0.6])
+
+
+def border_rows(rules: RuleSet, name: str, n_rows: int = 300) -> np.ndarray:
+    """Rows on, just below and just above the bounds of the rules, in every mixture."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(n_rows, rules.n_features))
+    if name == "BayesianRuleSetClassifier":  # is defined for 0 and 1 only
+        return (X > 0).astype(float)
+    for j in range(rules.n_features):
+        bounds = [
+            bound
+            for rule in rules.rules
+            for condition in rule.conditions
+            if condition.features == (j,)
+            for bound in (condition.lower, condition.upper)
+            if math.isfinite(bound)
+        ]
+        near = [math.nextafter(b, side) for b in bounds for side in (-math.inf, math.inf)]
+        near += [float(np.float32(b)) for b in bounds]
+        if bounds:
+            chosen = rng.random(n_rows) < 0.7
+            X[chosen, j] = rng.choice([*bounds, *near], chosen.sum())
+    return X
+
+
+def assert_answers_alike(model: Any, rules: RuleSet, name: str, X: np.ndarray) -> None:
+    for checked in (X, rows(name, 200, seed=9), border_rows(rules, name)):
+        expected = model.predict(checked)
+        if rules.task == "regression":
+            np.testing.assert_allclose(rules.predict(checked), expected, rtol=1e-12, atol=1e-13)
+            continue
+        np.testing.assert_array_equal(rules.predict(checked), expected)
+        if name != "BayesianRuleSetClassifier":  # has no predict_proba
+            shares = model.predict_proba(checked)
+            if name in OTHER_SHARES:
+                # Half of all votes stand against the second class, and sums are not clipped.
+                second = shares[:, 1] / (shares[:, 1] + 0.5)
+                inside = (shares[:, 1] > 0) & (shares[:, 1] < 1)
+                found = rules.predict_proba(checked)[:, 1]
+                np.testing.assert_allclose(found[inside], second[inside], rtol=1e-12)
+            else:
+                found = rules.predict_proba(checked)
+                np.testing.assert_allclose(found, shares, rtol=1e-10, atol=1e-12)
+
+
+def assert_usable(model: Any, rules: RuleSet, X: np.ndarray, y: np.ndarray) -> None:
+    """What the rest of the package does with rules works for these."""
+    assert as_ruleset(model) == rules
+    assert RuleSet.from_json(rules.to_json()) == rules
+    assert str(rules)
+    assert len(rules.to_frame()) == len(rules)
+    evaluation = evaluate_rules(model, X, y)
+    assert 0 <= evaluation.volume <= 1
+    assert 0 < evaluation.instances <= 1
+    assert np.isfinite(evaluation.performance("auto", "ignore"))
+    assert 0 <= make_ice_scorer()(model, X, y) <= 1
+
+
+# --- every model -----------------------------------------------------------------------------
+
+
+def test_the_list_of_models_is_complete() -> None:
+    assert sorted(MODELS) == list(SUPPORTED)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers_on_codes(name: str) -> None:
+    X = rows(name)
+    y = target(X, 2)
+    model = fitted(make(name), X, y)
+    rules = read_imodels(model)
+    assert len(rules) > 1
+    assert rules.classes == (0, 1)
+    assert_answers_alike(model, rules, name, X)
+    assert_usable(model, rules, X, y)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name not in CODES_ONLY])
+def test_classifiers_on_text_labels(name: str) -> None:
+    X = rows(name)
+    y = np.array(["yes", "no"])[target(X, 2)]  # sorted otherwise than they came
+    model = fitted(make(name), X, y)
+    rules = read_imodels(model)
+    assert rules.classes == ("no", "yes")
+    assert_answers_alike(model, rules, name, X)
+
+
+@pytest.mark.parametrize("name", THREE_CLASSES)
+def test_classifiers_on_three_classes(name: str) -> None:
+    X = rows(name)
+    model = fitted(make(name), X, target(X, 3))
+    rules = read_imodels(model)
+    assert rules.classes == (0, 1, 2)
+    assert {rule.output for rule in rules} == {0, 1, 2}
+    assert_answers_alike(model, rules, name, X)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressors(name: str) -> None:
+    X = rows(name)
+    y = target(X)
+    model = fitted(make(name), X, y)
+    rules = read_imodels(model)
+    assert len(rules) > 1
+    assert_answers_alike(model, rules, name, X)
+    assert_usable(model, rules, X, y)
+
+
+@pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.__name__)
+def test_other_models_are_refused_as_what_they_are(found: type) -> None:
+    with pytest.raises(TypeError, match=f"{found.__name__} is no model of imodels whose"):
+        read_imodels(object.__new__(found))
+
+
+def test_the_other_models_are_named_with_the_reason() -> None:
+    assert read_imodels.__doc__
+    reasons = read_imodels.__doc__.partition("- Not read:")[2]
+    for found in OTHERS:
+        short = found.__name__.replace("Classifier", "").replace("Regressor", "")
+        assert f"``{short}" in reasons
+
+
+@pytest.mark.parametrize("name", sorted(SUPPORTED))
+def test_unfitted_models_are_refused(name: str) -> None:
+    with pytest.raises(NotFittedError):
+        read_imodels(make(name))
+
+
+def test_other_objects_are_refused() -> None:
+    with pytest.raises(TypeError, match="LogisticRegression is no model of imodels"):
+        read_imodels(LogisticRegression())
+
+
+def test_subclasses_of_the_callers_are_read_like_their_parent() -> None:
+    class Mine(imodels.FIGSClassifier):
+        pass
+
+    X = rows("")
+    model = fitted(Mine(max_rules=4), X, target(X, 2))
+    assert_answers_alike(model, read_imodels(model), "", X)
+
+
+# --- names and domain ------------------------------------------------------------------------
+
+
+def test_names_come_from_fit_from_columns_or_from_the_caller() -> None:
+    X = rows("")
+    y, names = target(X, 2), ["a b", "ü", "class", "1"]
+    for name in ("GreedyTreeClassifier", "OneRClassifier", "C45TreeClassifier"):
+        assert read_imodels(fitted(make(name), X, y)).feature_names == ("X0", "X1", "X2", "X3")
+        model = fitted(make(name), X, y, feature_names=names)
+        assert read_imodels(model).feature_names == tuple(names)
+        mine = read_imodels(model, feature_names=["p", "q", "r", "s"])
+        assert mine.feature_names == ("p", "q", "r", "s")
+        assert as_ruleset(model, feature_names=["p", "q", "r", "s"]) == mine
+    frame = pd.DataFrame(X, columns=names)
+    for name in ("RuleFitClassifier", "SkopeRulesClassifier", "FIGSClassifier", "HSTreeClassifier"):
+        model = fitted(make(name), frame, y)
+        rules = read_imodels(model)
+        assert rules.feature_names == tuple(names)
+        # Columns are found by name, in whatever order.
+        expected = quietly(model.predict, frame)
+        np.testing.assert_array_equal(rules.predict(frame[names[::-1]]), expected)
+    # These remember no names of their own.
+    assert read_imodels(fitted(make("TreeGAMClassifier"), X, y)).feature_names[0] == "x0"
+
+
+def test_bayesian_lists_have_names() -> None:
+    X = rows("BayesianRuleListClassifier")
+    model = fitted(make("BayesianRuleListClassifier"), X, target(X, 2), feature_names=list("abcd"))
+    assert read_imodels(model).feature_names == tuple("abcd")
+
+
+@pytest.mark.parametrize("names", [["a"], "abcd"])
+def test_names_must_fit(names: Any) -> None:
+    X = rows("")
+    model = fitted(imodels.OneRClassifier(), X, target(X, 2))
+    with pytest.raises(ValueError, match="feature_names must name the 4 features"):
+        read_imodels(model, feature_names=names)
+
+
+@pytest.mark.parametrize("name", ["FIGSClassifier", "GreedyTreeClassifier", "HSTreeClassifier"])
+def test_the_domain_is_kept(name: str) -> None:
+    X = rows("")
+    domain = Domain.around(X)
+    assert read_imodels(fitted(make(name), X, target(X, 2)), domain=domain).domain == domain
+
+
+# --- rule lists ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["GreedyRuleListClassifier", "OneRClassifier"])
+def test_statistics_of_lists_are_counts_of_training_rows(name: str) -> None:
+    X = rows("")
+    y = target(X, 2)
+    rules = read_imodels(fitted(make(name), X, y))
+    answering = rules.assign(X)
+    for i, rule in enumerate(rules):
+        seen = y[answering == i]
+        assert rule.statistics is not None
+        assert rule.statistics.class_counts == (np.sum(seen == 0), np.sum(seen == 1))
+        assert rule.statistics.n_rows == len(seen)
+
+
+def test_the_last_entry_of_a_list_answers_what_is_left() -> None:
+    model = fitted(imodels.GreedyRuleListClassifier(), rows(""), target(rows(""), 2))
+    model.rules_ = model.rules_[:2]  # the last is a step now, which imodels does not ask
+    assert "index_col" in model.rules_[-1]
+    rules = read_imodels(model)
+    assert not rules[-1].conditions
+    np.testing.assert_array_equal(rules.predict(rows("")), model.predict(rows("")))
+
+
+def test_statistics_of_bayesian_lists_are_found_again() -> None:
+    name = "BayesianRuleListClassifier"
+    X = rows(name)
+    y = target(X, 2)
+    model = fitted(make(name, alpha=np.array([2.0, 0.5])), X, y)
+    rules = read_imodels(model)
+    answering = rules.assign(X)
+    assert len(rules) > 1
+    for i, rule in enumerate(rules):
+        seen = y[answering == i]
+        assert rule.statistics is not None
+        assert rule.statistics.n_rows == len(seen)
+        expected = (np.sum(seen == 0) + 2.0, np.sum(seen == 1) + 0.5)
+        assert rule.statistics.class_counts == pytest.approx(expected)
+
+
+def test_bayesian_lists_answer_the_second_class_from_a_half_on() -> None:
+    name = "BayesianRuleListClassifier"
+    X = rows(name)
+    model = fitted(make(name), X, target(X, 2))
+    for theta in (0.5, math.nextafter(0.5, 0), 0.6):
+        model.theta = [theta] * len(model.theta)
+        np.testing.assert_array_equal(read_imodels(model).predict(X), model.predict(X))
+
+
+def test_bayesian_sets_answer_labels() -> None:
+    name = "BayesianRuleSetClassifier"
+    X = rows(name)
+    model = fitted(make(name), X, np.array(["no", "yes"])[target(X, 2)])
+    answers = model.predict(X)
+    assert set(answers.tolist()) == {0, 1}  # imodels forgets the labels
+    rules = read_imodels(model)
+    np.testing.assert_array_equal(rules.predict(X), np.array(["no", "yes"])[answers])
+
+
+# --- sums of trees ---------------------------------------------------------------------------
+
+
+def test_figs_breaks_ties_like_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On few rows of few values sums tie but for rounding; the short form would then go wrong."""
+    everywhere = np.array(np.meshgrid(*[np.arange(3.0)] * 3)).reshape(3, -1).T
+    short, wrong = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, size=(25, 3)).astype(float)
+        y = rng.integers(0, 2 + seed % 2, size=25)
+        model = fitted(imodels.FIGSClassifier(max_rules=9), X, y)
+        expected = model.predict(everywhere)
+        rules = read_imodels(model)
+        np.testing.assert_array_equal(rules.predict(everywhere), expected)
+        with monkeypatch.context() as patched:  # too many combinations to look at
+            patched.setattr(_imodels_sums, "_COMBINATIONS", 0)
+            np.testing.assert_array_equal(read_imodels(model).predict(everywhere), expected)
+        short += any(rule.weight != 0 for rule in rules) and min(r.weight for r in rules) > 0
+        with monkeypatch.context() as patched:
+            patched.setattr(_imodels_sums, "_short_form_answers_alike", lambda *a, **k: True)
+            wrong += (read_imodels(model).predict(everywhere) != expected).any()
+    assert short > 20  # mostly one rule per leaf and class but one will do
+    assert wrong > 0  # and sometimes it would not
+
+
+def test_figs_rules_add_what_the_leaves_hold() -> None:
+    X, y = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 0, 1, 1, 1])
+    rules = read_imodels(fitted(imodels.FIGSClassifier(max_rules=1), X, y))
+    assert [(rule.output, rule.weight) for rule in rules] == [(0, 0.5), (1, 1.0)]
+    assert [rule.statistics.class_counts for rule in rules] == [(3, 1), (0, 2)]  # type: ignore
+    assert [rule.premise_text() for rule in rules] == ["x0 ≤ 0.5", "x0 > 0.5"]
+
+
+def test_a_figs_leaf_that_says_nothing_is_left_out() -> None:
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array(["b", "a", "b", "b"])
+    model = fitted(imodels.FIGSClassifier(max_rules=1), X, y)
+    rules = read_imodels(model)
+    assert [rule.output for rule in rules] == ["b"]
+    np.testing.assert_array_equal(rules.predict(X), model.predict(X))
+    np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))
+
+
+def test_figs_with_several_outputs_or_own_encodings_is_refused() -> None:
+    X = rows("")
+    model = fitted(imodels.FIGSRegressor(max_rules=2), X, X[:, :2])
+    with pytest.raises(ValueError, match="2 outputs; rules have one"):
+        read_imodels(model)
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "p", "q")})
+    model = imodels.FIGSClassifier(max_rules=2)
+    fitted(model, frame, target(X, 2), categorical_features=["b"])
+    with pytest.raises(ValueError, match="categorical_features"):
+        read_imodels(model)
+
+
+@pytest.mark.parametrize("name", ["BoostedRulesClassifier", "SlipperClassifier"])
+def test_boosting_is_repaired_for_other_labels(name: str) -> None:
+    X = rows("")
+    codes = target(X, 2)
+    texts = np.array(["no", "yes"])
+    wrong = fitted(make(name), X, texts[codes])
+    assert set(wrong.predict(X).tolist()) == {"no"}  # the fault that is repaired
+    with pytest.warns(UserWarning, match="compares the codes 0, 1, ... .*'no', 'yes'"):
+        rules = read_imodels(wrong)
+    right = fitted(make(name), X, codes)
+    np.testing.assert_array_equal(rules.predict(X), texts[right.predict(X)])
+    np.testing.assert_allclose(rules.predict_proba(X), right.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_boosted_deeper_trees_and_the_full_form(
+    n_classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = rows("")
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    model = imodels.BoostedRulesClassifier(estimator=tree, n_estimators=30, random_state=0)
+    fitted(model, X, target(X, n_classes))
+    short = read_imodels(model)
+    assert_answers_alike(model, short, "", X)
+    monkeypatch.setattr(_imodels_sums, "_short_form_answers_alike", lambda *a, **k: False)
+    full = read_imodels(model)
+    assert full.voting == "votes"
+    assert len(full) > len(short)
+    for checked in (X, border_rows(full, "")):
+        np.testing.assert_array_equal(full.predict(checked), model.predict(checked))
+
+
+def test_boosting_of_anything_but_trees_is_refused() -> None:
+    X = rows("")
+    model = imodels.BoostedRulesClassifier(estimator=LogisticRegression(), n_estimators=3)
+    with pytest.raises(TypeError, match="boosts LogisticRegression"):
+        read_imodels(fitted(model, X, target(X, 2)))
+    model = imodels.BoostedRulesRegressor(estimator=LinearRegression(), n_estimators=3)
+    with pytest.raises(TypeError, match="boosts LinearRegression"):
+        read_imodels(fitted(model, X, target(X)))
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_a_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
+    X: Any = rows("")
+    tree = DecisionTreeRegressor(max_depth=2, random_state=0)
+    model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=5, random_state=1)
+    fitted(model, pd.DataFrame(X, columns=list("abcd")) if as_frame else X, target(X))
+    rules = read_imodels(model)
+    assert len(rules) > 10
+    assert rules.voting is None
+    checked = border_rows(rules, "", 2000)
+    assert (rules.match(checked).sum(axis=1) == 1).all()
+    asked = pd.DataFrame(checked, columns=list("abcd")) if as_frame else checked
+    np.testing.assert_array_equal(rules.predict(checked), model.predict(asked))
+
+
+def test_a_weighted_median_of_too_many_boxes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_imodels_cells, "_MAX_CELLS", 200)
+    X = rows("")
+    tree = DecisionTreeRegressor(max_depth=5, random_state=0)
+    model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=9)
+    with pytest.raises(ValueError, match="more than 200 boxes"):
+        read_imodels(fitted(model, X, target(X)))
+
+
+def test_an_additive_model_may_not_mix_in_others() -> None:
+    X = rows("")
+    model = imodels.TreeGAMClassifier(n_boosting_rounds=2, n_boosting_rounds_marginal=2)
+    with pytest.raises(ValueError, match="n_boosting_rounds_marginal=2"):
+        read_imodels(fitted(model, X, target(X, 2)))
+
+
+# --- weighted rules --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lin_trim_quantile": 0.0},
+        {"lin_trim_quantile": 0.2},
+        {"lin_trim_quantile": 0.7},  # the limits cross
+        {"lin_standardise": False},
+        {"include_linear": False},
+        {"tree_generator": GradientBoostingRegressor(n_estimators=9), "exp_rand_tree_size": False},
+    ],
+)
+@pytest.mark.parametrize("name", ["RuleFitClassifier", "RuleFitRegressor"])
+def test_rule_fit_in_all_its_forms(name: str, changes: dict[str, Any]) -> None:
+    X = rows("")
+    X[:, 3] = X[:, 3] > 0  # columns of two values are not scaled
+    y = target(X, 2) if name.endswith("Classifier") else 3 + target(X)
+    model = fitted(make(name, max_rules=40, **changes), X, y)
+    rules = read_imodels(model)
+    has_linear = any(
+        isinstance(part, LinearOutput) for rule in rules for part in (rule.output, rule.weight)
+    )
+    if changes.get("lin_trim_quantile") == 0.7:
+        assert not has_linear
+    else:
+        assert has_linear == (model.include_linear and any(model.coef[:4]))
+    assert_answers_alike(model, rules, "", X)
+
+
+def test_a_clipped_feature_becomes_three_rules() -> None:
+    """Worked out by hand: 2 * clip(x, -1, 3) + 5."""
+    X = rows("")
+    model = fitted(make("RuleFitRegressor"), X, target(X))
+    model.rules_without_feature_names_ = []
+    model.coef, model.intercept = [0.5, 0.0, 0.0, 0.0], 5.0
+    model.friedscale.scale_multipliers = np.array([4.0, 1.0, 1.0, 1.0])
+    model.friedscale.winsorizer.winsor_lims = np.array([[-1.0] * 4, [3.0] * 4])
+    rules = read_imodels(model, feature_names=list("abcd"))
+    assert [str(rule).partition("   ")[0] for rule in rules] == [
+        "IF a > 3 THEN 6",
+        "IF a < -1 THEN -2",
+        "IF -1 ≤ a ≤ 3 THEN 2·a",
+        "ALWAYS 5",
+    ]
+    asked = np.array([[-7.0, 0, 0, 0], [-1, 0, 0, 0], [1, 9, 9, 9], [3, 0, 0, 0], [8, 0, 0, 0]])
+    assert rules.predict(asked).tolist() == [3.0, 3.0, 7.0, 11.0, 11.0]
+    np.testing.assert_allclose(model.predict(asked), [3.0, 3.0, 7.0, 11.0, 11.0])
+
+
+def test_rules_without_weight_are_left_out() -> None:
+    X = rows("")
+    model = fitted(make("RuleFitRegressor"), X, target(X))
+    before = len(read_imodels(model))
+    model.rules_without_feature_names_[0].args = [0.0]
+    rules = read_imodels(model)
+    assert len(rules) == before - 1
+    np.testing.assert_allclose(rules.predict(X), model.predict(X))
+
+
+def test_a_sum_of_nothing_is_nought() -> None:
+    X = rows("")
+    model = fitted(make("RuleFitRegressor", include_linear=False), X, target(X))
+    model.rules_without_feature_names_, model.intercept = model.rules_without_feature_names_[:2], 0
+    rules = read_imodels(model)
+    assert not rules.covers(border_rows(rules, "")).all()
+    assert_answers_alike(model, rules, "", X)
+
+
+@pytest.mark.parametrize("name", ["SkopeRulesClassifier", "RuleFitClassifier"])
+def test_terms_that_contradict_each_other_or_say_nothing(name: str) -> None:
+    """Thresholds are rounded in rule texts, so imodels may write rules that never hold."""
+    X = rows("")
+    model = fitted(make(name), X, target(X, 2))
+    before = len(read_imodels(model))
+    model.rules_without_feature_names_ += [
+        TextRule("X_1 <= 0.5 and X_1 > 0.5", args=[9.0]),
+        TextRule("X_2 == X_2", args=[0.75]),
+        TextRule("X_0 >= 0.1 and X_0 < 0.3", args=[1.5]),
+    ]
+    rules = read_imodels(model)
+    assert len(rules) == before + 2
+    for checked in (X, border_rows(rules, "")):
+        np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
+
+
+def test_no_precise_rule_means_the_first_class() -> None:
+    X = rows("")
+    model = fitted(make("SkopeRulesClassifier", precision_min=1.1), X, target(X, 2))
+    assert model.rules_without_feature_names_ == []
+    rules = read_imodels(model)
+    assert rules.predict(X).tolist() == model.predict(X).tolist() == [0] * len(X)
+    np.testing.assert_array_equal(rules.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_tie_of_half_the_votes_goes_to_the_first_class() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = fitted(make("SkopeRulesClassifier"), X, [0, 1, 0, 1])
+    model.rules_without_feature_names_ = [
+        TextRule("X_0 > 0.5", args=[0.7]),
+        TextRule("X_0 > 1.5", args=[0.1]),
+        TextRule("X_0 > 2.5", args=[0.6]),
+    ]
+    rules = read_imodels(model)
+    np.testing.assert_array_equal(rules.predict(X), model.predict(X))
+    model.rules_without_feature_names_ = model.rules_without_feature_names_[::2]
+    model.rules_without_feature_names_[1].args = [0.7]
+    rules = read_imodels(model)
+    assert rules.predict(X).tolist() == model.predict(X).tolist() == [0, 0, 0, 1]
+
+
+# --- trees -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inner", "n_classes"),
+    [
+        (RandomForestClassifier(7, max_depth=3, random_state=0), 2),
+        (RandomForestClassifier(7, max_depth=3, random_state=0), 3),
+        (GradientBoostingClassifier(n_estimators=7, random_state=0), 2),  # imodels takes no more
+    ],
+)
+def test_shrunken_ensembles_of_classifiers(inner: Any, n_classes: int) -> None:
+    X = rows("")
+    y = np.array(["b", "c", "a"])[target(X, n_classes)]
+    model = fitted(imodels.HSTreeClassifier(inner, reg_param=3), X, y)
+    rules = read_imodels(model)
+    assert rules.voting in ("shares", "logistic")
+    assert_answers_alike(model, rules, "", X)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        ExtraTreesRegressor(7, max_depth=3, random_state=0),
+        GradientBoostingRegressor(n_estimators=7, random_state=0),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_shrunken_ensembles_of_regressors(inner: Any) -> None:
+    X = rows("")
+    model = fitted(imodels.HSTreeRegressor(inner, reg_param=3), X, target(X))
+    assert_answers_alike(model, read_imodels(model), "", X)
+
+
+def test_other_shrunken_models_are_refused() -> None:
+    X = rows("")
+    inner = BaggingClassifier(DecisionTreeClassifier(max_depth=2), 3, random_state=0)
+    model = fitted(imodels.HSTreeClassifier(inner), X, target(X, 2))
+    with pytest.raises(TypeError, match="wraps a BaggingClassifier"):
+        read_imodels(model)
+
+
+def test_a_tree_that_was_fitted_before_keeps_its_labels() -> None:
+    X = rows("")
+    tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0)
+    tree.fit(pd.DataFrame(X, columns=list("abcd")), np.array(["u", "t"])[target(X, 2)])
+    model = imodels.HSTreeClassifier(tree, reg_param=20)
+    rules = read_imodels(model)
+    assert rules.classes == ("t", "u")
+    assert rules.feature_names == tuple("abcd")
+    asked = pd.DataFrame(border_rows(rules, ""), columns=list("abcd"))
+    np.testing.assert_array_equal(rules.predict(asked), model.predict(asked))
+
+
+def test_shrunken_leaves_claim_no_mean() -> None:
+    X = rows("")
+    y = target(X)
+    rules = read_imodels(fitted(make("HSTreeRegressor"), X, y))
+    answering = rules.assign(X)
+    for i, rule in enumerate(rules):
+        assert rule.statistics is not None
+        assert rule.statistics.mean is None
+        assert rule.statistics.n_rows == np.sum(answering == i)
+        assert rule.statistics.spread == pytest.approx(np.std(y[answering == i]), abs=1e-7)
+
+
+def test_leaves_that_moved_cuts_leave_out_of_reach_are_left_out() -> None:
+    X = rows("")
+    model = imodels.TaoTreeClassifier(
+        randomize_tree=True, n_iters=1, model_args={"max_leaf_nodes": 30, "random_state": 0}
+    )
+    fitted(model, X, target(X, 2))
+    rules = read_imodels(model)
+    assert 1 < len(rules) < model.model.get_n_leaves()
+    assert_answers_alike(model, rules, "", X)
+
+
+def test_a_rare_leaf_of_c45_has_no_vote_among_three_classes() -> None:
+    """imodels multiplies with a share that it has rounded to three digits."""
+    X = rows("")
+    model = fitted(imodels.C45TreeClassifier(max_rules=6), X, target(X, 3))
+    leaf = next(
+        element
+        for element in model.dom_.getElementsByTagName("*")
+        if element.firstChild.nodeName == "#text" and element.firstChild.nodeValue == "2.0"
+    )
+    before = model.predict(X)
+    leaf.setAttribute("p", "0.0")
+    expected = model.predict(X)
+    assert (expected != before).any()
+    np.testing.assert_array_equal(read_imodels(model).predict(X), expected)
+
+
+def test_shrunken_c45_trees_need_labels_that_can_be_averaged() -> None:
+    X = rows("")
+    shrunken = HSC45TreeClassifier(imodels.C45TreeClassifier(max_rules=4))
+    fitted(shrunken, X, target(X, 2) + 1)
+    with pytest.raises(ValueError, match="on labels 0 and 1"):
+        read_imodels(shrunken)
+    shrunken = HSC45TreeClassifier(imodels.C45TreeClassifier(max_rules=4))
+    fitted(shrunken, X, target(X, 3))
+    with pytest.raises(ValueError, match="codes of its 3 classes"):
+        read_imodels(shrunken)
+
+
+def test_names_that_xml_does_not_allow_stay_apart() -> None:
+    X = rows("")
+    names = ["age (years)", "age-years", "1 <", ""]
+    model = fitted(make("C45TreeClassifier"), X, target(X, 2), feature_names=names)
+    rules = read_imodels(model)
+    assert rules.feature_names == tuple(names)
+    assert_answers_alike(model, rules, "", X)

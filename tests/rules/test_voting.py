@@ -1,0 +1,255 @@
+"""Rules that answer together, beside plain loops over rows and rules."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.pruning import prune
+from skescore.rules import (
+    BoxTable,
+    Conclusions,
+    Fallback,
+    Interval,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules.data import Table
+from skescore.rules.voting import class_shares
+
+VOTES = RuleSet(
+    [
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(3, (2, 1)), weight=0.5),
+        Rule([Interval(0, lower=0)], "b", RuleStatistics(4, (1, 3)), weight=0.25),
+        Rule([Interval(1, lower=0)], "b", weight=0.25),
+    ],
+    ["x", "y"],
+    task="classification",
+    ordered=False,
+    voting="votes",
+    fallback=Fallback("b"),
+)
+ROWS = [[0.5, -1.0], [0.5, 1.0], [2.0, -1.0], [-1.0, -1.0], [math.nan, -1.0]]
+
+
+# --- by hand -----------------------------------------------------------------------------------
+
+
+def test_votes_add_up_and_ties_go_to_the_first_class():
+    # 0.5 to 0.25; 0.5 to 0.5; only b; only a; no rule holds.
+    assert VOTES.predict(ROWS).tolist() == ["a", "a", "b", "a", "b"]
+    shares = VOTES.predict_proba(ROWS)
+    assert shares[0].tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert shares[4].tolist() == [0, 1]
+
+
+def test_shares_divide_a_weight_by_the_class_counts():
+    both = VOTES.replace(voting="shares")
+    # 0.5 * (2/3, 1/3) + 0.25 * (1/4, 3/4) = (0.396, 0.354)
+    assert both.predict([[0.5, -1.0]]).tolist() == ["a"]
+    assert both.predict_proba([[0.5, -1.0]])[0].tolist() == pytest.approx([0.52777778, 0.47222222])
+    # A third rule without counts is sure of its class.
+    assert both.predict([[0.5, 1.0]]).tolist() == ["b"]
+
+
+def test_log_odds_become_shares_by_the_logistic_function():
+    odds = VOTES.replace(voting="logistic")
+    first = odds.predict_proba([[0.5, -1.0]])[0]
+    assert first[0] == pytest.approx(1 / (1 + math.exp(-0.25)))
+    assert first.sum() == pytest.approx(1)
+
+
+def test_a_mean_is_weighted_and_a_sum_is_not_divided():
+    rules = [
+        Rule([Interval(0, upper=1)], 10.0, weight=3),
+        Rule([Interval(0, lower=0)], LinearOutput(1, [(1, 2)])),
+    ]
+    settings = {"task": "regression", "ordered": False, "fallback": Fallback(-7.0)}
+    mean = RuleSet(rules, ["x", "y"], voting="mean", **settings)
+    total = RuleSet(rules, ["x", "y"], voting="sum", **settings)
+    X = [[0.5, 4.0], [5.0, 4.0], [-1.0, 4.0], [math.nan, 1.0]]
+    assert mean.predict(X).tolist() == [(3 * 10 + 9) / 4, 9, 10, -7]
+    assert total.predict(X).tolist() == [39, 9, 30, -7]
+
+
+def test_weights_that_sum_to_nothing_leave_a_mean_to_the_fallback():
+    rules = RuleSet(
+        [Rule([], 1.0, weight=1), Rule([Interval(0, lower=0)], 5.0, weight=-1)],
+        ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(2.0),
+    )  # fmt: skip
+    assert rules.predict([[-1.0], [1.0]]).tolist() == [1, 2]
+    assert rules.covers([[1.0]]).tolist() == [True]
+    with pytest.raises(ValueError, match="no fallback"):
+        rules.replace(fallback=None).predict([[1.0]])
+
+
+def test_a_weight_may_depend_on_the_row():
+    rules = RuleSet(
+        [Rule([], "no", weight=1.0), Rule([], "yes", weight=LinearOutput(0, [(0, 2.0)]))],
+        ["x"], task="classification", ordered=False, voting="logistic",
+    )  # fmt: skip
+    assert rules.predict([[0.4], [0.5], [0.6], [math.nan]]).tolist() == ["no", "no", "yes", "no"]
+    assert rules.predict_proba([[2.0]])[0, 1] == pytest.approx(1 / (1 + math.exp(-3)))
+
+
+def test_abstention():
+    silent = VOTES.replace(fallback=Fallback("b", "abstain"))
+    assert silent.predict(ROWS).tolist()[-1] == "no rule"
+    assert silent.predict_proba(ROWS)[-1].tolist() == [0.5, 0.5]
+
+
+def test_shares_that_are_none_give_the_winner_everything():
+    assert class_shares("votes", np.array([[-1.0, 0.5], [0.0, 0.0]])).tolist() == [[0, 1], [1, 0]]
+
+
+# --- beside a loop -----------------------------------------------------------------------------
+
+
+def loop(ruleset: RuleSet, row: list[float]) -> object:
+    """What the rules answer, one after another."""
+    columns = [np.array([value]) for value in row]
+    sums = dict.fromkeys(ruleset.classes or (), 0.0)
+    total = weights = 0.0
+    held = False
+    for rule in ruleset.rules:
+        if not rule.holds(lambda j: columns[j], 1)[0]:
+            continue
+        held = True
+        weight = rule.weight
+        if ruleset.task == "regression":
+            total += weight * rule.output
+            weights += weight
+        elif ruleset.voting != "shares":
+            sums[rule.output] += weight
+        else:
+            counts = rule.statistics.class_counts
+            for label, count in zip(ruleset.classes, counts, strict=True):
+                sums[label] += weight * (count / sum(counts))
+    if not held or (ruleset.voting == "mean" and weights <= 0):
+        return ruleset.fallback.output
+    if ruleset.task == "regression":
+        return total / weights if ruleset.voting == "mean" else total
+    return max(sums, key=lambda label: sums[label])  # the first of equal ones
+
+
+numbers = st.sampled_from([-1.5, -1.0, 0.0, 0.25, 1.0, 2.0, 3.5])
+conditions = st.builds(
+    lambda j, a, b: Interval(j, min(a, b), max(a, b), lower_closed=True),
+    st.integers(0, 1), numbers, numbers,
+)  # fmt: skip
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> RuleSet:
+    voting = draw(st.sampled_from(["votes", "shares", "logistic", "mean", "sum"]))
+    regression = voting in {"mean", "sum"}
+    rules = []
+    for _ in range(draw(st.integers(1, 8))):
+        tests = draw(st.lists(conditions, max_size=2, unique_by=lambda c: c.feature))
+        counts = tuple(draw(st.lists(st.integers(1, 9), min_size=3, max_size=3)))
+        rules.append(
+            Rule(
+                tests,
+                draw(numbers) if regression else draw(st.sampled_from("abc")),
+                None if regression else RuleStatistics(sum(counts), counts),
+                draw(numbers),
+            )
+        )
+    return RuleSet(
+        rules,
+        ["x", "y"],
+        task="regression" if regression else "classification",
+        classes=None if regression else ["a", "b", "c"],
+        ordered=False,
+        voting=voting,
+        fallback=Fallback(9.0 if regression else "c"),
+    )
+
+
+@given(rule_sets(), st.lists(st.tuples(numbers, numbers | st.just(math.nan)), min_size=1))
+def test_answers_are_those_of_a_loop(ruleset: RuleSet, rows: list[tuple[float, float]]):
+    assert ruleset.predict(rows).tolist() == [loop(ruleset, list(row)) for row in rows]
+    again = RuleSet.from_json(ruleset.to_json())
+    assert again == ruleset
+    assert again.predict(rows).tolist() == ruleset.predict(rows).tolist()
+    assert pickle.loads(pickle.dumps(ruleset)) == ruleset
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
+    before = VOTES.predict_proba(X)
+    monkeypatch.setattr("skescore.rules.voting._PAIRS", 20)
+    assert (VOTES.predict_proba(X) == before).all()
+
+
+def test_rules_made_from_arrays_have_weights():
+    boxes = BoxTable(*(np.array([[v], [w]]) for v, w in [(0, 1), (2, 3), (True, True)]),
+                     np.array([[True], [True]]))  # fmt: skip
+    made = RuleSet.from_boxes(
+        boxes, Conclusions(np.array([0, 1]), weights=np.array([1.0, 2.5])), ["x"],
+        task="classification", classes=["a", "b"], ordered=False, voting="votes",
+    )  # fmt: skip
+    assert [rule.weight for rule in made] == [1.0, 2.5]
+    assert made.predict([[0.5], [1.5], [2.5]]).tolist() == ["a", "b", "b"]
+    assert RuleSet.from_json(made.to_json()) == made
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+# --- what does not go together -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ordered": True}, r"voting='votes' lets all rules that hold .* pass ordered=False"),
+        ({"voting": "mean"}, r"for classification, one of 'votes', 'shares', 'logistic', got 'm"),
+        ({"voting": 3}, "got 3"),
+        ({"fallback": Fallback("a", "nearest")}, "choose policy='default' or 'abstain'"),
+    ],
+)
+def test_settings_that_contradict_each_other(changes: dict[str, object], message: str):
+    with pytest.raises(ValueError, match=message):
+        VOTES.replace(**changes)
+
+
+def test_what_needs_one_answering_rule_says_so():
+    with pytest.raises(ValueError, match="assign needs rules of which one answers each row"):
+        VOTES.assign(ROWS)
+    with pytest.raises(ValueError, match="simplify needs rules"):
+        VOTES.simplify()
+    with pytest.raises(ValueError, match="prune needs rules"):
+        prune(VOTES, ROWS, ["a"] * len(ROWS))
+    assert VOTES.replace(voting=None).assign(ROWS).tolist()[-1] == -1
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_are_finite(weight: float):
+    with pytest.raises(ValueError, match="weight must be a finite number"):
+        Rule([], "a", weight=weight)
+
+
+def test_weights_of_a_regression_are_numbers():
+    with pytest.raises(ValueError, match=r"Rule 1 of a regression has the weight 2·x0; it must"):
+        RuleSet([Rule([], 1.0, weight=LinearOutput(0, [(0, 2)]))], ["x"], task="regression")
+    with pytest.raises(ValueError, match="Rule 1 uses feature 3"):
+        RuleSet([Rule([], "a", weight=LinearOutput(0, [(3, 2)]))], ["x"], task="classification")
+
+
+def test_weights_are_shown_where_they_mean_something():
+    assert str(VOTES[0]) == "IF x ≤ 1 THEN a   [weight 0.5, 3 rows, 67 % pure]"
+    assert Rule([OneOf(0, ["r"])], "a").to_text() == "IF x0 = r THEN a"
+
+
+def test_a_frame_is_read_by_names():
+    frame = pd.DataFrame(ROWS, columns=["x", "y"])[["y", "x"]]
+    assert VOTES.predict(frame).tolist() == VOTES.predict(ROWS).tolist()
+    assert len(Table(frame, VOTES.feature_names)) == len(ROWS)

@@ -1,0 +1,268 @@
+"""Rule sets of every kind, and rows at their borders, for the tests of everything that writes them.
+
+Loaded by the fixture `arbitrary` of the conftest beside it, since test modules are not importable.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+
+#: Names and texts that want quoting in one language or another.
+TEXTS = [
+    "red", "blue", "it's", 'say "no"', "", "straße", "two\nlines", "back\\slash\\", "100 %s",
+    "-- no", "`tick`", "[x]", "{y}", "$1", ";", "select", "X", "'''", '"""', "tab\t", " blank ",
+    "é", "日本", "1.5", "NULL", "True", "nan", "\r", "\u2028", "it''s", "a, b", "\\'", "\\n", "#",
+]  # fmt: skip
+NAMES = [text for text in TEXTS if text] + [
+    "petal length (cm)",
+    "class",
+    "from",
+    "2nd",
+    "row",
+    "x0",
+]
+#: Borders that are exact, that are not, and that have many digits.
+NUMBERS = [
+    -3.0,
+    -1.0,
+    -0.5,
+    0.0,
+    0.1,
+    0.3,
+    0.5,
+    1.0,
+    2.45,
+    3.0,
+    1e-7,
+    123.45678901234567,
+    4e9,
+    -1e22,
+]
+FEW = [-2.0, -1.0, -0.1, 0.1, 0.5, 1.0, 3.0]
+CLASSES = {
+    "str": ["red", "it's", "", "two\nlines", "back\\slash", "日本"],
+    "int": [3, -1, 0, 12345678901],
+    "float": [0.1, -2.5, 1e-7, 3.0],
+    "bool": [True, False],
+    "number": [1, 2.5, 0],
+}
+VOTINGS = {"classification": ["votes", "shares", "logistic"], "regression": ["mean", "sum"]}
+
+
+def names(n: int) -> st.SearchStrategy[list[str]]:
+    """Feature names of all sorts, which differ also for who does not tell upper from lower case."""
+    return st.lists(
+        st.sampled_from(NAMES), min_size=n, max_size=n, unique_by=lambda name: name.casefold()
+    )
+
+
+def numbers() -> st.SearchStrategy[float]:
+    return st.sampled_from(NUMBERS) | st.floats(-1000, 1000, allow_subnormal=False).map(
+        lambda value: value if abs(value) > 1e-200 else 0.0
+    )
+
+
+@st.composite
+def intervals(draw, feature: int, *, bounded: bool = True) -> Interval:
+    low, high = sorted([draw(numbers()), draw(numbers())])
+    free = draw(
+        st.sampled_from(["neither", "neither", "low", "high", *([] if bounded else ["both"])])
+    )
+    low = -math.inf if free in ("low", "both") else low
+    high = math.inf if free in ("high", "both") else high
+    closed = (True, True) if low == high else (draw(st.booleans()), draw(st.booleans()))
+    return Interval(feature, low, high, *closed)
+
+
+@st.composite
+def conditions(draw, kinds: list[str], depth: int = 0):
+    """A condition on features of the given kinds: "number", "code", "text" or "flag"."""
+    numeric = [j for j, kind in enumerate(kinds) if kind in ("number", "code")]
+    forms = ["plain", "plain", "plain", *(["at least"] if depth < 2 else [])]
+    form = draw(st.sampled_from([*forms, "linear"] if numeric else forms))
+    if form == "at least":
+        inner = draw(st.lists(conditions(kinds, depth + 1), min_size=1, max_size=4))
+        return AtLeast(draw(st.integers(1, len(inner))), inner)
+    if form == "linear":
+        used = draw(st.lists(st.sampled_from(numeric), min_size=1, max_size=3, unique=True))
+        bounds = draw(intervals(0, bounded=depth == 0))
+        return Linear(
+            [(j, draw(st.sampled_from(FEW))) for j in used],
+            bounds.lower, bounds.upper, bounds.lower_closed, bounds.upper_closed,
+        )  # fmt: skip
+    feature = draw(st.integers(0, len(kinds) - 1))
+    kind = kinds[feature]
+    if kind == "number" or (kind == "code" and draw(st.booleans())):
+        return draw(intervals(feature, bounded=depth == 0))
+    values = {"code": st.sampled_from([0, 1, 2, 3, 2.5]), "flag": st.booleans()}
+    values["text"] = st.sampled_from(TEXTS)
+    chosen = draw(st.lists(values[kind], min_size=1, max_size=3))
+    return OneOf(feature, chosen, draw(st.booleans()))
+
+
+@st.composite
+def affine(draw, kinds: list[str]) -> LinearOutput:
+    numeric = [j for j, kind in enumerate(kinds) if kind in ("number", "code")]
+    used = st.lists(st.sampled_from(numeric), max_size=3, unique=True) if numeric else st.just([])
+    return LinearOutput(
+        draw(numbers()), [(j, draw(st.sampled_from([*FEW, 0.7]))) for j in draw(used)]
+    )
+
+
+@st.composite
+def rule_sets(
+    draw,
+    *,
+    max_rules: int = 5,
+    together: bool = True,
+    policies: tuple[str, ...] = ("default", "abstain", "nearest"),
+    tasks: tuple[str, ...] = ("classification", "regression"),
+    labels: tuple[str, ...] = tuple(CLASSES),
+) -> RuleSet:
+    """A rule set with any conditions, outputs, order, weights and fallback."""
+    kinds = draw(
+        st.lists(
+            st.sampled_from(["number", "number", "number", "code", "text", "flag"]),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    task = draw(st.sampled_from(tasks))
+    voting = draw(st.sampled_from([None, None, *VOTINGS[task]])) if together else None
+    classes = None
+    if task == "classification":
+        pool = CLASSES[draw(st.sampled_from(labels))]
+        classes = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
+    rules = [draw(_rules(kinds, classes, voting)) for _ in range(draw(st.integers(0, max_rules)))]
+    return RuleSet(
+        rules,
+        draw(names(len(kinds))),
+        task=task,
+        classes=classes,
+        ordered=voting is None and draw(st.booleans()),
+        voting=voting,
+        domain=draw(st.none() | st.just(Domain([-3.0] * len(kinds), [*([5.0] * len(kinds))]))),
+        fallback=draw(_fallbacks(classes, policies, voting)),
+    )
+
+
+@st.composite
+def _rules(draw, kinds, classes, voting) -> Rule:
+    premise = draw(st.lists(conditions(kinds), min_size=0, max_size=3))
+    if not premise and draw(st.booleans()):
+        premise = [draw(conditions(kinds))]
+    statistics = None
+    if classes is not None:
+        output = draw(st.sampled_from(classes))
+        if draw(st.booleans()):
+            counts = [draw(st.integers(0, 9)) for _ in classes]
+            statistics = RuleStatistics(sum(counts), counts)
+    else:
+        output = draw(numbers() | st.integers(-5, 5) | affine(kinds))
+        if draw(st.booleans()):
+            statistics = RuleStatistics(draw(st.integers(0, 9)), mean=1.5, spread=0.5)
+    weight = 1.0
+    if voting is not None:
+        weights = st.sampled_from([1.0, 0.1, 0.2, -0.3, 2.0, 0.0])
+        weight = draw(weights | affine(kinds) if classes is not None else weights)
+    try:
+        return Rule(premise, output, statistics, weight)
+    except ValueError:  # two intervals on one feature that contradict each other
+        return Rule(premise[:1], output, statistics, weight)
+
+
+@st.composite
+def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
+    known = [p for p in policies if not (p == "nearest" and voting)]
+    if classes is not None and all(isinstance(c, bool) for c in classes):
+        known = [p for p in known if p != "abstain"]  # no label is left beside True and False
+    policy = draw(st.sampled_from([None, *known]))
+    if policy is None:
+        return None
+    if classes is None:
+        return Fallback(draw(numbers()), policy)
+    label = {str: "no answer", int: -7, float: -7.5}.get(type(classes[0]))
+    return Fallback(draw(st.sampled_from(classes)), policy, None, label)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _elementary(found):
+    for condition in found:
+        if isinstance(condition, AtLeast):
+            yield from _elementary(condition.conditions)
+        else:
+            yield condition
+
+
+def border_rows(
+    ruleset: RuleSet, n_rows: int = 200, seed: int = 0, *, infinite: bool = True
+) -> pd.DataFrame:
+    """Rows on, just below and just above every bound, with missing values, and some at random.
+
+    Columns compared with texts or flags are of objects, with None for missing; others of floats.
+    """
+    rng = np.random.default_rng(seed)
+    bounds = {j: set(NUMBERS) for j in range(ruleset.n_features)}
+    values: dict[int, set] = {}
+    for condition in _elementary(c for rule in ruleset.rules for c in rule.conditions):
+        if isinstance(condition, Interval):
+            bounds[condition.feature] |= {condition.lower, condition.upper}
+        elif isinstance(condition, OneOf):
+            values.setdefault(condition.feature, set()).update(condition.values)
+        else:  # a row whose sum hits the bound, if the other values are 0
+            for bound in (condition.lower, condition.upper):
+                for feature, coefficient in condition.terms:
+                    bounds[feature].add(bound / coefficient)
+    columns = {}
+    for j, name in enumerate(ruleset.feature_names):
+        known = values.get(j, set())
+        if any(isinstance(v, str | bool) for v in known):
+            text = any(isinstance(v, str) for v in known)
+            others = ["unseen", *TEXTS[:4]] if text else [True, False]
+            pool = np.array([*sorted(known, key=repr), *others, None], dtype=object)
+            columns[name] = pd.Series(rng.choice(pool, n_rows), dtype=object)
+            continue
+        exact = np.array(sorted(bounds[j] | {float(v) for v in known}))
+        exact = exact[np.isfinite(exact)]
+        near = [exact, np.nextafter(exact, -np.inf), np.nextafter(exact, np.inf)]
+        special = [np.nan, np.nan, *([np.inf, -np.inf] if infinite else [])]
+        pool = np.concatenate([*near, special, np.round(rng.normal(0, 3, 10), 3)])
+        columns[name] = rng.choice(pool, n_rows)
+    return pd.DataFrame(columns, columns=list(ruleset.feature_names))
+
+
+def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
+    """The rule set's answers as Python values; None where it has none (nothing said, or NaN)."""
+    asked = ruleset
+    if ruleset.fallback is None and ruleset.classes is not None:
+        fresh = "nothing" if all(isinstance(c, str) for c in ruleset.classes) else -987654321
+        known = ruleset.classes or (fresh,)
+        if not ruleset.classes:
+            asked = ruleset.replace(classes=known)
+        asked = asked.replace(fallback=Fallback(known[0], "abstain", None, fresh))
+    elif ruleset.fallback is None:
+        fresh, asked = math.nan, ruleset.replace(fallback=Fallback(0.0, "abstain"))
+    else:
+        fresh = math.nan
+    with np.errstate(all="ignore"):  # infinite values may cancel
+        found = asked.predict(X).tolist()
+    return [None if v == fresh or v != v else v for v in found]
