@@ -11,6 +11,7 @@ from skescore.extractors.discretiser import Discretiser
 from skescore.extractors.gridex import GridExExtractor
 from skescore.extractors.gridrex import GridRExExtractor
 from skescore.extractors.iter import ITERExtractor
+from skescore.extractors.psyke import PSyKEExtractor
 from skescore.extractors.real import REALExtractor
 from skescore.extractors.trepan import TrepanExtractor
 
@@ -28,6 +29,7 @@ __all__ = [
     "GridRExExtractor",
     "ITERExtractor",
     "Oracle",
+    "PSyKEExtractor",
     "REALExtractor",
     "RememberingBlackBox",
     "TrepanExtractor",

