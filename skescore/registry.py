@@ -1,11 +1,35 @@
-"""The extractors by name: a table that searches, the command line and tests loop over."""
+"""The extractors by name: a table that searches, the command line and tests loop over.
+
+Three kinds of names are known. Built-in extractors, :data:`EXTRACTORS`, are what is tried by
+default. Those of :data:`PSYKE_EXTRACTORS` need an extra of this package. Installed packages add
+names of their own by an entry point of the group ``skescore.extractors``::
+
+    [project.entry-points."skescore.extractors"]
+    their-name = "their_package:TheirExtractor"
+
+The class says by attributes what it does: ``tasks``, such as ``("classification",)``, and
+``takes_categories`` if columns may hold names. A class or static method
+``search_space(n_rows, y, task)`` gives Optuna distributions by parameter, and
+``starting_points(n_outputs)``, which may be left out, settings to try first. The first line of its
+docstring is its summary. :func:`skescore.testing.check_extractor` tells whether it will work.
+"""
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, listed
+
+#: The entry-point group by which installed packages register extractors.
+ENTRY_POINT_GROUP = "skescore.extractors"
+
+_TASKS = ("classification", "regression")
 
 
 class ExtractorSpec(NamedTuple):
@@ -21,29 +45,36 @@ class ExtractorSpec(NamedTuple):
         One line for help texts.
     takes_categories : bool, default=False
         Whether columns may hold names of things.
+    settings : mapping of str to value, default={}
+        Parameters that the name stands for, beside the class.
+    extra : str, optional
+        The extra of this package that brings what it needs.
     """
 
     location: str
     tasks: tuple[str, ...]
     summary: str
     takes_categories: bool = False
+    settings: Mapping[str, Any] = MappingProxyType({})
+    extra: str | None = None
 
-
-_BOTH = ("classification", "regression")
 
 #: Adding an extractor is one line here and one search space in :mod:`skescore.tuning.spaces`.
 EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
-        "skescore.extractors:CARTExtractor", _BOTH, "decision tree on the black box's answers", True
+        "skescore.extractors:CARTExtractor",
+        _TASKS,
+        "decision tree on the black box's answers",
+        True,
     ),
     "cream": ExtractorSpec(
-        "skescore.extractors:CREAMExtractor", _BOTH, "clusters within clusters, either side split"
+        "skescore.extractors:CREAMExtractor", _TASKS, "clusters within clusters, either side split"
     ),
     "exact": ExtractorSpec(
-        "skescore.extractors:ExACTExtractor", _BOTH, "clusters within clusters, one inside another"
+        "skescore.extractors:ExACTExtractor", _TASKS, "clusters within clusters, one inside another"
     ),
     "gridex": ExtractorSpec(
-        "skescore.extractors:GridExExtractor", _BOTH, "recursive grid of disjoint boxes"
+        "skescore.extractors:GridExExtractor", _TASKS, "recursive grid of disjoint boxes"
     ),
     "gridrex": ExtractorSpec(
         "skescore.extractors:GridRExExtractor",
@@ -51,7 +82,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         "recursive grid of boxes with linear outputs",
     ),
     "iter": ExtractorSpec(
-        "skescore.extractors:ITERExtractor", _BOTH, "boxes that grow while answers stay alike"
+        "skescore.extractors:ITERExtractor", _TASKS, "boxes that grow while answers stay alike"
     ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
@@ -68,7 +99,60 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
 }
 
 
-def suitable_extractors(task: str, *, categories: bool = False) -> tuple[str, ...]:
+def _psyke(algorithm: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
+    return ExtractorSpec(
+        "skescore.extractors.psyke:PSyKEExtractor",
+        tasks,
+        f"PSyKE's {summary}",
+        settings=MappingProxyType({"algorithm": algorithm}),
+        extra="psyke",
+    )
+
+
+#: The reference platform's own algorithms. They are found by name only: by default nothing is
+#: tried that not every installation has.
+PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
+    f"psyke:{algorithm}": _psyke(algorithm, tasks, summary)
+    for algorithm, tasks, summary in (
+        ("cart", _TASKS, "decision tree"),
+        ("cosmik", ("regression",), "boxes around the components of a mixture"),
+        ("cream", _TASKS, "clusters within clusters, either side split"),
+        ("divine", ("classification",), "boxes grown from the middles of classes"),
+        ("exact", _TASKS, "clusters within clusters, one inside another"),
+        ("ginger", _TASKS, "grid and formulae bred by a genetic algorithm"),
+        ("gridex", _TASKS, "recursive grid of disjoint boxes"),
+        ("gridrex", ("regression",), "recursive grid of boxes with linear outputs"),
+        ("hex", _TASKS, "recursive grid that asks where boxes are needed"),
+        ("iter", _TASKS, "boxes that grow while answers stay alike"),
+        ("real", ("classification",), "conjunctions found by dropping literals"),
+        ("trepan", ("classification",), "tree of tests on discretised features"),
+    )
+}
+
+
+def extractor_names() -> tuple[str, ...]:
+    """List every name that can be asked for: built-in, of an extra, of installed packages.
+
+    Use it for help texts and to check what a person typed. Nothing is imported, so that an
+    extractor which cannot be imported is listed as well.
+
+    Returns
+    -------
+    tuple of str
+        The built-in ones first.
+
+    Examples
+    --------
+    >>> names = extractor_names()
+    >>> names[:2], "psyke:gridex" in names
+    (('cart', 'cream'), True)
+    """
+    return tuple(dict.fromkeys((*EXTRACTORS, *PSYKE_EXTRACTORS, *sorted(_entry_points()))))
+
+
+def suitable_extractors(
+    task: str, *, categories: bool = False, plugins: bool = False
+) -> tuple[str, ...]:
     """Name the extractors that can be used on some data.
 
     Parameters
@@ -77,20 +161,31 @@ def suitable_extractors(task: str, *, categories: bool = False) -> tuple[str, ..
         What the rules are for.
     categories : bool, default=False
         Whether there are columns of names.
+    plugins : bool, default=False
+        Whether to name those of installed packages as well, which imports them. Without them the
+        answer is the same on every machine.
 
     Returns
     -------
     tuple of str
-        Some of :data:`EXTRACTORS`.
+        Some of :data:`EXTRACTORS`, then some of the installed packages' names.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError
+        With ``plugins=True``, if an installed package's extractor cannot be used.
 
     Examples
     --------
     >>> "cart" in suitable_extractors("regression", categories=True)
     True
     """
+    specs = dict(EXTRACTORS)
+    if plugins:
+        specs |= {name: extractor_spec(name) for name in sorted(_entry_points())}
     return tuple(
         name
-        for name, spec in EXTRACTORS.items()
+        for name, spec in specs.items()
         if task in spec.tasks and (spec.takes_categories or not categories)
     )
 
@@ -106,11 +201,73 @@ def registered_name(extractor: Any) -> str | None:
     Returns
     -------
     str or None
-        One of :data:`EXTRACTORS`; None for an extractor of your own.
+        One of :func:`extractor_names`; None for an extractor of your own.
     """
-    known = {spec.location.partition(":")[2]: name for name, spec in EXTRACTORS.items()}
-    name = known.get(type(extractor).__name__)
-    return name if name is not None and type(extractor) is extractor_class(name) else None
+    kind = type(extractor)
+    for name, spec in (EXTRACTORS | PSYKE_EXTRACTORS).items():
+        module, _, attribute = spec.location.partition(":")
+        if attribute != kind.__name__ or getattr(import_module(module), attribute) is not kind:
+            continue
+        if all(getattr(extractor, key, None) == value for key, value in spec.settings.items()):
+            return name
+    for name, entries in _entry_points().items():
+        # The module of an instance's class has been imported; no other has to be looked into.
+        module, _, attribute = entries[0].value.partition(":")
+        found: Any = sys.modules.get(module.strip())
+        for part in attribute.partition("[")[0].strip().split("."):
+            found = getattr(found, part, None)
+        if found is kind and len(entries) == 1 and name not in EXTRACTORS | PSYKE_EXTRACTORS:
+            return name
+    return None
+
+
+def extractor_spec(name: str) -> ExtractorSpec:
+    """Look up what is known of an extractor.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`extractor_names`. An installed package's extractor is imported, and asked
+        for its ``tasks`` and whether it ``takes_categories``.
+
+    Returns
+    -------
+    ExtractorSpec
+        Where it is, and what it does.
+
+    Raises
+    ------
+    ValueError
+        If there is no such extractor, or an installed package claims a name that another has.
+    ImportError
+        If an installed package's extractor cannot be imported.
+    TypeError
+        If it is no class with ``fit``, or does not say what it does.
+
+    Examples
+    --------
+    >>> extractor_spec("gridrex").tasks
+    ('regression',)
+    >>> dict(extractor_spec("psyke:gridrex").settings)
+    {'algorithm': 'gridrex'}
+    """
+    entries = _entry_points().get(name, []) if isinstance(name, str) else []
+    own = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
+    if own is not None and entries:
+        raise ValueError(
+            f"The name {name!r} is skescore's own, but {_described(entries)} registers an extractor"
+            " under it. Uninstall that package, or let its authors choose another name."
+        )
+    if own is not None:
+        return own
+    if not entries:
+        raise ValueError(f"There is no extractor {name!r}. {did_you_mean(name, extractor_names())}")
+    if len(entries) > 1:
+        raise ValueError(
+            f"Several packages register an extractor named {name!r}: {_described(entries)}. "
+            "Uninstall all but one, or use the class itself."
+        )
+    return _plugin_spec(entries[0])
 
 
 def extractor_class(name: str) -> Any:
@@ -119,25 +276,113 @@ def extractor_class(name: str) -> Any:
     Parameters
     ----------
     name : str
-        One of :data:`EXTRACTORS`.
+        One of :func:`extractor_names`.
 
     Returns
     -------
     type
-        The extractor's class.
+        The extractor's class. Where a name stands for settings too, as ``"psyke:gridex"`` does,
+        :func:`make_extractor` applies them.
 
     Raises
     ------
-    ValueError
-        If there is no such extractor.
+    ValueError, ImportError, TypeError
+        As :func:`extractor_spec`.
 
     Examples
     --------
     >>> extractor_class("cart").__name__
     'CARTExtractor'
     """
-    spec = EXTRACTORS.get(name)
-    if spec is None:
-        raise ValueError(f"There is no extractor {name!r}. {did_you_mean(name, EXTRACTORS)}")
+    spec = extractor_spec(name)
     module, _, attribute = spec.location.partition(":")
-    return getattr(import_module(module), attribute)
+    found: Any = import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
+    """Make the extractor of a name around a black box.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`extractor_names`.
+    estimator : estimator
+        The black box.
+    **parameters
+        Parameters of the extractor.
+
+    Returns
+    -------
+    extractor
+        Not fitted.
+
+    Raises
+    ------
+    ValueError, ImportError, TypeError
+        As :func:`extractor_spec`; a TypeError also for a parameter that the extractor does not
+        have or that the name decides.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> make_extractor("cart", KNeighborsClassifier(), max_leaves=4)
+    CARTExtractor(estimator=KNeighborsClassifier(), max_leaves=4)
+    """
+    settings = extractor_spec(name).settings
+    if fixed := sorted(set(settings) & set(parameters)):
+        raise TypeError(
+            f"The name {name!r} says {fixed[0]}={settings[fixed[0]]!r} already, got "
+            f"{fixed[0]}={parameters[fixed[0]]!r}. Ask for another name, or use the class."
+        )
+    return extractor_class(name)(estimator, **settings, **parameters)
+
+
+# --- installed packages --------------------------------------------------------------------------
+
+
+def _entry_points() -> dict[str, list[EntryPoint]]:
+    """The entry points by name; only metadata are read."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _described(entries: list[EntryPoint]) -> str:
+    return " and ".join(
+        f"the package {getattr(entry.dist, 'name', 'without a name')!r} ({entry.value!r})"
+        for entry in entries
+    )
+
+
+def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
+    who = f"{_described([entry])}, entry point {entry.name!r} of {ENTRY_POINT_GROUP!r},"
+    try:
+        kind = entry.load()
+    except Exception as error:  # whatever their modules do when they are imported
+        raise ImportError(
+            f"The extractor {entry.name!r} of {who} cannot be imported "
+            f"({type(error).__name__}: {error}). Reinstall, upgrade or uninstall that package."
+        ) from error
+    if not (inspect.isclass(kind) and callable(getattr(kind, "fit", None))):
+        raise TypeError(
+            f"The extractor {entry.name!r} of {who} must be a class with fit, got {kind!r}."
+        )
+    tasks = getattr(kind, "tasks", None)
+    if (
+        not isinstance(tasks, tuple | list)
+        or not tasks
+        or any(task not in _TASKS for task in tasks)
+    ):
+        raise TypeError(
+            f"{kind.__name__} of {who} must say what it does by a class attribute such as tasks = "
+            f"{_TASKS!r}, with at least one of {listed(_TASKS)}, got {tasks!r}."
+        )
+    takes = getattr(kind, "takes_categories", getattr(kind, "_takes_categories", False))
+    # A docstring that is inherited describes the parent.
+    text = inspect.cleandoc(vars(kind).get("__doc__") or kind.__name__)
+    location = f"{entry.module}:{entry.attr}"
+    return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], bool(takes))

@@ -108,7 +108,7 @@ def test_a_star_import_brings_the_public_names() -> None:
     assert names["ExtractorSearchCV"] is skescore.ExtractorSearchCV
 
 
-@pytest.mark.parametrize("room", ["extractors", "metrics", "rules", "scorers", "tuning"])
+@pytest.mark.parametrize("room", ["extractors", "metrics", "rules", "scorers", "testing", "tuning"])
 def test_the_rooms_say_what_is_public(room: str) -> None:
     module = importlib.import_module(f"skescore.{room}")
     assert len(set(module.__all__)) == len(module.__all__)
@@ -136,10 +136,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"metrics", "rules"},
     "_rule_scorer": {"evaluation", "metrics", "rules"},
     "scorers": {"_rule_scorer", "evaluation", "metrics", "rules"},
+    "testing": {"extractors", "metrics", "rules", "scorers"},
     "tuning": {"evaluation", "extractors", "metrics", "registry", "rules", "scorers"},
     "cli": {
-        "__init__", "datasets", "evaluation", "extractors", "metrics", "registry", "rules",
-        "scorers", "tuning",
+        "__init__", "_files", "datasets", "evaluation", "extractors", "metrics", "registry",
+        "rules", "scorers", "tuning",
     },
     "__main__": {"cli"},
 }  # fmt: skip

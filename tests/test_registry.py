@@ -6,11 +6,22 @@ import inspect
 from typing import Any
 
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skescore import extractors
 from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
-from skescore.registry import EXTRACTORS, extractor_class, registered_name
+from skescore.extractors._psyke_algorithms import ALGORITHMS
+from skescore.registry import (
+    EXTRACTORS,
+    PSYKE_EXTRACTORS,
+    extractor_class,
+    extractor_names,
+    extractor_spec,
+    make_extractor,
+    registered_name,
+    suitable_extractors,
+)
 
 
 @pytest.mark.parametrize("name", EXTRACTORS)
@@ -28,7 +39,7 @@ def test_every_public_extractor_is_registered_once() -> None:
         if inspect.isclass(value := getattr(extractors, name))
         and issubclass(value, BaseExtractor)
         and not inspect.isabstract(value)
-    }
+    } - {extractor_class("psyke:cart")}  # it is one class of many names
     registered = [extractor_class(name) for name in EXTRACTORS]
     assert set(registered) == public
     assert len(registered) == len(public)
@@ -57,3 +68,60 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         extractor_class("gridx")
     with pytest.raises(ValueError, match="Known: cart, cream, exact, gridex"):
         extractor_class("something else")
+
+
+def test_every_name_is_listed_once_and_the_built_in_ones_first() -> None:
+    names = extractor_names()
+    assert len(set(names)) == len(names)
+    assert names[: len(EXTRACTORS)] == tuple(EXTRACTORS)
+    assert set(PSYKE_EXTRACTORS) < set(names)
+
+
+# --- names that stand for settings ---------------------------------------------------------------
+
+
+def test_psykes_algorithms_are_all_registered_with_their_tasks() -> None:
+    tasks = {name: spec.tasks for name, spec in PSYKE_EXTRACTORS.items()}
+    assert tasks == {f"psyke:{name}": algorithm.tasks for name, algorithm in ALGORITHMS.items()}
+    for spec in PSYKE_EXTRACTORS.values():
+        assert spec.summary.startswith("PSyKE's ")
+        assert spec.extra == "psyke"
+        assert not spec.takes_categories
+
+
+def test_what_needs_an_extra_is_never_a_default() -> None:
+    for task in ("classification", "regression"):
+        assert set(suitable_extractors(task)) <= set(EXTRACTORS)
+    assert all(spec.extra is None and not spec.settings for spec in EXTRACTORS.values())
+
+
+@pytest.mark.parametrize("name", PSYKE_EXTRACTORS)
+def test_a_name_with_settings_makes_an_extractor_that_knows_its_name(name: str) -> None:
+    extractor = make_extractor(name, LogisticRegression(), uncovered="nearest")
+    assert type(extractor) is extractor_class(name)
+    assert extractor.algorithm == name.removeprefix("psyke:")
+    assert extractor.uncovered == "nearest"
+    assert registered_name(extractor) == name
+    assert registered_name(clone(extractor)) == name
+    assert registered_name(extractor.set_params(algorithm="no such thing")) is None
+
+
+def test_what_a_name_decides_cannot_be_said_again() -> None:
+    with pytest.raises(TypeError, match=r"'psyke:gridex' says algorithm='gridex' already, got alg"):
+        make_extractor("psyke:gridex", LogisticRegression(), algorithm="hex")
+
+
+@pytest.mark.parametrize("name", EXTRACTORS)
+def test_built_in_extractors_are_made_by_name(name: str) -> None:
+    extractor = make_extractor(name, LogisticRegression(), uncovered="abstain")
+    assert type(extractor) is extractor_class(name)
+    assert (extractor.uncovered, registered_name(extractor)) == ("abstain", name)
+
+
+@pytest.mark.parametrize("name", ["psyke:grid", "psyke", "", None, 3])
+def test_names_that_there_are_not(name: Any) -> None:
+    for look_up in (extractor_class, extractor_spec):
+        with pytest.raises(ValueError, match=f"no extractor {name!r}"):
+            look_up(name)
+    with pytest.raises(ValueError, match=r"Did you mean 'psyke:gridex'\?"):
+        extractor_spec("psyke:gridexx")

@@ -132,7 +132,8 @@ def evaluate_candidate(extractor: Any, folds: list[Fold], scorer: Any) -> list[d
             candidate.fit(fold.X_train)
             seconds = time.perf_counter() - begin
             # Its own questions: what reaches the black box depends on who asked before.
-            calls, rows = candidate.oracle_.n_calls, candidate.oracle_.n_rows
+            asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
+            calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
             evaluation = evaluate_rules(
                 candidate, fold.X_test, fold.y_test, reference=knowledge.reference
             )

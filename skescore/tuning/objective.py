@@ -17,7 +17,7 @@ from optuna.distributions import (
 from sklearn.base import BaseEstimator, clone
 
 from skescore.extractors import black_box_task, is_prefit
-from skescore.registry import extractor_class, registered_name
+from skescore.registry import make_extractor, registered_name
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning.folds import (
     MEASURES,
@@ -102,7 +102,7 @@ class ExtractorObjective:
     ) -> None:
         task = black_box_task(estimator)
         if isinstance(extractor, str):
-            name, prototype = extractor, extractor_class(extractor)(estimator)
+            name, prototype = extractor, make_extractor(extractor, estimator)
         else:
             name = registered_name(extractor) or type(extractor).__name__
             prototype = clone(extractor)
@@ -232,7 +232,7 @@ def check_scoring(scoring: Any) -> Any:
 def check_space(space: Space, extractor: Any) -> None:
     """Raise unless a space holds distributions of parameters that the extractor has."""
     known = set(extractor.get_params(deep=False)) - {"estimator"}
-    unknown = set(space) - known
+    unknown = {name for name in set(space) - known if not _takes(extractor, name)}
     if unknown:
         raise ValueError(
             f"space names {sorted(unknown)}, which {type(extractor).__name__} does not have; "
@@ -244,6 +244,17 @@ def check_space(space: Space, extractor: Any) -> None:
                 f"space[{name!r}] must be an Optuna distribution, got {distribution!r}. Import "
                 "them from optuna.distributions."
             )
+
+
+def _takes(extractor: Any, name: str) -> bool:
+    """Whether a parameter that is not listed can be set: PSyKE's are listed once they are set."""
+    if "__" in name or name == "estimator":
+        return False
+    try:
+        clone(extractor).set_params(**{name: None})
+    except ValueError:
+        return False
+    return True
 
 
 def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
 from skescore.extractors import black_box_task, is_fitted, is_prefit
-from skescore.registry import EXTRACTORS, extractor_class
+from skescore.registry import extractor_spec, make_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer
 from skescore.tuning.folds import (
@@ -54,7 +54,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         The black box: a scikit-learn classifier or regressor; a fitted one in
         ``FrozenEstimator``.
     extractors : sequence of str, default=("cart", "gridex")
-        Names of :data:`skescore.registry.EXTRACTORS`.
+        Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
+        ``"psyke:gridex"``, and those that installed packages register.
     scoring : str or callable, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better.
     n_trials : int, default=50
@@ -176,7 +177,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         # The winner's class checks the rows once more; a clear error should not wait for it, nor
         # for an extractor that cannot read columns of names.
         for name in self.extractors:
-            probe = extractor_class(name)(self.estimator)
+            probe = make_extractor(name, self.estimator)
+            if not hasattr(
+                probe, "check_input"
+            ):  # not made of our base class: checked as a tree is
+                probe = make_extractor("cart", self.estimator)
             _, checked = probe.check_input(X, y, task)
         self.n_features_in_ = probe.n_features_in_
         if hasattr(probe, "feature_names_in_"):
@@ -212,8 +217,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if len(set(self.extractors)) < len(self.extractors):
             raise ValueError(f"extractors must differ from each other, got {self.extractors!r}.")
         for name in self.extractors:
-            extractor_class(name)
-            if task not in (able := EXTRACTORS[name].tasks):
+            if task not in (able := extractor_spec(name).tasks):
                 raise ValueError(
                     f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
                     f"{type(self.estimator).__name__} does {task}. Leave it out of extractors."
@@ -230,7 +234,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return task
 
     def _winning_candidate(self, black_box: Any) -> Any:
-        candidate = extractor_class(self.best_name_)(black_box).set_params(**self.best_params_)
+        candidate = make_extractor(self.best_name_, black_box).set_params(**self.best_params_)
         if "random_state" in candidate.get_params(deep=False):
             candidate.set_params(random_state=self._extractor_seed)
         return candidate
@@ -240,7 +244,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in self.extractors:
             space = (self.spaces or {}).get(name)
             spaces[name] = search_space(name, X, y, task=task) if space is None else space
-            check_space(spaces[name], extractor_class(name)(self.estimator))
+            check_space(spaces[name], make_extractor(name, self.estimator))
         return spaces
 
     def _run_studies(
@@ -253,9 +257,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         jobs = []
         for position, name in enumerate(self.extractors):
             objective = ExtractorObjective(
-                self.estimator, X, y, extractor=name, scoring=self.scoring, space=spaces[name],
-                random_state=self._extractor_seed, _folds=folds,
+                self.estimator, X, y, extractor=make_extractor(name, self.estimator),
+                scoring=self.scoring, space=spaces[name], random_state=self._extractor_seed,
+                _folds=folds,
             )  # fmt: skip
+            objective.name = name
             first = starting_points(name, spaces[name], np.asarray(y), task)
             n_trials = share + (position < rest)
             jobs.append((objective, n_trials, seeds[position], first, self.timeout, self.callbacks))

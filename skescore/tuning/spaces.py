@@ -16,6 +16,8 @@ from optuna.distributions import (
 
 from skescore._text import did_you_mean
 from skescore.metrics.prediction import TASKS
+from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
+from skescore.tuning._psyke_spaces import PSYKE_SEARCHES
 
 Space = dict[str, BaseDistribution]
 
@@ -152,7 +154,8 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
     Parameters
     ----------
     name : str
-        A registered extractor.
+        A registered extractor. That of an installed package is asked for its own
+        ``search_space(n_rows, y, task)``, a class method or static method.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows; their number bounds sizes.
     y : array-like of shape (n_rows,)
@@ -169,6 +172,10 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
     ------
     ValueError
         If there is no search space of that name, or no such task.
+    TypeError
+        If an installed package's extractor gives something else than a space.
+    ImportError
+        If an installed package's extractor cannot be imported.
 
     Examples
     --------
@@ -176,24 +183,59 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
     >>> space["max_leaves"]
     IntDistribution(high=32, log=True, low=2, step=1)
     """
-    if name not in _SEARCHES:
-        raise ValueError(f"There is no search space for {name!r}. {did_you_mean(name, _SEARCHES)}")
+    search = _search_of(name)
+    if search is None:
+        raise ValueError(
+            f"There is no search space for {name!r}. {did_you_mean(name, extractor_names())}"
+        )
     y = np.asarray(y)
     if task is None:
         task = "regression" if y.dtype.kind == "f" else "classification"
     if task not in TASKS:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    return _SEARCHES[name].space(len(X), y, task)
+    return search.space(len(X), y, task)
 
 
 def starting_points(name: str, space: Space, y: np.ndarray, task: str) -> list[dict[str, Any]]:
     """Settings that are worth trying first, as far as they lie in the space.
 
-    The sampler learns from them.
+    The sampler learns from them. Points that name a categorical parameter are left out.
     """
     n_outputs = len(np.unique(y)) if task == "classification" else 2
-    points = _SEARCHES[name].first(n_outputs) if name in _SEARCHES else []
+    search = _search_of(name)
+    points = [] if search is None else search.first(n_outputs)
     return [p for p in points if all(_inside(space, k, v) for k, v in p.items())]
+
+
+def _search_of(name: str) -> _Search | None:
+    """Where to look for the extractor of a name; None for a name that is not known."""
+    if name in EXTRACTORS:
+        return _SEARCHES[name]
+    if name in PSYKE_EXTRACTORS:
+        return _Search(*PSYKE_SEARCHES[name.removeprefix("psyke:")])
+    if name not in extractor_names():
+        return None
+    kind = extractor_class(name)
+
+    def space(n_rows: int, y: np.ndarray, task: str) -> Space:
+        if not hasattr(kind, "search_space"):
+            raise ValueError(
+                f"The extractor {name!r} has no search space: {kind.__name__} lacks "
+                f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
+                "ExtractorSearchCV, space=... to ExtractorObjective."
+            )
+        found = kind.search_space(n_rows, y, task)
+        if not isinstance(found, dict) or not all(
+            isinstance(key, str) and isinstance(value, BaseDistribution)
+            for key, value in found.items()
+        ):
+            raise TypeError(
+                f"{kind.__name__}.search_space must give a dict of parameter names and Optuna "
+                f"distributions, got {found!r}. Report it to the authors of {kind.__module__!r}."
+            )
+        return dict(found)
+
+    return _Search(space, getattr(kind, "starting_points", lambda n_outputs: []))
 
 
 def _inside(space: Space, name: str, value: Any) -> bool:

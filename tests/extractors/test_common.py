@@ -1,25 +1,22 @@
 """What every extractor must do, whatever it extracts.
 
-The module finds the extractors by itself: a new one needs no more than an entry in `OPTIONS`.
+The module finds the extractors by itself: a new one needs no more than an entry in `OPTIONS`. The
+contract that everyone's extractors keep is the suite of :mod:`skescore.testing`; here are, beside
+it, scikit-learn's own checks and what holds of ours alone.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 import pickle
 import re
 from typing import Any
 
-import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_classification, make_friedman1
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -36,9 +33,9 @@ from skescore.extractors import (
     REALExtractor,
     TrepanExtractor,
 )
-from skescore.metrics import volume_completeness
 from skescore.registry import EXTRACTORS, extractor_class
-from skescore.rules import AtLeast, LinearOutput, RuleSet, as_ruleset
+from skescore.rules import AtLeast, LinearOutput
+from skescore.testing import parametrize_with_extractor_checks
 
 #: Every extractor, with parameters under which it gives several rules on the data below.
 OPTIONS: dict[type[BaseExtractor], dict[str, Any]] = {
@@ -64,16 +61,18 @@ def subclasses(cls: type) -> set[type]:
     return {cls, *(s for child in cls.__subclasses__() for s in subclasses(child))}
 
 
+#: Tested beside the real platform, which not every installation has.
+PSYKE = extractor_class("psyke:cart")
 EXPORTED = {
     getattr(extractors, name)
     for name in extractors.__all__
-    if getattr(extractors, name) in subclasses(BaseExtractor) - {BaseExtractor}
+    if getattr(extractors, name) in subclasses(BaseExtractor) - {BaseExtractor, PSYKE}
 }
 
 
 def test_every_extractor_is_exported_registered_and_tested_here():
     ours = {c for c in subclasses(BaseExtractor) if c.__module__.startswith("skescore.")}
-    assert ours - {BaseExtractor} == EXPORTED
+    assert ours - {BaseExtractor, PSYKE} == EXPORTED
     assert set(OPTIONS) == EXPORTED
     assert {extractor_class(name) for name in EXTRACTORS} == EXPORTED
 
@@ -88,6 +87,21 @@ def test_every_extractor_is_exported_registered_and_tested_here():
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@parametrize_with_extractor_checks(
+    [
+        cls(
+            KNeighborsClassifier() if task == "classification" else KNeighborsRegressor(),
+            **OPTIONS[cls],
+        )
+        for cls in OPTIONS
+        for task in cls.tasks
+    ],
+    exclude=["check_hash_seed"],  # test_faults.py starts two processes for all of them at once
+)
+def test_the_contract(extractor, check):
+    check(extractor)
 
 
 # --- the data ---
@@ -148,83 +162,18 @@ def test_parameters_are_keywords_stored_as_they_come(cls):
     assert set(vars(extractor)) == set(values)
 
 
-def test_parameters_of_the_black_box_are_reached(unfitted):
-    assert unfitted.get_params()["estimator__n_neighbors"] == 5
-    assert unfitted.set_params(estimator__n_neighbors=3).estimator.n_neighbors == 3
-
-
-def test_fit_changes_no_parameter_and_no_data(data, unfitted):
-    X, y = data
-    before, X_before, y_before = unfitted.get_params(), X.copy(), y.copy()
-    black_box_before = copy.deepcopy(vars(unfitted.estimator))
-    assert unfitted.fit(X, y) is unfitted
-    assert unfitted.get_params() == before
-    assert vars(unfitted.estimator) == black_box_before  # a clone of it is fitted
-    assert unfitted.estimator_ is not unfitted.estimator
-    np.testing.assert_array_equal(X, X_before)
-    np.testing.assert_array_equal(y, y_before)
-
-
-def test_a_clone_is_not_fitted(fitted):
-    copied = clone(fitted)
-    assert copied.get_params().keys() == fitted.get_params().keys()
-    assert not hasattr(copied, "rules_")
-    with pytest.raises(NotFittedError):
-        copied.predict(np.zeros((1, 4)))
-
-
-def test_the_kind_follows_the_black_box(unfitted, task):
-    assert is_classifier(unfitted) == (task == "classification")
-    assert is_regressor(unfitted) == (task == "regression")
-    assert hasattr(unfitted, "predict_proba") == (task == "classification")
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda e: e.predict([[0.0]]),
-        lambda e: e.covers([[0.0]]),
-        lambda e: e.score([[0.0]], [0]),
-        lambda e: e.fidelity([[0.0]]),
-        lambda e: e.n_rules_,
-        lambda e: e.completeness_,
-        lambda e: as_ruleset(e),
-    ],
-    ids=["predict", "covers", "score", "fidelity", "n_rules_", "completeness_", "as_ruleset"],
-)
-def test_nothing_can_be_asked_before_fit(unfitted, use):
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        use(unfitted)
-
-
-def test_predict_proba_cannot_be_asked_before_fit(cls):
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        cls(LogisticRegression()).predict_proba([[0.0]])
-
-
 # --- what fit leaves ---
 
 
-def test_attributes_after_fit(data, fitted, task):
+def test_attributes_after_fit(data, fitted):
     X, _ = data
-    rules = fitted.rules_
-    assert isinstance(rules, RuleSet)
-    assert rules.task == task
-    assert as_ruleset(fitted) is rules
-    assert fitted.n_rules_ == len(rules) >= 2
-    assert fitted.n_features_in_ == rules.n_features == X.shape[1]
-    assert rules.feature_names == tuple(f"x{j}" for j in range(X.shape[1]))
+    assert fitted.n_rules_ >= 2
+    assert fitted.rules_.feature_names == tuple(f"x{j}" for j in range(X.shape[1]))
     assert isinstance(fitted.coverage_, float)
-    assert fitted.coverage_ == fitted.covers(X).mean()
     assert isinstance(fitted.completeness_, float)
-    assert fitted.completeness_ == pytest.approx(float(volume_completeness(rules)))
-    assert 0 < fitted.completeness_ <= 1
+    assert fitted.completeness_ > 0
     assert fitted.oracle_.estimator is fitted.estimator_
-    if task == "classification":
-        assert fitted.classes_.tolist() == [0, 1] == list(rules.classes)
-    else:
-        assert not hasattr(fitted, "classes_")
-        assert rules.classes is None
+    assert fitted.estimator_ is not fitted.estimator
 
 
 def test_the_domain_holds_the_rows_closely(data, fitted):
@@ -293,16 +242,6 @@ def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, fi
             assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-9)
 
 
-def test_rules_know_the_black_box_and_nothing_of_the_truth(cls, data, task):
-    X, y = data
-    model = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
-    frozen = FrozenEstimator(model(max_depth=4, random_state=0).fit(X, y))
-    with_truth = cls(frozen, **OPTIONS[cls]).fit(X, y).rules_
-    with_noise = cls(frozen, **OPTIONS[cls]).fit(X, y[::-1]).rules_
-    without = cls(frozen, **OPTIONS[cls]).fit(X).rules_
-    assert with_truth == with_noise == without
-
-
 def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, task):
     X, y = data
     answers = clone(fitted.estimator).fit(X, y).predict(X)
@@ -315,28 +254,7 @@ def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, tas
         assert fallback.output == pytest.approx(answers.mean(), rel=1e-12)
 
 
-def test_answering_does_not_ask_the_black_box(data, fitted):
-    X, y = data
-    n_rows = fitted.oracle_.n_rows
-    fitted.predict(X[:7] + 0.01)
-    fitted.covers(X[:7] + 0.01)
-    fitted.score(X[:7] + 0.01, y[:7])
-    assert fitted.oracle_.n_rows == n_rows
-
-
-def test_score_and_its_weights(data, fitted, task):
-    X, y = data
-    measure = accuracy_score if task == "classification" else r2_score
-    assert fitted.score(X, y) == measure(y, fitted.predict(X))
-    assert isinstance(fitted.score(X, y), float)
-    weights = np.random.default_rng(0).integers(0, 4, len(y))
-    repeated = np.repeat(np.arange(len(y)), weights)
-    assert fitted.score(X, y, sample_weight=weights) == pytest.approx(
-        fitted.score(X[repeated], y[repeated])
-    )
-
-
-def test_fidelity_is_the_score_against_the_black_box(data, fitted):
+def test_fidelity_asks_about_the_rows_of_fit_no_more(data, fitted):
     X, y = data
     calls = fitted.oracle_.n_calls
     answers = clone(fitted.estimator).fit(X, y).predict(X)
@@ -361,26 +279,12 @@ def test_a_second_fit_leaves_nothing_of_the_first(cls):
     assert extractor.oracle_.n_rows == fresh.oracle_.n_rows
 
 
-def test_fits_twice_the_same(data, unfitted):
-    assert clone(unfitted).fit(*data).rules_ == clone(unfitted).fit(*data).rules_
-
-
-@pytest.mark.parametrize("how", ["pickle", "joblib", "deepcopy"])
-def test_travels(data, fitted, task, how, tmp_path):
+def test_travels_by_pickle(data, fitted):
     X, _ = data
-    if how == "pickle":
-        other = pickle.loads(pickle.dumps(fitted))
-    elif how == "joblib":
-        joblib.dump(fitted, tmp_path / "extractor.joblib")
-        other = joblib.load(tmp_path / "extractor.joblib")
-    else:
-        other = copy.deepcopy(fitted)
+    other = pickle.loads(pickle.dumps(fitted))
     assert other.rules_ == fitted.rules_
     assert (other.n_rules_, other.completeness_) == (fitted.n_rules_, fitted.completeness_)
     np.testing.assert_array_equal(other.predict(X), fitted.predict(X))
-    assert other.fidelity(X) == fitted.fidelity(X)
-    if task == "classification":
-        np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
 
 
 def test_parameters_are_documented(cls):

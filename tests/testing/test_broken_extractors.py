@@ -1,0 +1,62 @@
+"""The contract suite finds every fault, by the check that is meant for it and by no other."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skescore.testing import check_extractor, extractor_checks
+
+FOLDER = str(Path(__file__).parent)
+if FOLDER not in sys.path:  # other processes import the extractors by these names
+    sys.path.insert(0, FOLDER)
+
+from broken_extractors import Sound, SoundGrid, broken  # noqa: E402
+
+BLACK_BOXES = {"classification": LogisticRegression(), "regression": LinearRegression()}
+#: Two more processes each time; run where it is meant.
+SLOW = "check_hash_seed"
+
+
+def failing(extractor: Any, *, exclude: tuple[str, ...] = ()) -> dict[str, str]:
+    found = {}
+    for check in extractor_checks(exclude=exclude):
+        try:
+            check("TheirExtractor", extractor)
+        except unittest.SkipTest:
+            continue
+        except AssertionError as error:
+            found[check.__name__] = str(error)
+    return found
+
+
+def test_there_is_a_fault_for_every_check() -> None:
+    checks = [check.__name__ for check in extractor_checks()]
+    assert {kind.fault for kind in broken().values()} == set(checks)
+    assert len(set(checks)) == len(checks)
+
+
+@pytest.mark.parametrize("name", broken())
+def test_each_fault_is_found_by_the_check_meant_for_it_alone(name: str) -> None:
+    kind = broken()[name]
+    exclude = () if kind.fault == SLOW else (SLOW,)
+    found = failing(kind(BLACK_BOXES[kind.kind]), exclude=exclude)
+    assert list(found) == [kind.fault], found
+    assert found[kind.fault].startswith("TheirExtractor: ")
+    assert len(found[kind.fault]) > 40
+
+
+@pytest.mark.parametrize("kind", [Sound, SoundGrid])
+@pytest.mark.parametrize("task", BLACK_BOXES)
+def test_the_extractors_that_the_faults_were_put_into_are_sound(kind: type, task: str) -> None:
+    outcomes = check_extractor(kind(BLACK_BOXES[task]), exclude=[SLOW])
+    skipped = {outcome.check for outcome in outcomes if outcome.status == "skipped"}
+    expected = {"check_n_jobs"}
+    if task == "regression":
+        expected |= {"check_labels", "check_probabilities"}
+    assert skipped == expected
