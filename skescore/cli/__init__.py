@@ -1,4 +1,8 @@
-"""The command line: ``skescore tune`` and ``skescore score``."""
+"""The command line: ``skescore tune``, ``score``, ``rules``, ``import`` and ``doctor``.
+
+A command's module is imported when it is called, so that ``skescore doctor`` works, and says what
+is wrong, where what the others need does not.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,25 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
-import skescore
-from skescore.cli import score, tune
-from skescore.cli.arguments import Parser, unknown_arguments
-from skescore.cli.output import ENCODING_ERRORS
+from skescore.cli.encoding import ENCODING_ERRORS
+from skescore.cli.installation import installed_version
+from skescore.cli.usage import Parser, unknown_arguments
+
+#: The module of each command, and the line about it in the list of commands.
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "tune": ("skescore.cli.tune", "find the best rules of a black box"),
+        "score": ("skescore.cli.score", "score saved rules on data"),
+        "rules": ("skescore.cli.rules", "write saved rules as text, SQL, Python, Prolog, ..."),
+        "import": ("skescore.cli.import_", "make rules of other tools and models our own"),
+        "doctor": ("skescore.cli.doctor", "tell what is installed, and how to get what is missing"),
+    }
+)
 
 _DESCRIPTION = """\
 Turn a black box into rules that a person can read, and choose the best trade-off between few
@@ -27,6 +43,7 @@ _EXAMPLES = """\
 examples:
   skescore tune wine --black-box random-forest --trials 60 --output run
   skescore score run/rules.json wine
+  skescore rules run/rules.json --to sql
   skescore tune --help
 
 With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code they arose.
@@ -34,14 +51,20 @@ With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code they
 _TRACEBACK = "SKESCORE_TRACEBACK"
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Make the parser of the whole command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What is to be parsed: only the modules of the commands named there are imported, the other
+        commands are listed without their options. By default all are imported.
 
     Returns
     -------
     argparse.ArgumentParser
         With one subparser per command; each sets ``run`` to the function to call, which gives the
-        text for standard output.
+        text for standard output and may set ``exit_code``.
     """
     parser = Parser(
         prog="skescore",
@@ -53,12 +76,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version",
         action="version",
-        version=f"skescore {skescore.__version__}",
+        version=f"skescore {installed_version('skescore') or '(not installed as a package)'}",
         help="show the version and exit",
     )
+    parser.set_defaults(exit_code=0)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    tune.add_parser(commands)
-    score.add_parser(commands)
+    for name, (module, summary) in COMMANDS.items():
+        if arguments is None or name in arguments:
+            import_module(module).add_parser(commands)
+        else:
+            commands.add_parser(name, help=summary)
     return parser
 
 
@@ -87,12 +114,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=ENCODING_ERRORS)
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
-    options, rest = parser.parse_known_args(arguments)
-    if rest:
-        options.parser.error(unknown_arguments(options.parser, rest))
-    options.command_line = ["skescore", *arguments]
     try:
+        parser = build_parser(arguments)
+        options, rest = parser.parse_known_args(arguments)
+        if rest:
+            options.parser.error(unknown_arguments(options.parser, rest))
+        options.command_line = ["skescore", *arguments]
         _write(options.run(options))
     except KeyboardInterrupt:
         sys.stderr.write("skescore: interrupted\n")
@@ -100,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         _report(error)
         return 1
-    return 0
+    return options.exit_code
 
 
 def _write(text: str) -> None:
@@ -126,6 +153,8 @@ def _report(error: Exception) -> None:
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):
         # Not one of ours: a model's own error, or a mistake in this package.
         text = f"{type(error).__name__}: {text} ({_TRACEBACK}=1 shows where)"
+    elif isinstance(error, ImportError) and "Run: " not in text:  # not one of import_optional's
+        text = f"{text.rstrip('.')}. To find out what is wrong: skescore doctor"
     with contextlib.suppress(OSError):
         if os.environ.get(_TRACEBACK):
             traceback.print_exception(error)

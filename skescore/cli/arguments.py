@@ -6,12 +6,14 @@ import argparse
 import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from skescore._text import did_you_mean
 from skescore.cli.output import Notes, plural
+from skescore.cli.usage import Parser as Parser
+from skescore.cli.usage import unknown_arguments as unknown_arguments
 from skescore.datasets import BUILT_IN, Dataset, load_dataset
 from skescore.scorers import (
     RuleScorer,
@@ -27,26 +29,6 @@ FORMATS = ("text", "json", "markdown")
 _MIN_COUNTED = 10
 #: More names than these, on half of the rows, are identifiers.
 _MANY_NAMES = 20
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line rather than under a page of usage."""
-
-    def error(self, message: str) -> NoReturn:
-        """Explain wrong usage and exit with code 2."""
-        self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
-
-
-def unknown_arguments(parser: argparse.ArgumentParser, rest: Sequence[str]) -> str:
-    """What to say of arguments that no option takes."""
-    options = [text for text in rest if text.startswith("-")]
-    if not options:
-        return (
-            f"too many arguments: {' '.join(map(shlex.quote, rest))} (each --drop and --category "
-            "takes one column; repeat the option for more)"
-        )
-    name = options[0].partition("=")[0]
-    return f"there is no option {name}. {did_you_mean(name, parser._option_string_actions)}"
 
 
 def number_above(minimum: float) -> Callable[[str], float]:

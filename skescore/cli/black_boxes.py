@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,8 +22,8 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
+from skescore.cli.saved_models import SavedModelError, UnknownEndingError, load_model
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -40,7 +38,6 @@ __all__ = [
 ]
 
 RandomState = int | np.random.RandomState | None
-PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 WRAP = (
     "Any other model, ONNX ones too, can be explained from Python: wrap its predict function in "
     "CallableClassifier or CallableRegressor."
@@ -203,23 +200,12 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
         ...
     skescore.cli.black_boxes.BlackBoxError: ... was not opened: a .pkl file can run any code ...
     """
-    where = os.fspath(path)
-    file = Path(path).expanduser()
-    suffix = file.suffix.lower()
-    if not file.exists():
-        raise BlackBoxError(_not_found(file, where))
-    if file.is_dir():
-        raise BlackBoxError(f"{where} is a folder: pass the file of the model.")
-    if suffix == ".skops":
-        model = _load_skops(file, where, trust)
-    elif suffix in PICKLE_KINDS:
-        model = _load_pickle(file, where, trust)
-    else:
-        raise BlackBoxError(
-            f"{where} has the ending {file.suffix!r}, but a black box must be a .skops file or, "
-            f"with --trust, one of {', '.join(PICKLE_KINDS)}. {WRAP}"
-        )
-    return _checked_model(model, where)
+    try:
+        return _checked_model(load_model(path, trust=trust, what="a black box"), os.fspath(path))
+    except UnknownEndingError as error:
+        raise BlackBoxError(f"{error} {WRAP}") from error.__cause__
+    except SavedModelError as error:
+        raise BlackBoxError(str(error)) from error.__cause__
 
 
 def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
@@ -305,67 +291,6 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
         )
 
 
-def _load_skops(file: Path, where: str, trust: bool) -> Any:
-    try:
-        skops = import_optional("skops.io", extra="skops", purpose="Loading a .skops file")
-    except ImportError as error:
-        raise BlackBoxError(f"{where} cannot be loaded. {error}") from error
-    content = _content(file, where)
-    try:
-        untrusted = skops.get_untrusted_types(data=content)
-    except Exception as error:
-        raise BlackBoxError(
-            f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
-            "with skops.io.dump."
-        ) from error
-    if untrusted and not trust:
-        own = [name for name in untrusted if name.startswith("sklearn.")]
-        foreign = [name for name in untrusted if name not in own]
-        groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
-        named = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
-        raise BlackBoxError(
-            f"{where} holds types that skops does not trust by itself ({named}). If you know who "
-            "made the file and find nothing strange in this list, pass trust=True (on the command "
-            "line: --trust)."
-        )
-    try:
-        return skops.loads(content, trusted=untrusted)
-    except Exception as error:
-        raise BlackBoxError(
-            f"{where} cannot be loaded ({_told(error)}). Load it with the versions of the packages "
-            "that saved it, or save the model again."
-        ) from error
-
-
-def _load_pickle(file: Path, where: str, trust: bool) -> Any:
-    if not trust:
-        raise BlackBoxError(
-            f"{where} was not opened: a {file.suffix} file can run any code when it is read. "
-            "Convert the model where it was trained, skops.io.dump(model, 'model.skops'), or, if "
-            "you trust whoever made the file, pass trust=True (on the command line: --trust)."
-        )
-    import joblib
-
-    content = _content(file, where)
-    try:
-        return joblib.load(io.BytesIO(content))
-    except Exception as error:
-        raise BlackBoxError(
-            f"{where} cannot be loaded ({_told(error)}). It is damaged, or needs the packages and "
-            "versions with which it was saved."
-        ) from error
-
-
-def _content(file: Path, where: str) -> bytes:
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BlackBoxError(f"{where} cannot be read: {error.strerror or error}.") from error
-    if not content:
-        raise BlackBoxError(f"{where} is empty: save the model again.")
-    return content
-
-
 def _checked_model(model: Any, where: str) -> FrozenEstimator:
     kind = _type_name(model)
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
@@ -384,20 +309,6 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
     return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
 
 
-def _not_found(file: Path, where: str) -> str:
-    text = f"{where!r} does not exist."
-    try:
-        kinds = (".skops", *PICKLE_KINDS)
-        models = [entry.name for entry in file.parent.iterdir() if entry.suffix.lower() in kinds]
-    except OSError:
-        return f"{text} There is no folder {os.fspath(file.parent)!r} that can be read."
-    return f"{text} {did_you_mean(file.name, models)}" if models else f"{text} Pass another path."
-
-
 def _type_name(model: Any) -> str:
     inner = model.estimator if isinstance(model, FrozenEstimator) else model
     return type(inner).__name__
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

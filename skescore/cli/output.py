@@ -22,6 +22,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skescore.cli.encoding import ENCODING_ERRORS as ENCODING_ERRORS
+
 _PACKAGES = ("skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib")
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (
@@ -31,22 +33,6 @@ _MAX_WARNINGS = 3
 
 #: How measures are called in tables.
 MEASURE_NAMES = {"f1_weighted": "weighted F1", "f1_macro": "macro F1", "r2": "R²"}
-
-# A rule with "?" in place of its sign could mean anything.
-ENCODING_ERRORS = "skescore.plain"
-_PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "*", "∞": "inf"}
-
-
-def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write what a terminal's encoding lacks with characters that all have."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    signs = [_PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text]
-    return "".join(signs), error.end
-
-
-codecs.register_error(ENCODING_ERRORS, _plain)
 
 
 def versions() -> dict[str, str]:

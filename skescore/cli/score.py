@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skescore.cli import arguments, output
+from skescore.cli.saved_rules import read_rules, text_features
 from skescore.datasets import BUILT_IN, Dataset, DatasetError
 from skescore.evaluation import RuleEvaluation, evaluate_rules
 from skescore.metrics.prediction import METRICS
@@ -24,7 +25,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "score",
         help="score saved rules on data",
-        description="Score rules that `skescore tune --output` or RuleSet.to_json wrote.",
+        description="Score rules that `skescore tune --output`, `skescore import` or "
+        "RuleSet.to_json wrote.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -87,10 +89,7 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
                 f"Score them on data for {ruleset.task}."
             )
     try:
-        names = ruleset.feature_names
-        pairs = ruleset.domain.categories if ruleset.domain is not None else ()
-        # Names that are numbers are compared as numbers.
-        known = [names[j] for j, values in pairs if any(isinstance(v, str) for v in values)]
+        names, known = ruleset.feature_names, text_features(ruleset)
         return arguments.data_from(options, task=task, features=names, categories=known)
     except DatasetError as error:
         if "features" not in str(error):
@@ -99,28 +98,6 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
             f"{error} The features are those of the rules in {options.rules}; score them on data "
             "with the same columns."
         ) from error
-
-
-def read_rules(path: Path) -> RuleSet:
-    """Read a rule set from a JSON file.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the file is not there or is no rule set.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {path}; name the rules.json of a run.") from None
-    except IsADirectoryError:
-        raise ValueError(f"{path} is a folder; name the file: {path / 'rules.json'}.") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text, so it holds no rules: {error}.") from error
-    try:
-        return RuleSet.from_json(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:

@@ -25,7 +25,7 @@ from skescore.cli import arguments, output
 from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli.tune_text import LABELS, sign, tune_text
 from skescore.datasets import Dataset
-from skescore.registry import EXTRACTORS, suitable_extractors
+from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
 from skescore.tuning import ExtractorSearchCV
 
 _EXAMPLES = """\
@@ -86,7 +86,7 @@ def add_parser(commands: Any) -> None:
     group = parser.add_argument_group("search")
     group.add_argument(
         "--extractors",
-        type=arguments.names_of(EXTRACTORS, "extractor"),
+        type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
         help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns)",
     )

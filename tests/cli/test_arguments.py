@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.cli import build_parser
+from skescore.cli import COMMANDS, build_parser
 from skescore.cli.arguments import (
     Parser,
     check_features,
@@ -100,6 +100,8 @@ def test_parser_complains_in_one_line_and_points_to_the_help(capsys):
 def test_unknown_option_is_named_with_the_nearest_one():
     parser = Parser()
     parser.add_argument("--trials")
+    for name in ("--drop", "--category"):
+        parser.add_argument(name, action="append")
     assert unknown_arguments(parser, ["--trails=4", "x"]).startswith(
         "there is no option --trails. Did you mean '--trials'?"
     )
@@ -118,11 +120,15 @@ def commands():
     return {"": parser, **choice.choices}
 
 
-def test_there_are_two_commands():
-    assert list(commands()) == ["", "tune", "score"]
+def test_the_commands():
+    assert list(commands()) == ["", *COMMANDS] == ["", "tune", "score", "rules", "import", "doctor"]
 
 
-@pytest.mark.parametrize("name", ["", "tune", "score"])
+def test_commands_are_listed_alike_whether_they_are_imported_or_not():
+    assert build_parser([]).format_help() == build_parser().format_help()
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_has_examples_and_explains_every_option(name):
     parser = commands()[name]
     text = parser.format_help()
@@ -135,7 +141,7 @@ def test_help_has_examples_and_explains_every_option(name):
                 assert option in text
 
 
-@pytest.mark.parametrize("name", ["tune", "score"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
     parser = commands()[name]
     promised = {
@@ -148,7 +154,7 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
             assert action.default == promised[action.dest]
 
 
-@pytest.mark.parametrize("name", ["tune", "score"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_examples_of_the_help_are_understood(name):
     parser = build_parser()
     examples = commands()[name].epilog.splitlines()[1:]

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+import sqlite3
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.cli.rules import FORMS
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+
+CUT = 0.12345678901234568
+RULES = RuleSet(
+    [
+        Rule((Interval(0, upper=CUT), OneOf(1, ("red", "7"))), "yes", RuleStatistics(4, (1, 3))),
+        Rule((Interval(0, lower=3.0),), "no"),
+    ],
+    ("größe", "colour"),
+    task="classification",
+    classes=("no", "yes"),
+    domain=Domain((0.0, 0.0), (5.0, 4.0), [(1, ("7", "blue", "green", "red"))]),
+    fallback=Fallback("no"),
+)
+NUMBERS = RuleSet(
+    [Rule((Interval(0, upper=CUT),), 1.5), Rule((Interval(0, lower=CUT),), 2.25)],
+    ("a",),
+    task="regression",
+    fallback=Fallback(0.5),
+)
+BORDERS = [
+    math.nextafter(CUT, 0), CUT, math.nextafter(CUT, 1), math.nextafter(3, 0), 3.0,
+    math.nextafter(3, 4), -1e300, 1e300,
+]  # fmt: skip
+ROWS = pd.DataFrame(
+    [(size, colour) for size in BORDERS for colour in ("red", "blue", "7")],
+    columns=["größe", "colour"],
+)
+
+
+@pytest.fixture
+def run(capsys):
+    """Call ``skescore rules``; gives the exit code, standard output and standard error."""
+
+    def run(*words):
+        try:
+            code = main(["rules", *map(str, words)])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(ruleset, name="rules.json"):
+        (tmp_path / name).write_text(ruleset.to_json(), encoding="utf-8")
+        return tmp_path / name
+
+    return save
+
+
+@pytest.fixture
+def written(run, save):
+    def written(ruleset, *words):
+        code, out, err = run(save(ruleset), *words)
+        assert (code, err) == (0, "")
+        return out
+
+    return written
+
+
+# Forms --------------------------------------------------------------------------------------------
+
+
+def test_text_is_the_default(written):
+    assert written(RULES) == str(RULES) + "\n" == written(RULES, "--to", "text")
+
+
+@pytest.mark.parametrize(
+    ("form", "method"),
+    [("sentences", "to_sentences"), ("tree", "to_tree_text"), ("markdown", "to_markdown")],
+)
+def test_forms_for_people(form, method, written):
+    assert written(RULES, "--to", form) == getattr(RULES, method)().rstrip("\n") + "\n"
+
+
+def test_html_is_a_whole_page_that_names_all(written):
+    class Reader(HTMLParser):
+        tags, text = (), ""
+
+        def handle_starttag(self, tag, attrs):
+            self.tags = (*self.tags, tag)
+
+        def handle_data(self, data):
+            self.text += data
+
+    page = written(RULES, "--to", "html")
+    reader = Reader()
+    reader.feed(page)
+    assert page.startswith("<!DOCTYPE html>")
+    assert {"html", "head", "body", "table"} <= set(reader.tags)
+    assert "script" not in reader.tags
+    assert "größe" in reader.text
+
+
+def test_json_is_the_same_rules_again(written):
+    assert RuleSet.from_json(written(RULES, "--to", "json")) == RULES
+
+
+def test_sql_answers_as_the_rules_do(written):
+    database = sqlite3.connect(":memory:")
+    ROWS.to_sql("my rows", database, index=False)
+    query = written(RULES, "--to", "sql", "--dialect", "sqlite", "--table", "my rows")
+    found = pd.read_sql_query(query, database)
+    assert found[["größe", "colour"]].equals(ROWS)
+    assert found.iloc[:, -1].tolist() == RULES.predict(ROWS).tolist()
+    expression = written(RULES, "--to", "sql", "--dialect", "sqlite")
+    assert "SELECT" not in expression.upper()
+    rows = database.execute(f'SELECT {expression} FROM "my rows"').fetchall()
+    assert [row[0] for row in rows] == RULES.predict(ROWS).tolist()
+
+
+def test_sql_for_columns_without_nan_is_plain(written):
+    assert written(RULES, "--to", "sql") == RULES.to_sql() + "\n"
+    assert written(RULES, "--to", "sql", "--no-nan") == RULES.to_sql(nan=False) + "\n"
+    assert RULES.to_sql(nan=False) != RULES.to_sql()
+
+
+@pytest.mark.parametrize(("words", "name"), [((), "predict"), (("--name", "risk"), "risk")])
+def test_python_answers_as_the_rules_do(words, name, written):
+    space = {}
+    exec(compile(written(RULES, "--to", "python", *words), "rules.py", "exec"), space)
+    answers = [space[name](row) for row in ROWS.to_dict("records")]
+    assert answers == RULES.predict(ROWS).tolist()
+
+
+@pytest.mark.parametrize(("words", "name"), [((), "prediction"), (("--name", "risk"), "risk")])
+def test_prolog_is_the_theory_of_the_rules(words, name, written):
+    theory = written(RULES, "--to", "prolog", *words)
+    assert theory == RULES.to_prolog(predicate=name).rstrip("\n") + "\n"
+    assert f"\n{name}(" in theory
+
+
+@pytest.mark.parametrize("ruleset", [RULES, NUMBERS])
+def test_a_table_of_conditions_is_read_back(ruleset, written):
+    table = pd.read_csv(
+        io.StringIO(written(ruleset, "--to", "csv")), dtype=str, keep_default_na=False
+    )
+    back = as_ruleset(table, feature_names=list(ruleset.feature_names))
+    assert [rule.conditions for rule in back] == [rule.conditions for rule in ruleset]
+    rows = ROWS if ruleset is RULES else pd.DataFrame({"a": BORDERS})
+    assert back.predict(rows).tolist() == ruleset.predict(rows).tolist()
+
+
+def test_what_a_table_does_not_hold_is_said(run, save):
+    voting = NUMBERS.replace(ordered=False, voting="mean")
+    code, out, err = run(save(voting), "--to", "csv")
+    assert code == 0
+    assert "--voting mean" in err
+    back = as_ruleset(
+        pd.read_csv(io.StringIO(out), dtype=str, keep_default_na=False), voting="mean"
+    )
+    assert [(r.conditions, r.output, r.weight) for r in back] == [
+        (r.conditions, r.output, r.weight) for r in voting
+    ]
+    _, _, err = run(save(RULES.replace(ordered=False)), "--to", "csv")
+    assert "the purest of several rules" in err
+    _, _, err = run(save(RULES.replace(ordered=False, disjoint=True)), "--to", "csv")
+    assert err == ""
+
+
+# Shorter numbers ----------------------------------------------------------------------------------
+
+
+def digits(ruleset):
+    bounds = [b for r in ruleset for i in r.intervals for b in (i.lower, i.upper)]
+    return sum(len(repr(b)) for b in bounds if math.isfinite(b))
+
+
+@pytest.mark.parametrize("form", sorted({*FORMS} - {"text", "sentences", "tree", "markdown"}))
+def test_numbers_are_shortened_in_every_form(form, written, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("größe,y,colour\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
+    assert "0.12345" not in written(RULES, "--to", form, "--shorten", path)
+    if form in ("json", "csv", "sql", "python"):  # others may round for their readers
+        assert "0.12345" in written(RULES, "--to", form)
+
+
+def test_shortened_rules_hold_for_the_same_rows_as_before(written, tmp_path):
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "colour": random.choice(["red", "blue", "7"], 200),
+            "größe": random.uniform(0, 4, 200),
+            "more": "ignored",
+        }
+    )
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    text = written(RULES, "--to", "json", "--shorten", tmp_path / "data.csv")
+    short = RuleSet.from_json(text)
+    assert digits(short) < digits(RULES)
+    assert (short.match(rows) == RULES.match(rows)).all()
+
+
+def test_names_that_look_like_numbers_stay_names(written, tmp_path):
+    """A column of 7s is read as numbers, but the rules ask for the text "7"."""
+    rules = RuleSet(
+        [Rule((AtLeast(1, (OneOf(1, ("7",)), Interval(0, upper=CUT))),), "yes")],
+        ("a", "kind"), task="classification", classes=("no", "yes"), fallback=Fallback("no"),
+    )  # fmt: skip
+    path = tmp_path / "data.csv"
+    # Were 7 no "7", the first row would hold by its 0.5 or not at all, and the bound could move.
+    path.write_text("a,kind\n0.1,7\n0.5,8\n")
+    short = RuleSet.from_json(written(rules, "--to", "json", "--shorten", path))
+    rows = pd.DataFrame({"a": [0.1, 0.5], "kind": ["7", "8"]})
+    assert (short.match(rows) == rules.match(rows)).all()
+
+
+def test_built_in_data_shorten_as_well(written):
+    rules = RuleSet(
+        [Rule((Interval(2, upper=2.4500000476837163),), "setosa")],
+        ("sepal length (cm)", "sepal width (cm)", "petal length (cm)", "petal width (cm)"),
+        task="classification",
+        classes=("setosa", "virginica"),
+        fallback=Fallback("virginica"),
+    )
+    short = RuleSet.from_json(written(rules, "--to", "json", "--shorten", "iris"))
+    # The longest petal of a setosa has 1.9 cm, the shortest other one 3.0 cm.
+    assert len(repr(short[0].intervals[0].upper)) == 3
+    assert 1.9 <= short[0].intervals[0].upper < 3.0
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_once_and_replaced_only_when_told_so(run, save, tmp_path):
+    path = tmp_path / "rules.py"
+    words = (save(RULES), "--to", "python", "--output", path)
+    assert run(*words) == (0, "", f"wrote {path}\n")
+    first = path.read_bytes()
+    assert first.decode("utf-8") == RULES.to_python().rstrip("\n") + "\n"
+    path.write_text("mine")
+    code, out, err = run(*words)
+    assert (code, out) == (1, "")
+    assert f"--output {path} is already there" in err
+    assert path.read_text() == "mine"
+    assert run(*words, "--overwrite")[0] == 0
+    assert path.read_bytes() == first
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rules.json", "rules.py"]
+
+
+def test_a_file_that_cannot_be_made(run, save, tmp_path):
+    for path, reason in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "x", "there is no folder"),
+        (tmp_path / ("x" * 300), "cannot be written"),
+    ):
+        code, out, err = run(save(RULES), "--output", path)
+        assert (code, out) == (1, "")
+        assert reason in err
+
+
+def in_ascii(monkeypatch, *words):
+    """Call the command with a standard output that lacks the signs of other alphabets."""
+    raw, errors = io.BytesIO(), io.StringIO()
+    with monkeypatch.context() as patch:
+        stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+        patch.setattr(sys, "stdout", stream)
+        patch.setattr(sys, "stderr", errors)
+        code = main(["rules", *map(str, words)])
+        stream.detach()
+    return code, raw.getvalue(), errors.getvalue()
+
+
+@pytest.mark.parametrize("form", ["python", "sql", "prolog", "csv", "json", "html", "markdown"])
+def test_no_sign_of_a_program_is_replaced_silently(form, save, monkeypatch):
+    code, out, err = in_ascii(monkeypatch, save(RULES), "--to", form)
+    if code == 0:  # a form that writes every sign in ASCII by itself
+        assert b"?" not in out
+        assert b"gr\\u00f6\\u00dfe" in out or b"gr&#" in out
+    else:
+        assert (code, out) == (1, b"")
+        assert "--output FILE, or set PYTHONIOENCODING=utf-8" in err
+
+
+def test_text_for_people_has_plain_signs_where_others_are_missing(save, monkeypatch):
+    code, out, err = in_ascii(monkeypatch, save(NUMBERS))
+    assert (code, err) == (0, "")
+    assert out.startswith(b"1. IF a <= 0.1235 THEN 1.5")
+
+
+# Wrong usage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--dialect", "duckdb"), "argument --dialect: goes with --to sql, got --to text"),
+        (("--no-nan",), "argument --no-nan: goes with --to sql"),
+        (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
+        (("--to", "sql", "--name", "f"), "argument --name: goes with --to prolog or --to python"),
+        (("--to", "lisp"), "invalid choice: 'lisp'"),
+        (("--tabel", "t"), "there is no option --tabel. Did you mean '--table'?"),
+        (("more",), "too many arguments: more"),
+    ],
+)
+def test_wrong_usage_exits_with_2(words, message, run, save):
+    code, out, err = run(save(RULES), *words)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_unusable_input_exits_with_1(run, save, tmp_path):
+    rules = save(RULES)
+    other = tmp_path / "other.csv"
+    other.write_text("a,colour\n1,red\n")
+    binary = tmp_path / "model.skops"
+    binary.write_bytes(b"PK\x03\x04\xff\xff")
+    for words, part in (
+        ((tmp_path / "gone.json",), "There is no file"),
+        ((binary,), f"skescore import {binary}"),
+        ((rules, "--shorten", tmp_path / "gone.csv"), "nor an existing file"),
+        ((rules, "--shorten", other), "other.csv lacks the feature 'größe' of the rules"),
+        ((rules, "--to", "python", "--name", "not a name"), "not a name"),
+    ):
+        code, out, err = run(*words)
+        assert (code, out) == (1, "")
+        assert err.startswith("skescore: error: ")
+        assert part in err
+
+
+def test_control_characters_do_not_reach_the_terminal(written):
+    rules = RuleSet(
+        [Rule((Interval(0, upper=1.0),), "\x1b[2Jgone")], ("a\x07",), task="classification"
+    )
+    for form in ("text", "sentences", "tree"):
+        assert not {"\x1b", "\x07"} & set(written(rules, "--to", form))
+    assert json.loads(written(rules, "--to", "json"))["feature_names"] == ["a\x07"]
