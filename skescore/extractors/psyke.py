@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -170,6 +172,8 @@ class PSyKEExtractor(BaseExtractor):
                    max_depth=2, max_leaves=4)
     """
 
+    _params: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(
         self,
         estimator: Any,
@@ -182,9 +186,6 @@ class PSyKEExtractor(BaseExtractor):
         random_state: Any = None,
         **params: Any,
     ) -> None:
-        for name in params:
-            if name not in PARAMETERS:
-                raise TypeError(unknown_parameter(name))
         self.estimator = estimator
         self.algorithm = algorithm
         self.prune = prune
@@ -192,7 +193,13 @@ class PSyKEExtractor(BaseExtractor):
         self.abstain_label = abstain_label
         self.batch_size = batch_size
         self.random_state = random_state
-        self.params = params
+        if params:
+            self._params = params
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The algorithm's own parameters that were set."""
+        return self._params
 
     @classmethod
     def named(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
@@ -243,7 +250,7 @@ class PSyKEExtractor(BaseExtractor):
         dict of str to Any
             Values by name.
         """
-        result = super().get_params(deep) | self.params
+        result = super().get_params(deep) | dict(self.params)
         if deep:
             for name, value in self.params.items():
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -271,14 +278,16 @@ class PSyKEExtractor(BaseExtractor):
         own = super().get_params(deep=False)
         for name in params:
             first = name.partition("__")[0]
-            if first not in own and first not in PARAMETERS:
+            if first not in own and first not in PARAMETERS and first not in self.params:
                 raise ValueError(unknown_parameter(name))
         # Whole values first, so that a part is set in the new one.
-        self.params = self.params | {n: v for n, v in params.items() if n in PARAMETERS}
+        changed = {n: v for n, v in params.items() if n not in own and "__" not in n}
+        if changed:
+            self._params = {**self.params, **changed}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             first, _, part = name.partition("__")
-            if part and first in PARAMETERS:
+            if part and first not in own:
                 nested.setdefault(first, {})[part] = value
         for name, parts in nested.items():
             whole: Any = self.params.get(name)

@@ -10,6 +10,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import (
+    check_do_not_raise_errors_in_init_or_set_params,
+    check_no_attributes_set_in_init,
+)
 
 from skescore.extractors import Discretiser
 from skescore.extractors._psyke_algorithms import ALGORITHMS, PARAMETERS, check_parameters
@@ -78,9 +82,7 @@ def test_both_commands_are_told_before_the_black_box_is_fitted():
 )
 def test_parameters_are_checked_first(algorithm, given, text):
     with pytest.raises((TypeError, ValueError)) as caught:
-        PSyKEExtractor(Unasked(), algorithm, **given).fit(X, y) if "min_updates" not in given else (
-            made(algorithm, **given)
-        )
+        PSyKEExtractor(Unasked(), algorithm, **given).fit(X, y)
     assert text in str(caught.value)
 
 
@@ -91,8 +93,17 @@ def test_a_regression_needs_an_algorithm_for_it():
 
 def test_level_strategies_are_refused_with_the_reason():
     """PSyKE forgets what a level cuts that another leaves whole."""
-    with pytest.raises(TypeError, match="its rules are wrong then; GridExExtractor does it right"):
-        made(level_strategies=[{"n_slices": 2}])
+    extractor = PSyKEExtractor(Unasked(), level_strategies=[{"n_slices": 2}])
+    with pytest.raises(ValueError, match="its rules are wrong then; GridExExtractor does it right"):
+        extractor.fit(X, y)
+
+
+def test_the_constructor_checks_nothing_and_adds_nothing():
+    """scikit-learn's conventions; its checks of a whole fit need the engine."""
+    check_no_attributes_set_in_init("PSyKEExtractor", made())
+    check_do_not_raise_errors_in_init_or_set_params("PSyKEExtractor", made())
+    with pytest.raises(ValueError, match="There is no parameter 'max_leafs'"):
+        made().set_params(max_leafs=3)
 
 
 def test_only_what_was_set_is_told():

@@ -1,0 +1,32 @@
+"""PSyKEExtractor keeps scikit-learn's contract, and ours, on the real PSyKE."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skescore import PSyKEExtractor
+from skescore.testing import parametrize_with_extractor_checks
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # scikit-learn's data have next to no rows
+
+
+@parametrize_with_checks(
+    [
+        PSyKEExtractor(LogisticRegression(), "cart"),
+        PSyKEExtractor(LinearRegression(), "cart"),
+        PSyKEExtractor(LogisticRegression(), "gridex"),
+    ]
+)
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_extractor_checks(
+    [PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart", random_state=0)],
+    exclude=("check_hash_seed",),
+)
+def test_our_contract(extractor, check):
+    check(extractor)
