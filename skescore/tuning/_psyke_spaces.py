@@ -11,118 +11,124 @@ from typing import Any
 
 import numpy as np
 from optuna.distributions import (
-    BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
 
-_Space = dict[str, BaseDistribution]
+from skescore.tuning._ranges import Space, diversity, leaves, spread
+
 _First = Callable[[int], list[dict[str, Any]]]
 
 
-def _spread(y: np.ndarray) -> float:
-    return float(np.std(np.asarray(y, dtype=float))) or 1.0
+def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
+    return {"max_leaves": leaves(n_rows, y, task), "max_depth": IntDistribution(2, 8)}
 
 
-def _threshold(y: np.ndarray, task: str) -> FloatDistribution:
-    """How much answers in a box may differ: a share of other classes, or a deviation."""
-    spread = 0.5 if task == "classification" else _spread(y)
-    return FloatDistribution(0.02 * spread, spread, log=True)
-
-
-def _grid(n_rows: int, y: np.ndarray, task: str) -> _Space:
+def _gridex(n_rows: int, y: np.ndarray, task: str) -> Space:
+    # A feature that is cut multiplies the cells, and each asks the black box by itself.
     return {
         "n_slices": IntDistribution(2, 6, log=True),
-        "importance_threshold": FloatDistribution(0.0, 1.0),
+        "importance_threshold": FloatDistribution(0.3, 1.0),
         "depth": IntDistribution(1, 2),
-        "threshold": _threshold(y, task),
-        # Cells with fewer rows are filled with points, of which each is asked for by itself.
+        "threshold": diversity(y, task),
         "min_examples": CategoricalDistribution((1, 25)),
     }
 
 
-def _cart(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    n_outputs = len(np.unique(y)) if task == "classification" else 2
-    return {
-        "max_leaves": IntDistribution(2, max(min(32, n_rows // 2), n_outputs + 1, 3), log=True),
-        "max_depth": IntDistribution(2, 8),
+def _gridrex(n_rows: int, y: np.ndarray, task: str) -> Space:
+    unit = spread(y)
+    return _gridex(n_rows, y, task) | {
+        "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True)
     }
 
 
-def _iter(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    return {
-        "min_update": FloatDistribution(0.15, 0.5, log=True),
+def _hex(n_rows: int, y: np.ndarray, task: str) -> Space:
+    # Cells without rows are kept, so that there are more of them.
+    space = _gridex(n_rows, y, task) | {
+        "n_slices": IntDistribution(2, 3),
+        "importance_threshold": FloatDistribution(0.6, 1.0),
+    }
+    del space["min_examples"]
+    return _with_output(space, task)
+
+
+def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
+    space: Space = {
+        "min_update": FloatDistribution(0.2, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
-        "threshold": _threshold(y, task),
-        "min_examples": CategoricalDistribution((25, 100)),
+        # All strips are asked about anew at every step, some minutes long with more of either.
+        "min_examples": CategoricalDistribution((25,)),
+        "max_iterations": CategoricalDistribution((100,)),
     }
+    if task == "regression":  # gaps between labels are 0 or 1, whatever the threshold
+        space["threshold"] = FloatDistribution(0.25 * spread(y), spread(y), log=True)
+    return space
 
 
-def _with_output(space: _Space, task: str) -> _Space:
+def _with_output(space: Space, task: str) -> Space:
     """Regression may have linear outputs."""
     outputs = CategoricalDistribution(("constant", "linear"))
     return space | {"output": outputs} if task == "regression" else space
 
 
-def _hex(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    return _with_output(_grid(n_rows, y, task), task)
-
-
-def _clusters(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    space: _Space = {
+def _clusters(n_rows: int, y: np.ndarray, task: str) -> Space:
+    space: Space = {
         "depth": IntDistribution(1, 4),
-        "error_threshold": _threshold(y, task),
+        "error_threshold": diversity(y, task),
         "gauss_components": IntDistribution(2, 5),
     }
     return _with_output(space, task)
 
 
-def _bottom_up(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    return {"k": IntDistribution(2, 15), "patience": IntDistribution(5, 30)}
+def _divine(n_rows: int, y: np.ndarray, task: str) -> Space:
+    return {
+        "k": IntDistribution(2, min(15, max(3, n_rows // 10))),
+        "patience": IntDistribution(5, 30),
+    }
 
 
-def _cosmik(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    space = {"max_components": IntDistribution(2, 8)} | _bottom_up(n_rows, y, task)
+def _cosmik(n_rows: int, y: np.ndarray, task: str) -> Space:
+    space = {"max_components": IntDistribution(2, 6)} | _divine(n_rows, y, task)
     return _with_output(space, task)
 
 
-def _ginger(n_rows: int, y: np.ndarray, task: str) -> _Space:
+def _ginger(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
-        "n_features": IntDistribution(1, 3),
-        "max_slices": IntDistribution(2, 4),
+        "n_features": IntDistribution(1, 2),
+        # Of several numbers of cuts it would keep the worst.
+        "max_slices": CategoricalDistribution((1,)),
         # Each individual of each generation is an extraction of its own.
         "n_gen": IntDistribution(5, 20),
         "n_pop": IntDistribution(10, 30),
     }
 
 
-def _trepan(n_rows: int, y: np.ndarray, task: str) -> _Space:
-    return {"max_depth": IntDistribution(1, 5), "min_examples": CategoricalDistribution((0, 20))}
+def _trepan(n_rows: int, y: np.ndarray, task: str) -> Space:
+    return {
+        "max_depth": IntDistribution(1, 4),
+        "min_examples": IntDistribution(0, max(1, n_rows // 10)),
+    }
 
 
-#: By algorithm: the space for some data, and settings worth trying first.
-PSYKE_SEARCHES: dict[str, tuple[Callable[[int, np.ndarray, str], _Space], _First]] = {
-    "cart": (_cart, lambda n: [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1)]),
-    "cream": (_clusters, lambda n: [{"depth": 2, "gauss_components": 2}]),
+def _grids(*slices: int) -> list[dict[str, Any]]:
+    """The most important feature cut once."""
+    return [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
+
+
+#: By algorithm: the space for some data, and settings worth trying first per number of outputs.
+PSYKE_SEARCHES: dict[str, tuple[Callable[[int, np.ndarray, str], Space], _First]] = {
+    "cart": (_cart, lambda n: [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]),
+    "cream": (_clusters, lambda n: [{"depth": 2, "gauss_components": m} for m in (2, 5)]),
     "cosmik": (_cosmik, lambda n: [{"max_components": 4}]),
-    "divine": (_bottom_up, lambda n: [{"k": 5, "patience": 15}]),
+    "divine": (_divine, lambda n: [{"k": 5, "patience": 15}]),
     "exact": (_clusters, lambda n: [{"depth": min(max(n - 1, 1), 4), "gauss_components": 2}]),
-    "ginger": (_ginger, lambda n: [{"n_features": 2, "max_slices": 2}]),
-    "gridex": (
-        _grid,
-        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (n, 5)],
-    ),
-    "gridrex": (
-        _grid,
-        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (2, 4)],
-    ),
-    "hex": (
-        _hex,
-        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (n, 5)],
-    ),
-    "iter": (_iter, lambda n: [{"min_update": 0.2, "n_points": 1}]),
+    "ginger": (_ginger, lambda n: [{"n_features": 1}]),
+    "gridex": (_gridex, lambda n: _grids(n, 5)),
+    "gridrex": (_gridrex, lambda n: _grids(2, 4)),
+    "hex": (_hex, lambda n: _grids(2)),
+    "iter": (_iter, lambda n: [{"min_update": 0.3, "n_points": 1}]),
     # All it has is a discretiser; one trial shows what it finds.
     "real": (lambda n_rows, y, task: {}, lambda n: []),
-    "trepan": (_trepan, lambda n: [{"max_depth": 3}]),
+    "trepan": (_trepan, lambda n: [{"max_depth": 2}]),
 }

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from skescore.extractors import black_box_task, is_prefit
 from skescore.registry import make_extractor, registered_name
 from skescore.scorers import RuleScorer, get_rule_scorer
+from skescore.tuning._ranges import Space
 from skescore.tuning.folds import (
     MEASURES,
     Fold,
@@ -28,7 +29,7 @@ from skescore.tuning.folds import (
     several_scores,
     target_or_answers,
 )
-from skescore.tuning.spaces import Space, search_space
+from skescore.tuning.spaces import search_space
 
 
 class ExtractorObjective:

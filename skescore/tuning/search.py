@@ -19,6 +19,7 @@ from skescore.extractors import black_box_task, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer
+from skescore.tuning._ranges import Space
 from skescore.tuning.folds import (
     MEASURES,
     Fold,
@@ -31,7 +32,7 @@ from skescore.tuning.objective import (
     check_scoring,
     check_space,
 )
-from skescore.tuning.spaces import Space, search_space, starting_points
+from skescore.tuning.spaces import search_space, starting_points
 from skescore.tuning.studies import run_study
 
 _COLUMNS = ("score_std", *MEASURES, "seconds", "black_box_calls", "black_box_rows")

@@ -18,22 +18,12 @@ from skescore._text import did_you_mean
 from skescore.metrics.prediction import TASKS
 from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
 from skescore.tuning._psyke_spaces import PSYKE_SEARCHES
-
-Space = dict[str, BaseDistribution]
-
-#: More rules than this are never the best trade-off by any of the scores.
-_MOST_LEAVES = 32
-
-
-def _leaves(n_rows: int, y: np.ndarray, task: str, most: int) -> IntDistribution:
-    """Numbers of rules: more than classes, and no more than rows can fill."""
-    n_outputs = len(np.unique(y)) if task == "classification" else 2
-    return IntDistribution(2, max(min(most, n_rows // 2), n_outputs + 1, 3), log=True)
+from skescore.tuning._ranges import MOST_LEAVES, Space, diversity, leaves, spread
 
 
 def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
-        "max_leaves": _leaves(n_rows, y, task, _MOST_LEAVES),
+        "max_leaves": leaves(n_rows, y, task),
         "max_depth": IntDistribution(2, 8),
         "min_samples_leaf": IntDistribution(1, max(1, n_rows // 20), log=True),
         "criterion": CategoricalDistribution(
@@ -46,38 +36,27 @@ def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
     }
 
 
-def _spread(y: np.ndarray) -> float:
-    """Standard deviation of a target: thresholds of a regression are in its units."""
-    return float(np.std(np.asarray(y, dtype=float))) or 1.0
-
-
-def _diversity(y: np.ndarray, task: str) -> FloatDistribution:
-    """How much the answers in a box may differ: a share of other classes, or a deviation."""
-    spread = 0.5 if task == "classification" else _spread(y)
-    return FloatDistribution(0.02 * spread, spread, log=True)
-
-
 def _gridex(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
         "n_slices": IntDistribution(2, 10, log=True),
         "importance_threshold": FloatDistribution(0.0, 1.0),
         "depth": IntDistribution(1, 3),
-        "threshold": _diversity(y, task),
+        "threshold": diversity(y, task),
         "min_examples": CategoricalDistribution((1, 25)),
     }
 
 
 def _gridrex(n_rows: int, y: np.ndarray, task: str) -> Space:
-    spread = _spread(y)
+    unit = spread(y)
     return _gridex(n_rows, y, task) | {
-        "threshold": FloatDistribution(0.01 * spread, 0.5 * spread, log=True),
+        "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
         "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
     }
 
 
 def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
     # The gap between shares of classes, or between means in the target's units.
-    low, high = (0.2, 0.8) if task == "classification" else (0.25 * _spread(y), _spread(y))
+    low, high = (0.2, 0.8) if task == "classification" else (0.25 * spread(y), spread(y))
     return {
         # Small steps ask the black box hundreds of times.
         "min_update": FloatDistribution(0.15, 0.5, log=True),
@@ -90,7 +69,7 @@ def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
 def _clusters(n_rows: int, y: np.ndarray, task: str) -> Space:
     space: Space = {
         "depth": IntDistribution(1, 4),
-        "error_threshold": _diversity(y, task),
+        "error_threshold": diversity(y, task),
         "gauss_components": IntDistribution(2, 5),
     }
     if task == "regression":
@@ -100,7 +79,7 @@ def _clusters(n_rows: int, y: np.ndarray, task: str) -> Space:
 
 def _trepan(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
-        "max_leaves": _leaves(n_rows, y, task, _MOST_LEAVES // 2),
+        "max_leaves": leaves(n_rows, y, task, MOST_LEAVES // 2),
         "max_literals": IntDistribution(1, 4),
         "min_sample": CategoricalDistribution((200, 1000)),
     }
@@ -108,7 +87,7 @@ def _trepan(n_rows: int, y: np.ndarray, task: str) -> Space:
 
 def _real(n_rows: int, y: np.ndarray, task: str) -> Space:
     return {
-        "max_rules": _leaves(n_rows, y, task, _MOST_LEAVES),
+        "max_rules": leaves(n_rows, y, task),
         "min_precision": FloatDistribution(0.8, 1.0),
         "tolerance": FloatDistribution(0.005, 0.2, log=True),
     }
