@@ -186,7 +186,7 @@ def test_a_package_that_is_missing(install, examined):
         ("raise ImportError('half of it is missing')", "ImportError: half of it is missing"),
         ("raise SystemExit(0)", "SystemExit: 0"),
         ("import os; os._exit(3)", "the process ended with code 3"),
-        ("import os, sys; sys.stderr.write('bang'); os.abort()", "bang"),
+        ("import os, sys; sys.stderr.write('bang\\n'); os.abort()", "bang"),
     ],
 )
 def test_a_package_that_breaks_when_it_is_imported(source, reason, install, site, examined):
