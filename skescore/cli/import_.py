@@ -29,6 +29,7 @@ from skescore.cli.saved_rules import (
 )
 from skescore.rules import Domain, RuleSet, as_ruleset, exporters
 from skescore.rules.formatting import format_label
+from skescore.rules.voting import VOTING_TEXTS
 
 _DESCRIPTION = """\
 Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,
@@ -50,13 +51,6 @@ _WRITTEN = {
     "table": "a table of conditions",
     "rulekit": "rule text of RuleKit",
     "decision-rules": "of decision-rules",
-}
-_VOTING = {
-    "votes": "all rules that hold vote, each with its weight",
-    "shares": "all rules that hold share their weights out by what they saw of each class",
-    "logistic": "the weights of all rules that hold are added up to log odds",
-    "mean": "the weighted mean of all rules that hold",
-    "sum": "the weighted sum of all rules that hold",
 }
 
 
@@ -85,7 +79,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--voting",
-        choices=tuple(_VOTING),
+        choices=tuple(VOTING_TEXTS),
         help="table: how rules with weights answer together",
     )
     group = parser.add_argument_group("features")
@@ -325,7 +319,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
 
 def _answer(ruleset: RuleSet) -> str:
     if ruleset.voting is not None:
-        return f"{_VOTING[ruleset.voting]} (voting: {ruleset.voting})"
+        return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
     if ruleset.ordered:
         return "the first rule that holds"
     if ruleset.disjoint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
@@ -30,6 +31,10 @@ KINDS = {
 TEXT_ENDINGS = (".txt", ".rules")
 TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".parquet", ".pq")
 _SEPARATORS = (",", ";", "\t")
+#: Columns of a table of conditions in which numbers may stand, and how these may be written.
+_NUMBERS = ("value", "number", "weight", "rows")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def find_kind(path: Path) -> str:
@@ -141,7 +146,10 @@ def _text(path: Path) -> str:
     try:
         return read_bytes(path, str(path)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}.") from error
+        raise ValueError(
+            f"{path} is not UTF-8 text: {error}. Save it as UTF-8 (spreadsheets call it "
+            "'CSV UTF-8'), or convert it: iconv -f WINDOWS-1252 -t UTF-8."
+        ) from error
 
 
 def _parsed(path: Path) -> Any:
@@ -183,4 +191,29 @@ def _conditions(path: Path) -> Any:
                 f"{len(cells)} cells, the header {len(header)}. Put cells that hold {separator!r} "
                 "in quotation marks."
             )
-    return pd.DataFrame([cells for _, cells in rows[1:]], columns=header, dtype=object)
+    table = pd.DataFrame([cells for _, cells in rows[1:]], columns=header, dtype=object)
+    return _with_decimal_points(table) if separator == ";" else table
+
+
+def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers with decimal commas, as spreadsheets of many countries save them beside semicolons.
+
+    Texts in quotation marks of their own stay as they are.
+    """
+    columns = [name for name in _NUMBERS if name in table.columns]
+    cells = [cell.strip() for name in columns for cell in table[name]]
+    if not any(map(_DECIMAL_COMMA.fullmatch, cells)):
+        return table
+    pointed = next((cell for cell in cells if _POINT.fullmatch(cell)), None)
+    if pointed is not None:
+        raise ValueError(
+            f"its numbers have decimal commas, but {pointed!r} has a point, which could part "
+            "thousands or decimals. Write all numbers with decimal points, or all with commas and "
+            "without points."
+        )
+    for name in columns:
+        table[name] = [
+            cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+            for cell in table[name]
+        ]
+    return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from skescore.cli import output
 from skescore.cli.saved_rules import check_output, read_rows, read_rules, write_output
 from skescore.rules import RuleSet
+from skescore.rules.writers.sql import KINDS
 
 _DESCRIPTION = """\
 Write rules that `skescore tune --output`, `skescore import` or RuleSet.to_json saved in another
@@ -20,7 +22,7 @@ form.
 _EXAMPLES = """\
 examples:
   skescore rules run/rules.json --to sentences
-  skescore rules run/rules.json --to sql --dialect postgres --table customers
+  skescore rules run/rules.json --to sql --dialect postgres --table sales.customers
   skescore rules run/rules.json --to python --name risk --shorten wine --output risk.py
 """
 
@@ -44,7 +46,13 @@ class Form(NamedTuple):
 
 
 def _sql(ruleset: RuleSet, options: argparse.Namespace) -> str:
-    return ruleset.to_sql(dialect=options.dialect, table=options.table, nan=options.no_nan is None)
+    return ruleset.to_sql(
+        dialect=options.dialect,
+        table=options.table,
+        kind=options.kind or "predict",
+        booleans=options.boolean or (),
+        nan=options.no_nan is None,
+    )
 
 
 def _python(ruleset: RuleSet, options: argparse.Namespace) -> str:
@@ -52,7 +60,14 @@ def _python(ruleset: RuleSet, options: argparse.Namespace) -> str:
 
 
 def _prolog(ruleset: RuleSet, options: argparse.Namespace) -> str:
-    return ruleset.to_prolog(**({} if options.name is None else {"predicate": options.name}))
+    given = {"predicate": options.name, "missing": options.missing}
+    return ruleset.to_prolog(**{k: value for k, value in given.items() if value is not None})
+
+
+def _table_path(text: str) -> list[str]:
+    """The parts of a table's name: dots part them, but for those within quotation marks."""
+    parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|$)|([^.]*))', text)
+    return [quoted.replace('""', '"') or plain for quoted, plain in parts]
 
 
 #: The forms by the name that --to takes.
@@ -63,8 +78,8 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "tree": Form(lambda ruleset, _: ruleset.to_tree_text(), exact=False),
         "markdown": Form(lambda ruleset, _: ruleset.to_markdown()),
         "html": Form(lambda ruleset, _: ruleset.to_html(standalone=True)),
-        "prolog": Form(_prolog, ("name",)),
-        "sql": Form(_sql, ("dialect", "table", "no_nan")),
+        "prolog": Form(_prolog, ("name", "missing")),
+        "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "no_nan")),
         "python": Form(_python, ("name",)),
         "csv": Form(lambda ruleset, _: ruleset.to_conditions().to_csv(index=False)),
         "json": Form(lambda ruleset, _: ruleset.to_json()),
@@ -72,7 +87,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 )
 _ONLY_FOR = {
     name: [form for form, about in FORMS.items() if name in about.options]
-    for name in ("dialect", "table", "no_nan", "name")
+    for name in ("dialect", "table", "kind", "boolean", "no_nan", "name", "missing")
 }
 
 
@@ -102,7 +117,25 @@ def add_parser(commands: Any) -> None:
         "left out)",
     )
     parser.add_argument(
-        "--table", metavar="NAME", help="sql: a whole query on this table, not just an expression"
+        "--table",
+        metavar="NAME",
+        type=_table_path,
+        help="sql: a whole query on this table, not just an expression; the name may have a path, "
+        "such as schema.table, and stands in double quotation marks where a dot belongs to it, as "
+        "in '\"rows.parquet\"'",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        help="sql: the answer (predict, default) or the number of the rule that gives it (assign), "
+        "by which to count the rows of each rule and those of none",
+    )
+    parser.add_argument(
+        "--boolean",
+        metavar="NAME",
+        action="append",
+        help="sql: a feature whose column is BOOLEAN where the rules compare it with numbers; once "
+        "more for each further one",
     )
     parser.add_argument(
         "--no-nan",
@@ -111,6 +144,13 @@ def add_parser(commands: Any) -> None:
         help="sql: the columns hold no NaN (but NULL perhaps), so that comparisons can be plain",
     )
     parser.add_argument("--name", help="python, prolog: of the function or the predicate")
+    parser.add_argument(
+        "--missing",
+        metavar="ATOM",
+        action="append",
+        help="prolog: what stands for a missing value; once more for each further one (null and "
+        "nan if left out)",
+    )
     parser.add_argument(
         "--shorten",
         metavar="DATA",

@@ -174,7 +174,7 @@ def read_bytes(file: Path, where: str) -> bytes:
     except OSError as error:
         raise SavedModelError(f"{where} cannot be read: {error.strerror or error}.") from error
     if not content:
-        raise SavedModelError(f"{where} is empty: save the model again.")
+        raise SavedModelError(f"{where} is empty: save it again.")
     return content
 
 

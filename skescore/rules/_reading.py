@@ -109,8 +109,9 @@ class Readable:
         Returns
         -------
         pandas.DataFrame
-            With the columns ``rule``, ``feature``, ``operator``, ``value``, ``output``, ``weight``
-            and ``rows``; :func:`skescore.as_ruleset` reads it back.
+            With the columns ``rule``, ``feature``, ``operator``, ``value``, ``class`` (``number``
+            in a regression) and, where rules have them, ``weight`` and ``rows``;
+            :func:`skescore.as_ruleset` reads it back.
 
         Raises
         ------
@@ -162,6 +163,7 @@ class Readable:
         kind: str = "predict",
         output_name: str | None = None,
         columns: Mapping[str, str] | None = None,
+        booleans: Sequence[str] = (),
         nan: bool = True,
     ) -> str:
         """Write the answer as an SQL expression, or as a query on a table.
@@ -180,6 +182,8 @@ class Readable:
             Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
         columns : mapping of str to str, optional
             Names of the table's columns for features that are called otherwise there.
+        booleans : sequence of str, default=()
+            Features whose columns are BOOLEAN where rules compare them with numbers.
         nan : bool, default=True
             Whether columns may hold NaN besides NULL. False writes plain comparisons.
 
@@ -198,6 +202,7 @@ class Readable:
             kind=kind,
             output_name=output_name,
             columns=columns,
+            booleans=booleans,
             nan=nan,
         )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
 import pandas as pd
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from skescore.rules.readers._missing_values import check_simplified, check_splits
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.trees import tree_to_ruleset
 from skescore.rules.units import affine_map, does_nothing, in_user_units
@@ -51,9 +55,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     Works for rule sets, extractors and searches of this package; scikit-learn's decision trees,
     random forests, extra trees, gradient boosting and AdaBoost on trees; models of PSyKE, RuleKit,
     imodels and decision-rules; tables of conditions (:meth:`RuleSet.to_conditions`); scikit-learn's
-    searches over any of these, and Pipelines that end in one: scalers in front are undone, so that
-    the rules speak in the units of the Pipeline's input. Further kinds are added with
-    ``@as_ruleset.register(TheirClass)``.
+    searches over any of these, its FrozenEstimator, and Pipelines that end in one: scalers in front
+    are undone, so that the rules speak in the units of the Pipeline's input. Further kinds are
+    added with ``@as_ruleset.register(TheirClass)``.
 
     Parameters
     ----------
@@ -91,6 +95,13 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     reader = _foreign_reader(model)
     if reader is not None:
         return reader(model, **options)
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class: pass a fitted model, not its class.")
+    if hasattr(model, "cv_results_"):
+        raise TypeError(
+            f"{type(model).__name__} kept no winner: fit it with refit=True (or the name of a "
+            "score), or fit one of its candidates and read that."
+        )
     promised = hasattr(type(model), "rules_") or hasattr(model, "estimator")
     if rules is None and promised and hasattr(model, "fit"):
         check_is_fitted(model)
@@ -118,7 +129,15 @@ def _(model: Any, **options: Any) -> RuleSet:
     if reader is not None:
         return reader(model, **options)
     check_is_fitted(model)
+    check_splits([model], "tree", getattr(model, "feature_names_in_", None))
+    if options.get("simplify"):
+        check_simplified(model)
     return tree_to_ruleset(model, **options)
+
+
+@as_ruleset.register
+def _(model: FrozenEstimator, **options: Any) -> RuleSet:
+    return as_ruleset(model.estimator, **options)
 
 
 @as_ruleset.register
@@ -132,7 +151,30 @@ def _(model: pd.DataFrame, **options: Any) -> RuleSet:
 def _(model: Pipeline, **options: Any) -> RuleSet:
     inner = as_ruleset(model[-1], **options)
     before = model[:-1]
-    return inner if does_nothing(before) else in_user_units(inner, affine_map(before))
+    if does_nothing(before):
+        return inner
+    try:
+        mapping = affine_map(before)
+    except TypeError as error:
+        if hasattr(model[-1], "rules_"):  # where they are is in the message
+            raise
+        raise TypeError(
+            f"{error} Those of this model: as_ruleset(pipeline[-1], "
+            "feature_names=pipeline[:-1].get_feature_names_out())."
+        ) from error
+    if inner.voting is not None and _fills(before):
+        warnings.warn(
+            "The Pipeline fills missing values, its rules do not: where values are missing, only "
+            "rules that do not need them vote. For the Pipeline's answers fill them before.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return in_user_units(inner, mapping)
+
+
+def _fills(transformer: Pipeline) -> bool:
+    """Whether a step of a Pipeline, however deep inside, fills missing values."""
+    return any(isinstance(step, SimpleImputer) for step in transformer.get_params().values())
 
 
 def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:

@@ -18,6 +18,9 @@ from skescore.rules.conditions import Condition
 from skescore.rules.data import Table
 from skescore.rules.tables import BoxTable
 
+#: Rules in one table: it holds a bit per rule for every cut, and large forests have a cut per rule,
+#: so that without blocks the memory would grow with the square of the number of rules.
+_BLOCK = 1024
 #: Rows worked on at a time: a column of them stays in a core's cache.
 _CHUNK = 16384
 #: Up to so many cuts are counted one by one (vectorised); more are searched by bisection.
@@ -77,6 +80,54 @@ def unpack_bits(words: np.ndarray, n_flags: int) -> np.ndarray:
 
 class Matcher:
     """Boxes and other conditions, prepared for matching many rows.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        The interval part of every rule.
+    others : sequence of tuples of conditions
+        The remaining conditions of every rule, mostly empty.
+
+    Attributes
+    ----------
+    blocks : tuple of (int, Block)
+        The rules, some at a time, and the place of the first of them.
+    """
+
+    def __init__(self, boxes: BoxTable, others: Sequence[tuple[Condition, ...]]) -> None:
+        self.n_rules = len(boxes)
+        starts = range(0, max(1, self.n_rules), _BLOCK)
+        pieces = [slice(begin, begin + _BLOCK) for begin in starts]
+        self.blocks = tuple((p.start, Block(boxes.take(p), others[p])) for p in pieces)
+
+    def match(self, table: Table, rows: slice | None = None) -> np.ndarray:
+        """Every rule on every row (or a slice of them), shape (n_rows, n_rules)."""
+        if len(self.blocks) == 1:
+            return self.blocks[0][1].match(table, rows)
+        n_rows = len(table) if rows is None else rows.stop - rows.start
+        result = np.empty((n_rows, self.n_rules), dtype=bool)
+        for begin, block in self.blocks:
+            result[:, begin : begin + block.n_rules] = block.match(table, rows)
+        return result
+
+    def covers(self, table: Table) -> np.ndarray:
+        """Rows that some rule holds for."""
+        result = self.blocks[0][1].covers(table)
+        for _, block in self.blocks[1:]:
+            result |= block.covers(table)
+        return result
+
+    def first(self, table: Table) -> np.ndarray:
+        """Index of the first rule that holds for each row, -1 where none does."""
+        result = self.blocks[0][1].first(table)
+        for begin, block in self.blocks[1:]:
+            found = block.first(table)
+            result = np.where((result < 0) & (found >= 0), found + begin, result)
+        return result
+
+
+class Block:
+    """Some rules of a matcher, in tables of their own.
 
     Parameters
     ----------

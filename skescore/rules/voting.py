@@ -26,7 +26,7 @@ VOTINGS = {
 #: What each of them means, for people.
 VOTING_TEXTS = {
     "votes": "all rules that hold vote with their weights",
-    "shares": "all rules that hold vote with their weights, divided by their class shares",
+    "shares": "all rules that hold share out their weights by what they saw of each class",
     "logistic": "the weights of all rules that hold add up to log odds",
     "mean": "the weighted mean of all rules that hold",
     "sum": "the weighted sum of all rules that hold",
@@ -58,12 +58,17 @@ def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
 
 
 def _pairs(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Blocks of rows, with every pair of row (within its block) and rule that holds for it."""
-    size = max(1, _PAIRS // max(1, len(ruleset)))
+    """Blocks of rows, with every pair of row (within its block) and rule that holds for it.
+
+    A block of rows comes once per block of rules; each row meets its rules in their order.
+    """
+    blocks = ruleset._matcher_in_order.blocks
+    size = max(1, _PAIRS // max(1, blocks[0][1].n_rules))
     for begin in range(0, len(table), size):
         rows = slice(begin, min(begin + size, len(table)))
-        row, rule = np.nonzero(ruleset._matcher_in_order.match(table, rows))
-        yield rows, row, rule
+        for first, block in blocks:
+            row, rule = np.nonzero(block.match(table, rows))
+            yield rows, row, rule + first
 
 
 def _values(
@@ -123,18 +128,15 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     outputs = ruleset.conclusions.outputs.astype(np.intp)
     shares = ruleset.conclusions.shares(n_classes) if ruleset.voting == "shares" else None
     for rows, row, rule in _pairs(ruleset, table):
-        n_rows = rows.stop - rows.start
-        covered[rows] = np.bincount(row, minlength=n_rows) > 0
+        covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
         weight[np.isnan(weight)] = 0.0  # a weight that a missing value leaves unknown says nothing
-        # The pairs come row by row and rule by rule, and bincount adds in that order.
+        # Each row's pairs come rule by rule, and np.add.at adds in that order.
         if shares is None:
-            place = row * n_classes + outputs[rule]
-            total = np.bincount(place, weight, minlength=n_rows * n_classes)
-            sums[rows] = total.reshape(n_rows, n_classes)
+            np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
         else:
             for k in range(n_classes):
-                sums[rows, k] = np.bincount(row, weight * shares[rule, k], minlength=n_rows)
+                np.add.at(sums[rows, k], row, weight * shares[rule, k])
     return sums, covered
 
 
@@ -179,19 +181,18 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     answered : ndarray of bool, shape (n_rows,)
         False where no rule holds, or the weights of a mean add up to 0 or less.
     """
-    values, answered = np.full(len(table), np.nan), np.zeros(len(table), dtype=bool)
+    totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
+    answered = np.zeros(len(table), dtype=bool)
     weights, _ = _weights(ruleset)
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
-        n_rows = rows.stop - rows.start
         said = _values(conclusions.outputs, linear, table, rows, row, rule)
-        held = np.bincount(row, minlength=n_rows) > 0
-        total: np.ndarray = np.bincount(row, weights[rule] * said, minlength=n_rows)
+        answered[rows][row] = True
+        np.add.at(totals[rows], row, weights[rule] * said)
         if ruleset.voting == "mean":
-            weight = np.bincount(row, weights[rule], minlength=n_rows)
-            held &= weight > 0
-            total = total / np.where(held, weight, 1.0)
-        values[rows] = np.where(held, total, np.nan)
-        answered[rows] = held
-    return values, answered
+            np.add.at(total_weights[rows], row, weights[rule])
+    if ruleset.voting == "mean":
+        answered &= total_weights > 0
+        totals /= np.where(answered, total_weights, 1.0)
+    return np.where(answered, totals, np.nan), answered

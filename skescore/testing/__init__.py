@@ -9,6 +9,57 @@ black boxes and rules::
     @parametrize_with_extractor_checks([TheirExtractor(LogisticRegression())])
     def test_contract(extractor, check):
         check(extractor)
+
+The shortest way to such a class is to derive it from :class:`skescore.extractors.BaseExtractor`,
+which brings everything but the algorithm: ``_extract`` makes the rules from the rows
+(``extraction.X``) and the black box's answers on them (``extraction.answers``: numbers, or indices
+of ``extraction.classes``); ``extraction.ask(points)`` asks for more of them, and
+``extraction.settings`` are the other parameters of the rule set.
+
+>>> import numpy as np
+>>> from sklearn.linear_model import LogisticRegression
+>>> from skescore.extractors import BaseExtractor
+>>> from skescore.rules import Interval, Rule, RuleSet
+>>> from skescore.testing import check_extractor
+>>> class Halves(BaseExtractor):
+...     '''Two rules, on both sides of a quantile of the first feature.'''
+...
+...     tasks = ("classification",)
+...
+...     def __init__(
+...         self, estimator, share=0.5, uncovered="default", abstain_label=None, batch_size=None
+...     ):
+...         self.estimator = estimator
+...         self.share = share
+...         self.uncovered = uncovered
+...         self.abstain_label = abstain_label
+...         self.batch_size = batch_size
+...
+...     def _check_parameters(self):
+...         if not 0 < self.share < 1:
+...             raise ValueError(f"share must lie between 0 and 1, got {self.share!r}.")
+...
+...     def _extract(self, extraction):
+...         labels = extraction.settings["classes"]
+...         cut = float(np.quantile(extraction.X[:, 0], self.share))
+...         below = extraction.X[:, 0] <= cut
+...         rules = []
+...         for side, rows in ((Interval(0, upper=cut), below), (Interval(0, lower=cut), ~below)):
+...             answers = extraction.answers[rows if rows.any() else slice(None)]
+...             rules.append(Rule([side], labels[np.bincount(answers).argmax()]))
+...         return RuleSet(rules, ordered=False, disjoint=True, **extraction.settings)
+>>> outcomes = check_extractor(
+...     Halves(LogisticRegression()),
+...     exclude=["check_hash_seed", "check_pickle"],  # which need a class in a module
+... )
+>>> sorted({outcome.status for outcome in outcomes})
+['passed', 'skipped']
+
+Name the class in the entry-point group ``skescore.extractors`` of its package, and every search
+and the command line know it; :mod:`skescore.registry` tells what else it may say of itself::
+
+    [project.entry-points."skescore.extractors"]
+    halves = "their_package:Halves"
 """
 
 from skescore.testing.suite import (

@@ -102,7 +102,8 @@ def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[Che
     AssertionError
         If checks fail: one error for all of them. Its cause is the first one.
     TypeError
-        If the extractor is a class, or its black box is no classifier or regressor.
+        If the extractor is a class or no estimator, or its black box is no classifier or
+        regressor.
     ValueError
         If there is no check of an excluded name.
 
@@ -196,5 +197,10 @@ def _name_of(extractor: Any) -> str:
         raise TypeError(
             f"extractor must be an instance, got the class {extractor.__name__}. Pass "
             f"{extractor.__name__}(black_box)."
+        )
+    if not hasattr(extractor, "get_params"):
+        raise TypeError(
+            "extractor must have get_params, as scikit-learn's estimators do, with the black box "
+            f"as 'estimator', got {extractor!r}. Derive its class from sklearn.base.BaseEstimator."
         )
     return f"{type(extractor).__name__}-{task_of(extractor)}"

@@ -347,6 +347,52 @@ def test_tables_of_conditions(name, content, write, imported):
     assert answers(rules) == ["yes", "no", "no", "yes", "no", "yes"]
 
 
+DECIMAL_COMMAS = """\
+rule;feature;operator;value;class
+1;L\u00e4nge;<=;2,5;klein
+1;Farbe;in;"[""rot"", ""1,5""]";klein
+2;L\u00e4nge;>;-1,25E3;mittel
+2;Dichte;=;,5;mittel
+otherwise;;;;3,5
+"""
+
+
+def test_a_table_with_decimal_commas_between_semicolons(write, imported):
+    rules, _ = imported(write("\ufeff" + DECIMAL_COMMAS.replace("\n", "\r\n"), "excel.csv"))
+    assert rules == RuleSet(
+        [
+            Rule((Interval(0, upper=2.5), OneOf(1, ("rot", "1,5"))), "klein"),
+            Rule((Interval(0, lower=-1250.0), Interval(2, 0.5, 0.5, lower_closed=True)), "mittel"),
+        ],
+        ["Länge", "Farbe", "Dichte"],
+        task="classification",
+        fallback=Fallback("3,5"),
+    )
+
+
+@pytest.mark.parametrize("number", ["1.000,5", "2.5", "1.000.000"])
+def test_decimal_commas_beside_points_could_mean_anything(number, write, run):
+    path = write(DECIMAL_COMMAS.replace(",5;mittel", f"{number};mittel"), "excel.csv")
+    code, _, err = run("import", path)
+    assert code == 1
+    assert f"decimal commas, but '{number}' has a point" in err
+
+
+def test_commas_in_texts_between_commas_are_texts(write, imported):
+    table = 'rule,feature,operator,value,class\n1,code,=,"2,5",a\notherwise,,,,b\n'
+    rules, _ = imported(write(table, "codes.csv"))
+    assert rules[0].conditions == (OneOf(0, ("2,5",)),)
+
+
+def test_a_table_in_another_encoding_says_what_to_do(run, tmp_path):
+    path = tmp_path / "excel.csv"
+    path.write_bytes(DECIMAL_COMMAS.encode("cp1252"))
+    code, _, err = run("import", path)
+    assert code == 1
+    assert "not UTF-8 text" in err
+    assert "'CSV UTF-8'" in err
+
+
 def test_a_table_in_parquet(write, imported, tmp_path):
     pytest.importorskip("pyarrow")
     rows = _cells(CONDITIONS)
@@ -474,7 +520,7 @@ def test_what_a_file_is(name, content, kind, write):
         ("a.json", "[1]", "does not know what it is"),
         ("a.json", '{"some": "thing"}', "does not know what it is"),
         ("a.json", "{", "is not valid JSON"),
-        ("a.json", "", "is empty"),
+        ("a.json", "", "is empty: save it again"),
         ("a.csv", "a,b\n1,2\n", "the header is 'a,b'"),
         ("a.csv", CONDITIONS.replace("<=", "=<"), "operator '=<'"),
         (

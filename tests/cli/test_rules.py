@@ -5,6 +5,7 @@ import json
 import math
 import sqlite3
 import sys
+from contextlib import closing
 from html.parser import HTMLParser
 
 import numpy as np
@@ -125,8 +126,13 @@ def test_json_is_the_same_rules_again(written):
     assert RuleSet.from_json(written(RULES, "--to", "json")) == RULES
 
 
-def test_sql_answers_as_the_rules_do(written):
-    database = sqlite3.connect(":memory:")
+@pytest.fixture
+def database():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        yield connection
+
+
+def test_sql_answers_as_the_rules_do(written, database):
     ROWS.to_sql("my rows", database, index=False)
     query = written(RULES, "--to", "sql", "--dialect", "sqlite", "--table", "my rows")
     found = pd.read_sql_query(query, database)
@@ -142,6 +148,46 @@ def test_sql_for_columns_without_nan_is_plain(written):
     assert written(RULES, "--to", "sql") == RULES.to_sql() + "\n"
     assert written(RULES, "--to", "sql", "--no-nan") == RULES.to_sql(nan=False) + "\n"
     assert RULES.to_sql(nan=False) != RULES.to_sql()
+
+
+def test_the_rows_of_each_rule_are_counted_where_they_are(written, database):
+    ROWS.to_sql("rows", database, index=False)
+    words = ("--to", "sql", "--dialect", "sqlite", "--kind", "assign", "--table", "main.rows")
+    counted = f"SELECT rule, COUNT(*) FROM ({written(RULES, *words)}) GROUP BY rule ORDER BY rule"
+    found = database.execute(counted).fetchall()
+    assigned = RULES.assign(ROWS)
+    numbers, counts = np.unique(assigned, return_counts=True)
+    assert numbers.tolist() == [-1, 0, 1]
+    assert found == list(zip([None, 1, 2], counts.tolist(), strict=True))
+    assert 1 - found[0][1] / len(ROWS) == RULES.covers(ROWS).mean()
+
+
+@pytest.mark.parametrize(
+    ("table", "path"),
+    [
+        ("my rows", ["my rows"]),
+        ("a.b.c", ["a", "b", "c"]),
+        ('"rows.parquet"', ["rows.parquet"]),
+        ('s."rows.parquet"', ["s", "rows.parquet"]),
+        ('"a""b".c', ['a"b', "c"]),
+        ('5" tubes.a', ['5" tubes', "a"]),
+    ],
+)
+def test_a_table_may_have_a_path(table, path, written):
+    assert written(RULES, "--to", "sql", "--table", table) == RULES.to_sql(table=path) + "\n"
+
+
+def test_columns_may_be_boolean(written):
+    words = ("--to", "sql", "--boolean", "a")
+    assert written(NUMBERS, *words) == NUMBERS.to_sql(booleans=["a"]) + "\n"
+    assert "CAST" in written(NUMBERS, *words)
+
+
+def test_other_atoms_may_be_missing(written):
+    colours = [OneOf(0, ("null", "red"))]
+    ruleset = RuleSet([Rule(colours, 1), Rule([], 2)], ("colour",), task="classification")
+    theory = written(ruleset, "--to", "prolog", "--missing", "none", "--missing", "nan")
+    assert theory == ruleset.to_prolog(missing=["none", "nan"]).rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize(("words", "name"), [((), "predict"), (("--name", "risk"), "risk")])
@@ -316,6 +362,10 @@ def test_text_for_people_has_plain_signs_where_others_are_missing(save, monkeypa
         (("--dialect", "duckdb"), "argument --dialect: goes with --to sql, got --to text"),
         (("--no-nan",), "argument --no-nan: goes with --to sql"),
         (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
+        (("--kind", "assign"), "argument --kind: goes with --to sql, got --to text"),
+        (("--to", "sql", "--kind", "count"), "invalid choice: 'count'"),
+        (("--boolean", "a"), "argument --boolean: goes with --to sql, got --to text"),
+        (("--to", "python", "--missing", "no"), "argument --missing: goes with --to prolog"),
         (("--to", "sql", "--name", "f"), "argument --name: goes with --to prolog or --to python"),
         (("--to", "lisp"), "invalid choice: 'lisp'"),
         (("--tabel", "t"), "there is no option --tabel. Did you mean '--table'?"),
@@ -340,6 +390,7 @@ def test_unusable_input_exits_with_1(run, save, tmp_path):
         ((rules, "--shorten", tmp_path / "gone.csv"), "nor an existing file"),
         ((rules, "--shorten", other), "other.csv lacks the feature 'größe' of the rules"),
         ((rules, "--to", "python", "--name", "not a name"), "not a name"),
+        ((rules, "--to", "sql", "--table", "a..b"), "The table name is empty"),
     ):
         code, out, err = run(*words)
         assert (code, out) == (1, "")

@@ -688,6 +688,17 @@ def test_a_tree_that_was_fitted_before_keeps_its_labels() -> None:
     np.testing.assert_array_equal(rules.predict(asked), model.predict(asked))
 
 
+@pytest.mark.parametrize("label", [bool, int, str])
+def test_labels_of_a_shrunken_tree_keep_their_type(label: Callable[[int], Any]) -> None:
+    X = rows("")
+    y = np.array([label(code) for code in target(X, 2)])
+    model = fitted(make("HSTreeClassifier"), X, y)
+    rules = read_imodels(model)
+    assert {type(known) for known in rules.classes or ()} == {label}
+    assert {type(rule.output) for rule in rules} == {label}
+    assert_answers_alike(model, rules, "", X)
+
+
 def test_shrunken_leaves_claim_no_mean() -> None:
     X = rows("")
     y = target(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import string
@@ -26,6 +27,7 @@ from skescore.rules import (
     Rule,
     RuleSet,
     RuleStatistics,
+    as_ruleset,
 )
 from skescore.rules.exporters import to_html
 
@@ -745,3 +747,23 @@ def test_any_change_is_read_or_a_value_error(path, value):
         assert RuleSet.from_json(ruleset.to_json()) == ruleset
         return
     assert message.startswith(("The JSON has a fault in", "This", "The rule set has"))
+
+
+def test_what_no_cell_can_hold_is_named():
+    both = AtLeast(2, [Interval(0, upper=2), Interval(1, lower=3)])
+    ruleset = RuleSet([Rule([both], "a")], ["size", "age (years)"], task="classification")
+    with pytest.raises(ValueError, match=r"Rule 1 .* of \(size ≤ 2; age \(years\) > 3\)"):
+        ruleset.to_conditions()
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+x", "-", "@sum", "10-20", "3/4", "5 %", "1.000,5", "2024-01-31", "12:30"]
+)
+def test_what_a_spreadsheet_would_calculate_is_quoted_in_a_table(text):
+    ruleset = RuleSet([Rule([OneOf(0, [text])], text)], [text], task="classification")
+    row = ruleset.to_conditions().iloc[0]
+    assert row["class"] == row["feature"] == f'"{text}"'
+    table = ruleset.to_conditions().to_csv(index=False)
+    back = as_ruleset(pd.read_csv(io.StringIO(table), dtype=str, keep_default_na=False))
+    assert (back.feature_names, back.classes) == ((text,), (text,))
+    assert back[0].conditions == ruleset[0].conditions

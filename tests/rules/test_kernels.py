@@ -198,6 +198,13 @@ def test_rows_in_chunks(case, chunk):
         assert_same(*case)
 
 
+@given(case=cases(conditions), block=st.integers(1, 3))
+def test_rules_in_blocks(case, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_BLOCK", block)
+        assert_same(*case)
+
+
 @given(case=cases(intervals))
 def test_bisection_finds_what_counting_finds(case):
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -189,6 +190,49 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
     before = VOTES.predict_proba(X)
     monkeypatch.setattr("skescore.rules.voting._PAIRS", 20)
     assert (VOTES.predict_proba(X) == before).all()
+
+
+@pytest.mark.parametrize("voting", ["votes", "shares", "logistic"])
+def test_blocks_of_rules_change_nothing(voting: str, monkeypatch: pytest.MonkeyPatch):
+    rules = VOTES.rules * 7
+    X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
+    before = VOTES.replace(rules=rules, voting=voting).predict_proba(X)
+    monkeypatch.setattr("skescore.rules.kernels._BLOCK", 4)
+    assert (VOTES.replace(rules=rules, voting=voting).predict_proba(X) == before).all()
+
+
+@pytest.mark.parametrize("voting", ["mean", "sum"])
+def test_blocks_of_rules_of_a_regression_change_nothing(
+    voting: str, monkeypatch: pytest.MonkeyPatch
+):
+    generator = np.random.default_rng(0)
+    rules = [
+        Rule([Interval(0, lower=low)], LinearOutput(low, [(1, low)]), weight=low + 3)
+        for low in generator.uniform(-2, 3, 30)
+    ]
+    settings = {"task": "regression", "ordered": False, "voting": voting}
+    settings["fallback"] = Fallback(-1.0)
+    X = generator.uniform(-2, 3, (200, 2))
+    before = RuleSet(rules, ["x", "y"], **settings).predict(X)
+    monkeypatch.setattr("skescore.rules.kernels._BLOCK", 4)
+    assert (RuleSet(rules, ["x", "y"], **settings).predict(X) == before).all()
+
+
+def test_memory_grows_with_the_number_of_rules_and_not_with_its_square():
+    cuts = np.linspace(0, 1, 20_001)
+    boxes = BoxTable(cuts[:-1, None], cuts[1:, None], *[np.ones((20_000, 1), dtype=bool)] * 2)
+    rules = RuleSet.from_boxes(
+        boxes, Conclusions(np.arange(20_000.0)), ["x"],
+        task="regression", ordered=False, voting="sum",
+    )  # fmt: skip
+    X = (cuts[:-1, None] + cuts[1:, None])[::100] / 2
+    tracemalloc.start()
+    try:
+        assert rules.predict(X).tolist() == list(range(0, 20_000, 100))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6  # one matcher of all rules takes 20 000 * 20 000 bits, and a byte for each
 
 
 def test_rules_made_from_arrays_have_weights():

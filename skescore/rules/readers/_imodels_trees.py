@@ -45,9 +45,9 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
         )
     if rules.classes is None:
         return rules.replace(rules=[_without_mean(rule) for rule in rules])
-    if not hasattr(model, "classes_") or labels(model) == labels(inner):
+    if not hasattr(model, "classes_"):
         return rules
-    # The inner model was fitted on codes of the labels, not on the labels.
+    # The inner model was fitted on codes of the labels, not on the labels: 1.0 stands for True.
     named = dict(zip(rules.classes, labels(model), strict=True))
     renamed = [replace(rule, output=named[rule.output]) for rule in rules]
     return rules.replace(rules=renamed, classes=labels(model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,11 @@ from sklearn.ensemble import (
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.rules.domain import Domain
+from skescore.rules.readers._missing_values import (
+    check_simplified,
+    check_splits,
+    learned_from_missing,
+)
 from skescore.rules.rule import Rule
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.trees import tree_to_ruleset
@@ -31,6 +37,11 @@ FORESTS = (
     ExtraTreesRegressor,
 )
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor, AdaBoostClassifier)
+#: Why others of scikit-learn's ensembles in the same modules cannot be read.
+_UNSPEAKABLE = {
+    "AdaBoostRegressor": "answers the weighted median of its trees, for which rules cannot vote",
+    "RandomTreesEmbedding": "encodes rows by its trees and predicts nothing",
+}
 
 
 def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
@@ -48,12 +59,17 @@ def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     tuple of RuleSet
         One per tree, in order; each answers like its tree.
     """
+    _check_kind(model, FORESTS)
     check_is_fitted(model)
     if model.n_outputs_ != 1:
         raise ValueError(
             f"The forest has {model.n_outputs_} outputs; rules have one. Fit one forest per output."
         )
     options = {"feature_names": getattr(model, "feature_names_in_", None)} | options
+    check_splits(model.estimators_, "forest", getattr(model, "feature_names_in_", None))
+    if options.get("simplify"):
+        for tree in model.estimators_:
+            check_simplified(tree)
     if hasattr(model, "classes_"):  # the trees themselves know numbers of classes only
         options = {"classes": model.classes_.tolist()} | options
     return tuple(tree_to_ruleset(tree, **options) for tree in model.estimators_)
@@ -78,10 +94,25 @@ def read_forest(
     RuleSet
         The leaves of all trees, with ``voting="shares"`` (classification) or ``"mean"``.
 
+    Raises
+    ------
+    TypeError
+        If it is another kind of model.
+    ValueError
+        If it has several outputs, or asks whether a value is missing.
+
+    Warns
+    -----
+    UserWarning
+        If the forest was fitted on rows with missing values.
+
     Notes
     -----
     Answers are those of the forest. Class shares are exact where rows were weighted by whole
     numbers, as bootstrap samples are; with others they agree but for rounding errors.
+
+    On rows with missing values only those trees vote that need none of these: a missing value
+    satisfies no condition, while the forest sends it to one side of every split.
 
     Examples
     --------
@@ -93,8 +124,18 @@ def read_forest(
     >>> bool((rules.predict(X) == forest.predict(X)).all())
     True
     """
+    _check_kind(model, FORESTS)
     check_is_fitted(model)
     trees = trees_of_forest(model, feature_names=_names(model, feature_names))
+    if any(map(learned_from_missing, model.estimators_)):
+        warnings.warn(
+            f"{type(model).__name__} was fitted on rows with missing values. Its rules answer as "
+            "it does on complete rows; where values are missing, only rules that do not need them "
+            "vote. For rules that answer alike everywhere fill missing values before, in fit and "
+            "in predict.",
+            UserWarning,
+            stacklevel=4,
+        )
     classification = trees[0].task == "classification"
     return RuleSet(
         [rule for tree in trees for rule in tree.rules],
@@ -133,8 +174,9 @@ def read_boosted(
     ValueError
         If the model starts from another model or a loss has no log odds.
     TypeError
-        If what is boosted are no trees.
+        If it is another kind of model, or what is boosted are no trees.
     """
+    _check_kind(model, BOOSTED)
     check_is_fitted(model)
     names = _names(model, feature_names)
     if isinstance(model, AdaBoostClassifier):
@@ -163,6 +205,17 @@ def read_boosted(
         ordered=False,
         voting="logistic",
     )
+
+
+def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
+    """Refuse models whose trees do not answer together as those of other models do."""
+    if not isinstance(model, kinds):
+        known = ", ".join(kind.__name__ for kind in kinds)
+        why = _UNSPEAKABLE.get(type(model).__name__, "is none of these models of trees")
+        raise TypeError(
+            f"{type(model).__name__} {why}, so there is no rule set that answers alike. "
+            f"Read here are {known}."
+        )
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

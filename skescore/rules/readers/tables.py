@@ -26,6 +26,8 @@ _BOUNDS: dict[str, tuple[str, bool]] = {
     ">=": ("lower", True),
 }
 _OPERATORS = (*_BOUNDS, "=", "!=", "in", "not in")
+#: Signs of a list that is not written as one: it would be read as one long name.
+_SEVERAL = {*",;{}[]|"}
 _SPELLINGS = {"≤": "<=", "≥": ">=", "==": "=", "≠": "!=", "<>": "!="}
 
 
@@ -56,9 +58,11 @@ def value_of(content: Any) -> Any:
     if not text:
         return None
     try:
-        return json.loads(text, parse_constant=str)
-    except ValueError:
+        read = json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
         pass
+    else:
+        return text if isinstance(read, dict) else read  # braces are no value, but may be a name
     try:
         number = float(text)
     except ValueError:
@@ -138,7 +142,7 @@ def read_table(
             raise ValueError(f"Row {members[0] + 1} of the table says no {output!r}.")
         conditions = [_condition(rows[at], at, names) for at in members]
         kept = [c for c in conditions if c is not None]
-        if rule == OTHERWISE:
+        if str(rule).casefold() == OTHERWISE:
             if kept:
                 raise ValueError(
                     f"Row {members[0] + 1} of the table gives the rule {OTHERWISE!r} a condition; "
@@ -146,12 +150,13 @@ def read_table(
                 )
             fallback = Fallback(told[output]) if fallback is None else fallback
             continue
-        seen = None if told["rows"] is None else RuleStatistics(told["rows"])
         weight = 1.0 if told["weight"] is None else told["weight"]
         try:
+            seen = None if told["rows"] is None else RuleStatistics(told["rows"])
             rules.append(Rule(tuple(kept), told[output], seen, weight))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"Rule {rule} of the table: {error}") from error
+            where = ", ".join(dict.fromkeys(repr(_text(rows[at]["feature"])) for at in members))
+            raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
     if voting is None and any(rule.weight != 1.0 for rule in rules):
         raise ValueError(
             "The table holds weights, so that its rules answer together: say how by voting='votes' "
@@ -227,7 +232,11 @@ def _names(rows: list[dict[str, Any]], given: Sequence[str] | None) -> dict[str,
     found = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
     if given is None:
         return {name: j for j, name in enumerate(found)}
-    names = {str(name): j for j, name in enumerate(given)}
+    every = [str(name) for name in given]
+    names = {name: j for j, name in enumerate(every)}
+    if len(names) < len(every):
+        twice = sorted({name for name in every if every.count(name) > 1})
+        raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
     unknown = [name for name in found if name not in names]
     if unknown:
         raise ValueError(
@@ -263,9 +272,11 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
             raise ValueError(f"Row {at + 1} of the table has a condition, but no feature.")
         return None
     operator = _SPELLINGS.get(operator, operator)
+    if isinstance(operator, str):
+        operator = operator.lower()
     if operator not in _OPERATORS:
         raise ValueError(
-            f"Row {at + 1} of the table has the operator {operator!r}; known are "
+            f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
             f"{', '.join(_OPERATORS)}."
         )
     if value is None:
@@ -273,6 +284,11 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
     place = names[_text(feature)]
     try:
         if operator in {"in", "not in"}:
+            if isinstance(value, str) and _SEVERAL & {*value}:
+                raise ValueError(
+                    f'{operator!r} compares with a list such as ["red", "blue"], got {value!r}; '
+                    "a single value with such signs is compared by = or !=."
+                )
             values = value if isinstance(value, list) else [value]
             return OneOf(place, tuple(values), operator == "not in")
         if operator in {"=", "!="}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,12 @@ def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | L
             yield from elementary(condition.conditions)
         else:
             yield condition
+
+
+def plain_letters(name: str) -> str:
+    """A name in ASCII, for variables: ``Größe`` becomes ``Grosse``, and other scripts nothing."""
+    name = name.replace("ß", "ss")
+    return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
 
 
 def class_labels(ruleset: RuleSet) -> list[Any]:

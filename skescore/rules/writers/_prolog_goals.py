@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.rules.conditions import Condition, Interval, Linear, OneOf
 from skescore.rules.rule import LinearOutput
-from skescore.rules.writers._common import elementary
+from skescore.rules.writers._common import elementary, plain_letters
 
 if TYPE_CHECKING:
     from skescore.rules.ruleset import RuleSet
@@ -80,7 +80,7 @@ def _variables(names: Sequence[str]) -> list[str]:
     variables: list[str] = []
     taken: set[str] = set()
     for j, name in enumerate(names):
-        stem = "_".join(re.findall(r"[A-Za-z0-9]+", name))[:40]
+        stem = "_".join(re.findall(r"[A-Za-z0-9]+", plain_letters(name)))[:40]
         stem = stem[0].upper() + stem[1:] if stem[:1].isalpha() else f"X{j}_{stem}".rstrip("_")
         variable, count = stem, 1
         while variable in taken or _OUR_VARIABLES.fullmatch(variable):

@@ -6,11 +6,11 @@ import builtins
 import keyword
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from skescore.rules.conditions import Condition, Interval, Linear, OneOf
-from skescore.rules.writers._common import elementary
+from skescore.rules.writers._common import elementary, plain_letters
 
 _MAX_NAME = 40
 
@@ -64,11 +64,20 @@ class Variables:
 
 def _identifier(name: str, feature: int) -> str:
     """A lower-case name of plain letters, since Python takes some other letters for the same."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = plain_letters(name).lower()
     text = re.sub(r"[^a-z0-9]+", "_", plain)[:_MAX_NAME].strip("_")
     if not text:
         return f"x{feature}"
     return f"x_{text}" if text[0].isdigit() else text
+
+
+def literal(value: Any) -> str:
+    """Write a label or a key in the quotation marks that formatters of Python choose."""
+    text = repr(value)
+    if not isinstance(value, str) or text[0] == '"' or value.count('"') > value.count("'"):
+        return text
+    plain = text[1:-1].replace("\\'", "'").replace('"', '\\"')
+    return f'"{plain}"'
 
 
 def number(value: float) -> str:
@@ -83,16 +92,25 @@ def tuple_text(parts: Iterable[str]) -> str:
     return f"({listed[0]},)" if len(listed) == 1 else f"({', '.join(listed)})"
 
 
+def summands(
+    intercept: float | None, terms: Iterable[tuple[int, float]], names: Variables
+) -> list[str]:
+    """The parts of a sum of features in the order given, all but the first with their signs."""
+    parts = [] if intercept is None else [number(intercept)]
+    for feature, coefficient in terms:
+        size, sign = abs(coefficient), "-" if coefficient < 0 else "+"
+        term = names.number(feature)
+        term = term if size == 1 else f"{number(size)} * {term}"
+        if parts:
+            parts.append(f"{sign} {term}")
+        else:
+            parts.append(f"-{term}" if sign == "-" else term)
+    return parts
+
+
 def affine(intercept: float | None, terms: Iterable[tuple[int, float]], names: Variables) -> str:
     """Write a sum of features, added up in the order given."""
-    text = "" if intercept is None else number(intercept)
-    for feature, coefficient in terms:
-        term = f"{number(abs(coefficient))} * {names.number(feature)}"
-        if text:
-            text += f" {'-' if coefficient < 0 else '+'} {term}"
-        else:
-            text = f"-{term}" if coefficient < 0 else term
-    return text
+    return " ".join(summands(intercept, terms, names))
 
 
 def condition_text(condition: Condition, names: Variables) -> str:
@@ -127,8 +145,8 @@ def _between(value: str, bounds: Interval | Linear) -> str:
 
 def _one_of(condition: OneOf, value: str) -> str:
     if len(condition.values) == 1:
-        text = f"{value} {'!=' if condition.negated else '=='} {condition.values[0]!r}"
+        text = f"{value} {'!=' if condition.negated else '=='} {literal(condition.values[0])}"
     else:
-        listed = tuple_text(map(repr, condition.values))
+        listed = tuple_text(map(literal, condition.values))
         text = f"{value} {'not in' if condition.negated else 'in'} {listed}"
     return f"{value} is not None and {text}" if condition.negated else text

@@ -51,6 +51,8 @@ class Terms:
         How names and values are written.
     columns : mapping of str to str
         Columns of the features that are called otherwise in the table.
+    booleans : sequence of str, default=()
+        Features whose columns are BOOLEAN, although rules compare them with numbers.
 
     Raises
     ------
@@ -59,13 +61,22 @@ class Terms:
         numbers and texts.
     """
 
-    def __init__(self, ruleset: RuleSet, style: Dialect, columns: Mapping[str, str]) -> None:
-        for name in columns:
-            if name not in ruleset.feature_names:
-                raise ValueError(
-                    f"columns names the feature {name!r}, which the rules do not know. "
-                    f"{did_you_mean(name, ruleset.feature_names)}"
-                )
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        style: Dialect,
+        columns: Mapping[str, str],
+        booleans: Sequence[str] = (),
+    ) -> None:
+        if isinstance(booleans, str):
+            raise TypeError(f"booleans must be a sequence of names, got the text {booleans!r}.")
+        for parameter, given in (("columns", columns), ("booleans", booleans)):
+            for name in given:
+                if name not in ruleset.feature_names:
+                    raise ValueError(
+                        f"{parameter} names the feature {name!r}, which the rules do not know. "
+                        f"{did_you_mean(name, ruleset.feature_names)}"
+                    )
         self._style = style
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
         rules = [ruleset.rules[i] for i in answering_rules(ruleset)]
@@ -73,7 +84,10 @@ class Terms:
         self._columns: dict[int, str] = {}
         for feature in sorted(_used(rules)):
             self._check_name(feature)
-            self._columns[feature] = style.identifier(self._names[feature], "feature")
+            column = style.identifier(self._names[feature], "feature")
+            if ruleset.feature_names[feature] in booleans and feature not in self._flags:
+                column = f"CAST({column} AS INTEGER)"
+            self._columns[feature] = column
 
     def _check_name(self, feature: int) -> None:
         name = self._names[feature]

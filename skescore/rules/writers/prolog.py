@@ -7,6 +7,7 @@ from typing import Any
 
 from skescore.rules.domain import label_array
 from skescore.rules.exporters import can_be_lost
+from skescore.rules.formatting import feature_name
 from skescore.rules.rule import LinearOutput
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.voting import VOTING_TEXTS
@@ -147,13 +148,15 @@ class _Theory:
 
     def _header(self) -> Iterator[str]:
         ruleset, goals = self.ruleset, self.goals
-        how = "the first that holds answers"
+        how = ""
         if ruleset.voting:
-            how = VOTING_TEXTS[ruleset.voting]
-        elif not ruleset.ordered:
-            how = "in the order in which they answer"
+            how = f"; {VOTING_TEXTS[ruleset.voting]}"
+        elif len(ruleset) > 1 and ruleset.ordered:
+            how = "; the first that holds answers"
+        elif len(ruleset) > 1:
+            how = "; in the order in which they answer"
         count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
-        yield f"% {count} for {ruleset.task}; {how}."
+        yield f"% {count} for {ruleset.task}{how}."
         yield f"% {self._head(range(ruleset.n_features))} takes the features in this order:"
         width = max(map(len, goals.variables), default=0)
         examples = []
@@ -161,7 +164,9 @@ class _Theory:
             values = self._known_values(j)
             examples.append(value_text(values[0]) if values else self._middle(j))
             kind = "value " if values else "number"
-            yield f"%   {variable:<{width}}  {kind}  {comment_text(ruleset.feature_names[j])}"
+            # In quotation marks where nobody would see it otherwise.
+            name = comment_text(feature_name(ruleset.feature_names, j))
+            yield f"%   {variable:<{width}}  {kind}  {name}"
         if goals.missing:
             listed = " or ".join(map(atom, goals.missing))
             yield f"% A missing value is {listed} and satisfies no condition."

@@ -18,9 +18,10 @@ from skescore.rules.writers._common import (
 )
 from skescore.rules.writers._python_names import (
     Variables,
-    affine,
     condition_text,
+    literal,
     number,
+    summands,
     tuple_text,
 )
 from skescore.rules.writers.shortening import shorten_numbers
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 _WIDTH = 88
 _OWN_NAMES = (
-    "Any", "Mapping", "Sequence", "answers", "box", "boxes", "distance", "gap", "held", "high", "i",
-    "k", "label", "labels", "least", "low", "named", "nearest", "number", "row", "sums", "total",
-    "unit", "value", "values", "weight", "weights", "winner",
+    "Any", "Mapping", "Sequence", "answers", "box", "boxes", "distance", "gap", "given", "held",
+    "high", "i", "k", "label", "labels", "least", "low", "named", "nearest", "number", "row",
+    "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
 )  # fmt: skip
 _NUMBER_HELPER = """\
     def number(value: Any) -> float:
@@ -91,12 +92,12 @@ def to_python(ruleset: RuleSet, *, function_name: str = "predict", X: Any = None
     >>> print(source[source.index("    # Rule 1"):].rstrip())
         # Rule 1
         if petal_length_cm <= 2.5:
-            return 'setosa'
+            return "setosa"
         # Rule 2
         if petal_length_cm > 5.0:
-            return 'virginica'
+            return "virginica"
         # No rule holds.
-        return 'versicolor'
+        return "versicolor"
     """
     if not function_name.isidentifier() or keyword.iskeyword(function_name):
         raise ValueError(
@@ -172,21 +173,24 @@ class _Function:
     def _reading(self) -> list[str]:
         """Take the values that are used out of the row."""
         variables = self.names.items()
-        lines: list[str] = []
+        lines = [""] if variables else []
         if any(as_number for _, _, as_number in variables):
             lines.append(_NUMBER_HELPER)
         if not all(as_number for _, _, as_number in variables):
             lines.append(_LABEL_HELPER)
         n_features = self.ruleset.n_features
+        count = f"{n_features} value{'' if n_features == 1 else 's'}"
         lines += [
             '    named = hasattr(row, "keys")',
             f"    if not named and len(row) != {n_features}:",
-            f'        raise ValueError(f"row must hold {n_features} values, got {{len(row)}}.")',
+            f'        raise ValueError(f"row must hold {count}, got {{len(row)}}.")',
         ]
+        if variables:
+            lines.append("    given: Any = row  # asked by name or by place")
         for name, feature, as_number in variables:
-            key = self.ruleset.feature_names[feature]
+            key = literal(self.ruleset.feature_names[feature])
             helper = "number" if as_number else "label"
-            lines.append(f"    {name} = {helper}(row[{key!r}] if named else row[{feature}])")
+            lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
         return lines
 
     # --- one rule answers --------------------------------------------------------------------
@@ -196,7 +200,7 @@ class _Function:
         for index in self.rules:
             rule = self.ruleset.rules[index]
             lines.append(self._comment(index))
-            lines += self._where(rule, [f"return {self._output(rule)}"])
+            lines += self._where(rule, self._statement("return ", rule.output))
             if not rule.conditions:
                 return lines
         return lines + self._fallback(1)
@@ -221,12 +225,20 @@ class _Function:
             lines += [*(f"        and {text}" for text in conditions[1:]), "    ):"]
         return [*lines, *(f"        {statement}" for statement in statements)]
 
-    def _output(self, rule: Rule) -> str:
-        if isinstance(rule.output, LinearOutput):
-            return affine(rule.output.intercept, rule.output.terms, self.names)
+    def _statement(self, start: str, value: Any, *, brackets: bool = False) -> list[str]:
+        """A statement that ends with an answer; one term per line where a sum is long."""
+        if not isinstance(value, LinearOutput):
+            return [f"{start}{self._constant(value)}"]
+        parts = summands(value.intercept, value.terms, self.names)
+        text = " ".join(parts)
+        if len(start) + len(text) + 8 <= _WIDTH or len(parts) == 1:  # within two levels
+            return [f"{start}({text})" if brackets else f"{start}{text}"]
+        return [f"{start}(", *(f"    {part}" for part in parts), ")"]
+
+    def _constant(self, output: Any) -> str:
         if self.ruleset.classes is None:
-            return number(rule.output)  # type: ignore[arg-type]  # checked by the rule set
-        return repr(self.classes[self.ruleset.classes.index(rule.output)])
+            return number(output)
+        return literal(self.classes[self.ruleset.classes.index(output)])
 
     def _fallback(self, depth: int) -> list[str]:
         """Answer where no rule does."""
@@ -237,11 +249,9 @@ class _Function:
             return [f'{indent}raise ValueError("No rule holds for this row.")']
         if fallback.policy == "abstain":
             regression = self.ruleset.classes is None
-            answer = number(np.nan) if regression else repr(abstention(self.ruleset))
-        elif self.ruleset.classes is None:
-            answer = number(fallback.output)
+            answer = number(np.nan) if regression else literal(abstention(self.ruleset))
         else:
-            answer = repr(self.classes[self.ruleset.classes.index(fallback.output)])
+            answer = self._constant(fallback.output)
         return [f"{indent}# No rule holds.", f"{indent}return {answer}"]
 
     # --- the nearest rule answers ------------------------------------------------------------
@@ -267,15 +277,16 @@ class _Function:
                 for j, unit in zip(self.box_features, self.units, strict=True)
             )
             lines.append(f"        {tuple_text(sides)},")
+        lines += ["    )", "    answers = ("]
+        for rule in rules:
+            *before, last = self._statement("", rule.output)
+            lines += [f"        {text}" for text in (*before, f"{last},")]
         lines += [
-            "    )",
-            "    answers = (",
-            *(f"        {self._output(rule)}," for rule in rules),
             "    )",
             '    nearest, least = 0, float("inf")',
             "    for i, box in enumerate(boxes):",
             "        distance = 0.0",
-            "        for value, (low, high, unit) in zip(values, box):",
+            "        for value, (low, high, unit) in zip(values, box, strict=True):",
             "            gap = 0.0",
             "            if value < low:",
             "                gap = (low - value) / unit",
@@ -310,7 +321,7 @@ class _Function:
             lines += ["    if not held:", *self._fallback(2)]
         if not votes:
             return [*lines, "    return total"]
-        lines.append(f"    labels = {tuple_text(map(repr, self.classes))}")
+        lines.append(f"    labels = {tuple_text(map(literal, self.classes))}")
         if any(isinstance(rule.weight, LinearOutput) for rule in self.ruleset.rules):
             # Infinite values may leave NaN, which counts as the greatest.
             key = "lambda k: (sums[k] != sums[k], sums[k])"
@@ -326,8 +337,7 @@ class _Function:
         statements: list[str] = []
         by_row = isinstance(rule.weight, LinearOutput)
         if isinstance(rule.weight, LinearOutput):
-            text = affine(rule.weight.intercept, rule.weight.terms, self.names)
-            statements.append(f"weight = {text}")
+            statements += self._statement("weight = ", rule.weight)
             statements.append("weight = weight if weight == weight else 0.0  # missing values")
         for k, share in class_votes(self.ruleset, index):
             weight = "weight" if by_row else number(float(rule.weight) * share)  # type: ignore[arg-type]
@@ -339,7 +349,7 @@ class _Function:
         assert not isinstance(rule.weight, LinearOutput)  # the rule set has seen to it
         if isinstance(rule.output, LinearOutput):
             times = "" if rule.weight == 1 else f"{number(rule.weight)} * "
-            statements = [f"total += {times}({self._output(rule)})"]
+            statements = self._statement(f"total += {times}", rule.output, brackets=True)
         else:
             statements = [f"total += {number(rule.weight * float(rule.output))}"]
         return [*statements, f"weights += {number(rule.weight)}"] if mean else statements

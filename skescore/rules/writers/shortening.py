@@ -204,7 +204,8 @@ def _shortest(bound: float, low: float, high: float) -> float:
 def _whole_numbers(bound: float) -> Iterator[list[float]]:
     """The whole numbers below and above, first with one digit before all zeros, then with more."""
     whole = math.floor(bound)
-    for zeros in range(len(str(abs(whole))) - 1, -1, -1):
+    # As many digits as the number itself has: below -999.5 stands -1000, with one more.
+    for zeros in range(len(str(abs(int(bound)))) - 1, -1, -1):
         step = 10**zeros
         yield _neighbours(whole // step * step, step)
 

@@ -33,6 +33,7 @@ def to_sql(
     kind: str = "predict",
     output_name: str | None = None,
     columns: Mapping[str, str] | None = None,
+    booleans: Sequence[str] = (),
     nan: bool = True,
 ) -> str:
     """Write a rule set as a ``CASE`` expression, or as a query that answers a table.
@@ -61,6 +62,10 @@ def to_sql(
         Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
     columns : mapping of str to str, optional
         Names of the table's columns for features that are called otherwise there.
+    booleans : sequence of str, default=()
+        Features whose columns are BOOLEAN where rules compare them with numbers, as those that were
+        learned from truth values do (``smoker > 0.5``): few databases compare the two. They are
+        converted, False to 0 and True to 1.
     nan : bool, default=True
         Whether columns may hold NaN besides NULL. False writes plain comparisons, which are easier
         to read and let databases use their indices, but which NaN satisfies where it sorts above
@@ -84,16 +89,15 @@ def to_sql(
     -----
     NULL and the floating-point NaN satisfy no condition. Many databases sort NaN above all numbers;
     there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy (unless
-    ``nan=False`` says that there is none). Where no rule
-    holds, the answer is the fallback's; NULL without a fallback, and where a regression abstains or
-    a value that it needs is missing.
+    ``nan=False`` says that there is none). Where no rule holds, the answer is the fallback's; NULL
+    without a fallback, and where a regression abstains or a value that it needs is missing.
 
     Numbers have an exponent (``2.5e0``), which makes them floating-point rather than decimal in
     standard SQL, so that they are the bounds to the last digit. Columns of type FLOAT (32 bits),
     DECIMAL or BIGINT are compared as the rules compare them, after conversion to DOUBLE; where the
     database compares them exactly, a value with more than 15 digits may fall on the other side of
-    a bound that it nearly equals. Columns must be numeric where rules compare numbers (cast BOOLEAN
-    columns to INTEGER), and text equal only to the same text (choose a binary collation in MySQL
+    a bound that it nearly equals. Columns must be numeric where rules compare numbers (or be named
+    in `booleans`), and text equal only to the same text (choose a binary collation in MySQL
     and SQL Server). The order of additions is that of :meth:`RuleSet.predict`, so that sums are
     equal to the last digit; sums of more than 200 rules are added in blocks, since databases limit
     the depth of expressions, and may differ in it. PostgreSQL, MySQL and SQL Server stop with an
@@ -114,7 +118,8 @@ def to_sql(
       ELSE 'versicolor'
     END
 
-    How many rows of a table each rule answers is one query:
+    How many rows of a table each rule answers is one query; the share of those without a number
+    (NULL) is what the rules leave uncovered:
 
     >>> inner = to_sql(rules, kind="assign", table="iris", columns={"petal length (cm)": "length"})
     >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS answered GROUP BY rule")
@@ -135,7 +140,7 @@ def to_sql(
     if X is not None:
         ruleset = shorten_numbers(ruleset, X)
     style = find_dialect(dialect, may_hold_nan=check_flag("nan", nan))
-    writer = _Writer(ruleset, style, Terms(ruleset, style, columns or {}))
+    writer = _Writer(ruleset, style, Terms(ruleset, style, columns or {}, booleans))
     text = writer.rule_number() if kind == "assign" else writer.answer()
     if table is not None:
         parts = [table] if isinstance(table, str) else list(table)

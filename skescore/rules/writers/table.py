@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skescore.rules.conditions import Condition, Interval, OneOf
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 OTHERWISE = "otherwise"
 #: Name of the column of conclusions, which also tells the task.
 OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
+#: What spreadsheets calculate, or take for a number or a date: "=1+1", "-x", "10-20", "3/4", "5 %".
+_CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 
 
 def cell(value: Any) -> Any:
@@ -36,8 +39,8 @@ def cell(value: Any) -> Any:
 
     Examples
     --------
-    >>> cell("red"), cell("12"), cell(12), cell(True), cell("")
-    ('red', '"12"', 12, 'true', '""')
+    >>> cell("red"), cell("12"), cell(12), cell(True), cell(""), cell("10-20")
+    ('red', '"12"', 12, 'true', '""', '"10-20"')
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -45,6 +48,7 @@ def cell(value: Any) -> Any:
         return value
     # What a reader of CSV files, or a spreadsheet, would take for something else.
     plain = value == value.strip() and value.isprintable() and value[:1] not in {"", '"', "["}
+    plain = plain and not _CALCULATED.fullmatch(value)
     if plain and value.lower() not in {"true", "false", "nan", "na", "n/a", "null", "none"}:
         try:
             float(value)
@@ -53,7 +57,9 @@ def cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _comparisons(condition: Condition, place: str) -> Iterator[tuple[str, Any]]:
+def _comparisons(
+    condition: Condition, place: str, names: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
     """A condition as operators and values."""
     if isinstance(condition, Interval):
         if condition.lower == condition.upper:
@@ -69,8 +75,8 @@ def _comparisons(condition: Condition, place: str) -> Iterator[tuple[str, Any]]:
         yield ("not in" if condition.negated else "in"), values
     else:
         raise ValueError(
-            f"{place} has the condition {condition}, which no single cell can hold. Use "
-            "to_json(), which holds everything."
+            f"{place} has the condition {condition.to_text(names)}, which no single cell can "
+            "hold. Use to_json(), which holds everything."
         )
 
 
@@ -133,7 +139,7 @@ def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
             shared["rows"] = rule.statistics.n_rows
         parts: list[dict[str, Any]] = []
         for condition in rule.conditions:
-            for sign, value in _comparisons(condition, place):
+            for sign, value in _comparisons(condition, place, ruleset.feature_names):
                 feature = cell(ruleset.feature_names[condition.features[0]])
                 parts.append({"feature": feature, "operator": sign, "value": value})
         records += [{"rule": number, **part, **shared} for part in parts or [{}]]

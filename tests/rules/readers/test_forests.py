@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -16,11 +19,15 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomTreesEmbedding,
 )
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import as_ruleset, as_rulesets, make_ice_scorer
@@ -130,3 +137,101 @@ def test_what_has_no_rules_is_refused():
         as_ruleset(BaggingClassifier().fit(X, y))
     with pytest.raises(ValueError, match="not fitted"):
         as_ruleset(RandomForestClassifier())
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (AdaBoostRegressor(n_estimators=2), "weighted median .* no rule set that answers alike"),
+        (RandomTreesEmbedding(2), "predicts nothing, so there is no rule set"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_ensembles_of_trees_that_answer_otherwise_are_refused(model: Any, message: str):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match=message):
+        as_ruleset(model.fit(X, y))
+
+
+# --- what others wrap around a model --------------------------------------------------------------
+
+
+def test_a_frozen_model_is_read():
+    X, y = load_iris(return_X_y=True)
+    forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+    assert as_ruleset(FrozenEstimator(forest)) == as_ruleset(forest)
+
+
+def test_a_search_without_a_winner_says_so():
+    X, y = load_iris(return_X_y=True)
+    search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, refit=False)
+    with pytest.raises(TypeError, match="GridSearchCV kept no winner: fit it with refit=True"):
+        as_ruleset(search.fit(X, y))
+
+
+def test_a_class_is_no_model():
+    with pytest.raises(TypeError, match="RandomForestClassifier is a class: pass a fitted model"):
+        as_ruleset(RandomForestClassifier)
+
+
+def test_what_cannot_be_undone_says_how_to_read_the_last_step():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    pipeline = make_pipeline(PolynomialFeatures(), DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    remedy = r"as_ruleset\(pipeline\[-1\], feature_names=pipeline\[:-1\]\.get_feature_names_out"
+    with pytest.raises(TypeError, match=remedy):
+        as_ruleset(pipeline)
+    rules = as_ruleset(pipeline[-1], feature_names=pipeline[:-1].get_feature_names_out())
+    assert (rules.predict(pipeline[:-1].transform(X)) == pipeline.predict(X)).all()
+
+
+# --- missing values -------------------------------------------------------------------------------
+
+
+def with_gaps(X: np.ndarray) -> np.ndarray:
+    return np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, np.nan, X)
+
+
+@pytest.mark.parametrize("model", [ExtraTreesClassifier(5, random_state=0),
+                                   ExtraTreesRegressor(5, random_state=0)], ids=str)  # fmt: skip
+def test_a_forest_that_learned_from_missing_values_warns(model: Any):
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(UserWarning, match="was fitted on rows with missing values") as caught:
+        rules = as_ruleset(model.fit(with_gaps(X), y))
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(rules.predict(X), model.predict(X), rtol=1e-13)
+    as_ruleset(model.fit(X, y))  # without a warning
+
+
+def test_a_split_of_missing_from_present_values_is_refused():
+    X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    for model in (DecisionTreeClassifier(), RandomForestClassifier(5, random_state=0)):
+        model.fit(X, [0, 0, 1, 1])
+        with pytest.raises(ValueError, match=r"asks whether 'x0' is missing.*SimpleImputer"):
+            as_ruleset(model)
+    named = DecisionTreeClassifier().fit(pd.DataFrame(X, columns=["age"]), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="The tree asks whether 'age' is missing"):
+        as_ruleset(named)
+
+
+def test_a_tree_that_learned_from_missing_values_is_not_simplified():
+    X = np.array([[1.0], [2.0], [2.0], [2.0], [np.nan]])
+    y = [1, 0, 0, 0, 1]
+    tree = DecisionTreeClassifier().fit(X, y)
+    assert tree.predict(X).tolist() == y
+    rules = as_ruleset(tree)
+    assert rules.covers(X).tolist() == [True] * 4 + [False]  # so that predict complains
+    with pytest.raises(ValueError, match="simplify=True would answer rows with missing values"):
+        as_ruleset(tree, simplify=True)
+    forest = ExtraTreesClassifier(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="simplify=True would answer"):
+        as_rulesets(forest, simplify=True)
+
+
+def test_an_imputer_before_voting_rules_warns():
+    X, y = load_wine(return_X_y=True)
+    imputer = ColumnTransformer([("fill", SimpleImputer(), slice(0, 13))])
+    forest = RandomForestClassifier(3, max_depth=2, random_state=0)
+    model = make_pipeline(imputer, forest).fit(with_gaps(X), y)
+    with pytest.warns(UserWarning, match="The Pipeline fills missing values, its rules do not"):
+        rules = as_ruleset(model)
+    assert (rules.predict(X) == model.predict(X)).all()

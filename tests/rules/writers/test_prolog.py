@@ -424,7 +424,7 @@ def test_header_names_features_safely():
     assert lines[1] == f"% {head}Output) takes the features in this order:"
     assert lines[2] == "%   Output_2    number  Output"
     assert lines[6] == "%   X4          value   日本"
-    assert lines[7] == "%   A_b_halt    number  a\\nb :- halt."
+    assert lines[7] == '%   A_b_halt    number  "a\\nb :- halt."'
     assert "%   ?- prediction(0.5, 1.0, 1.5, 1.0, a, 0.5, 0.5, 0.5, 0.5, 0.5, Output)." in lines
     code = [line for line in lines if not line.startswith("%")]
     assert all(line.isascii() for line in code)
@@ -439,7 +439,17 @@ def test_comments_say_what_rules_say():
     votes = ruleset.replace(ordered=False, voting="votes")
     assert "all rules that hold vote with their weights." in to_prolog(votes).splitlines()[0]
     assert "[weight 1, 2 rows, 50 % pure]" in to_prolog(votes)
-    assert "in the order in which they answer" in to_prolog(ruleset.replace(ordered=False))
+    two = ruleset.replace(rules=[*rules, Rule([], "b")])
+    assert to_prolog(two).startswith("% 2 rules for classification; the first that holds answers.")
+    assert "in the order in which they answer" in to_prolog(two.replace(ordered=False))
+    # Of a single rule there is no first one.
+    assert to_prolog(ruleset).startswith("% 1 rule for classification.\n")
+
+
+def test_variables_keep_letters_with_accents_and_names_of_blanks_are_seen():
+    ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], ["Größe é", "  "], task="regression")
+    header = to_prolog(ruleset).splitlines()
+    assert header[2:4] == ["%   Grosse_e  number  Größe é", '%   X1        number  "  "']
 
 
 def test_another_predicate():

@@ -28,6 +28,7 @@ from skescore.rules import (
     RuleStatistics,
 )
 from skescore.rules.kernels import nearest_box
+from skescore.rules.writers._python_names import literal
 from skescore.rules.writers.python import to_python
 
 NAN = math.nan
@@ -134,6 +135,7 @@ def test_it_reads_well():
                 'x'
                 'y'
             """
+
             def number(value: Any) -> float:
                 return float("nan") if value is None else float(value)
 
@@ -144,24 +146,78 @@ def test_it_reads_well():
             named = hasattr(row, "keys")
             if not named and len(row) != 2:
                 raise ValueError(f"row must hold 2 values, got {len(row)}.")
-            petal_length_cm = number(row['petal length (cm)'] if named else row[0])
-            class_2 = label(row['class'] if named else row[1])
+            given: Any = row  # asked by name or by place
+            petal_length_cm = number(given["petal length (cm)"] if named else given[0])
+            class_2 = label(given["class"] if named else given[1])
             # Rule 1: 4 rows, 75 % pure
-            if 1.0 < petal_length_cm <= 2.45 and class_2 == 'a':
-                return 'x'
+            if 1.0 < petal_length_cm <= 2.45 and class_2 == "a":
+                return "x"
             # Rule 2
-            if petal_length_cm > 5.0 and class_2 is not None and class_2 not in ('a', 'b'):
-                return 'y'
+            if petal_length_cm > 5.0 and class_2 is not None and class_2 not in ("a", "b"):
+                return "y"
             # Rule 3
-            if (petal_length_cm <= 1.0) + (petal_length_cm == 2.0) + (class_2 == 'c') >= 2:
-                return 'x'
+            if (petal_length_cm <= 1.0) + (petal_length_cm == 2.0) + (class_2 == "c") >= 2:
+                return "x"
             # Rule 4
             if 1.0 < -2.0 * petal_length_cm <= 3.0:
-                return 'y'
+                return "y"
             # No rule holds.
-            return 'x'
+            return "x"
         '''
     )
+
+
+def test_long_sums_have_a_line_per_term():
+    names = [f"feature {j}" for j in range(5)]
+    terms = [(j, (-1) ** j / 3) for j in range(5)]
+    rules = [Rule([Interval(0, upper=1)], LinearOutput(0.1, terms))]
+    rules.append(Rule([], LinearOutput(2, [(1, -1)])))
+    ruleset = RuleSet(rules, names, task="regression")
+    source = to_python(ruleset)
+    third = "0.3333333333333333"
+    assert source.endswith(
+        f"""\
+    if feature_0 <= 1.0:
+        return (
+            0.1
+            + {third} * feature_0
+            - {third} * feature_1
+            + {third} * feature_2
+            - {third} * feature_3
+            + {third} * feature_4
+        )
+    # Rule 2
+    return 2.0 - feature_1
+"""
+    )
+    X = np.random.default_rng(3).normal(size=(50, 5))
+    assert [made(ruleset)(row) for row in X] == ruleset.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a", '"a"'),
+        ("o'clock", '''"o'clock"'''),
+        ('say "x"', """'say "x"'"""),
+        ("'\"", r"""  "'\""  """),
+        ("\\'\"", r"""  "\\'\""  """),
+        ('\'""', r"""  '\'""'  """),
+        ("\\", r'"\\"'),
+        ("é\n", r'"é\n"'),
+        ("", '""'),
+    ],
+)
+def test_texts_are_quoted_as_formatters_do(text, written):
+    assert literal(text) == written.strip()
+    assert ast.literal_eval(literal(text)) == text
+
+
+@pytest.mark.parametrize(("names", "said"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
+def test_a_row_of_another_length_is_refused(names, said):
+    ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], names, task="regression")
+    with pytest.raises(ValueError, match=f"row must hold {said} got 3"):
+        made(ruleset)([1, 2, 3])
 
 
 def test_rows_come_in_many_forms():

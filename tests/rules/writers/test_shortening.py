@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skescore.rules import AtLeast, Domain, Fallback, Interval, Linear, OneOf, Rule, RuleSet
@@ -136,6 +136,8 @@ def test_never_more_digits_and_the_order_stays(arbitrary, data):
     values=st.lists(st.floats(-1000, 1000), min_size=1, max_size=8),
     closed=st.booleans(),
 )
+@example(bound=-999.5, values=[-999.5], closed=True)
+@example(bound=999.5, values=[999.5], closed=False)
 def test_nothing_shorter_is_overlooked(bound, values, closed):
     """Numbers with fewer decimals near the bound are tried one by one."""
     X, found = column(*values), shortened(bound, *values, closed=closed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import textwrap
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -69,7 +70,7 @@ def in_duckdb(connection, ruleset, X, expressions):
 
 def in_sqlite(ruleset, X, expressions):
     """What an SQLite table of the rows gives for some expressions."""
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         kinds = {"f": "REAL", "b": "INTEGER"}
         declared = [
             f"`{name.replace('`', '``')}` {kinds.get(X[name].dtype.kind, 'BLOB')}"
@@ -174,7 +175,7 @@ def test_numbers_are_read_exactly(duck, value):
         with pytest.raises(ValueError, match="SQLite does not read the number"):
             to_sql(one_rule(value), dialect="sqlite")
     else:
-        with sqlite3.connect(":memory:") as connection:
+        with closing(sqlite3.connect(":memory:")) as connection:
             sql = to_sql(one_rule(value), dialect="sqlite")
             assert connection.execute(f"SELECT {sql}").fetchone() == (value,)
 
@@ -183,7 +184,7 @@ def test_sqlite_reads_numbers_of_all_lengths():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
     values[::2] = np.round(values[::2], 3)
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         for chunk in values.reshape(-1, 200).tolist():
             written = ", ".join(to_sql(one_rule(v), dialect="sqlite") for v in chunk)
             assert connection.execute(f"SELECT {written}").fetchone() == tuple(chunk)
@@ -350,7 +351,7 @@ def test_a_table_is_queried(duck):
 
 
 def test_an_unknown_column_is_an_error_in_sqlite():
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE t (a REAL)")
         with pytest.raises(sqlite3.OperationalError, match="no such column: length"):
             connection.execute(to_sql(one_rule(1.0, Interval(0, 1)), dialect="sqlite", table="t"))
@@ -401,7 +402,7 @@ def test_columns_called_true():
     ruleset = RuleSet(
         [Rule([OneOf(0, [True])], True)], ["True"], task="classification", classes=[True, False]
     )
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE t (`True` INTEGER)")
         connection.executemany("INSERT INTO t VALUES (?)", [(0,), (1,), (5,)])
         query = to_sql(ruleset, dialect="sqlite", table="t")
