@@ -51,7 +51,13 @@ def read_rules(path: Path) -> RuleSet:
     try:
         return RuleSet.from_json(text)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        hint = ""
+        if path.suffix.lower() != ".json":
+            hint = (
+                " Tables, rule texts and models of other tools become such a file by: skescore "
+                f"import {shlex.quote(str(path))} --output rules.json"
+            )
+        raise ValueError(f"{path}: {error}{hint}") from error
 
 
 def text_features(ruleset: RuleSet) -> list[str]:

@@ -353,6 +353,14 @@ def test_text_for_people_has_plain_signs_where_others_are_missing(save, monkeypa
     assert out.startswith(b"1. IF a <= 0.1235 THEN 1.5")
 
 
+def test_a_table_is_pointed_to_the_import(run, tmp_path):
+    path = tmp_path / "by hand.csv"
+    path.write_text("rule,feature,operator,value,class\n1,a,<,2,yes\n")
+    code, out, err = run(path)
+    assert (code, out) == (1, "")
+    assert f"skescore import '{path}' --output rules.json" in err
+
+
 # Wrong usage --------------------------------------------------------------------------------------
 
 
