@@ -8,7 +8,7 @@ like the tree on every float64 row, also on rows within rounding distance of a t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,15 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
     return shortened
 
 
+def _intervals(steps: Iterable[tuple[int, float, bool]]) -> tuple[Interval, ...]:
+    """What all steps of a way (feature, cut, whether to its left) ask for together."""
+    bounds: dict[int, tuple[float, float]] = {}
+    for feature, cut, left in steps:
+        low, high = bounds.get(feature, (-math.inf, math.inf))
+        bounds[feature] = (low, min(high, cut)) if left else (max(low, cut), high)
+    return tuple(Interval(feature, low, high) for feature, (low, high) in bounds.items())
+
+
 def tree_to_ruleset(
     model: Any,
     *,
@@ -131,15 +140,11 @@ def tree_to_ruleset(
             known = model.classes_.astype(int)
     leaves = leaf_paths(tree)
     paths = shortened_paths(leaves) if simplify else leaves
-    cuts = {int(n): float32_cut(tree.threshold[n]) for path in leaves.values() for n, _ in path}
+    inner = np.flatnonzero(tree.children_left != -1).tolist()
+    cuts = {node: float32_cut(tree.threshold[node]) for node in inner}
     rules = []
     for leaf, path in paths.items():
-        conditions = [
-            Interval(int(tree.feature[n]), upper=cuts[n])
-            if left
-            else Interval(int(tree.feature[n]), lower=cuts[n])
-            for n, left in path
-        ]
+        conditions = _intervals((int(tree.feature[n]), cuts[n], left) for n, left in path)
         value = tree.value[leaf, 0]
         n_rows = int(tree.n_node_samples[leaf])
         if classification:
@@ -160,7 +165,7 @@ def tree_to_ruleset(
             # With absolute errors, leaves answer their median.
             mean = None if model.criterion == "absolute_error" else output
             statistics = RuleStatistics(n_rows, mean=mean, spread=spread)
-        rules.append(Rule(tuple(conditions), output, statistics))
+        rules.append(Rule(conditions, output, statistics))
     return RuleSet(
         rules,
         feature_names,
