@@ -39,6 +39,8 @@ _HOMES = {
     "make_q_scorer": "scorers",
     "prune": "pruning",
     "q_score": "metrics",
+    "rule_quality": "metrics",
+    "rule_report": "metrics",
     "search_space": "tuning",
     "volume_completeness": "metrics",
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from skescore.metrics.characteristics import characteristics
 from skescore.metrics.completeness import (
     Completeness,
     instance_completeness,
     volume_completeness,
 )
+from skescore.metrics.confusion import RuleCounts, confusion
 from skescore.metrics.knowledge import (
     fire_score,
     ice_performance,
@@ -15,11 +17,26 @@ from skescore.metrics.knowledge import (
     q_score,
 )
 from skescore.metrics.prediction import METRICS, prediction_loss, prediction_performance
+from skescore.metrics.quality import MEASURES, rule_quality
+from skescore.metrics.rule_report import rule_report
+from skescore.metrics.selection import select_rules, significant_rules
+from skescore.metrics.significance import (
+    adjust_p_values,
+    fisher_p_value,
+    significant_fraction,
+    variance_p_value,
+)
 
 __all__ = [
+    "MEASURES",
     "METRICS",
     "Completeness",
+    "RuleCounts",
+    "adjust_p_values",
+    "characteristics",
+    "confusion",
     "fire_score",
+    "fisher_p_value",
     "ice_performance",
     "ice_readability",
     "ice_score",
@@ -27,5 +44,11 @@ __all__ = [
     "prediction_loss",
     "prediction_performance",
     "q_score",
+    "rule_quality",
+    "rule_report",
+    "select_rules",
+    "significant_fraction",
+    "significant_rules",
+    "variance_p_value",
     "volume_completeness",
 ]

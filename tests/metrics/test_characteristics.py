@@ -1,0 +1,258 @@
+"""Characteristics of rule sets against those of RuleKit's engine, and against plain loops."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_iris
+
+from skescore.metrics.characteristics import characteristics
+from skescore.metrics.confusion import confusion
+from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
+
+# RuleKit engine 2.1.24: the rules of ten models, and what the engine tells of each model.
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "data" / "rulekit_rule_sets.json").read_text(encoding="utf-8")
+)["rule_sets"]
+CASES = [pytest.param(case, id=case["id"]) for case in REFERENCE]
+
+#: Ours by the engine's name. What it tried while growing cannot be told from the rules.
+NAMES = {
+    "#rules": "n_rules",
+    "#conditions_per_rule": "conditions_per_rule",
+    "avg_rule_coverage": "avg_rule_coverage",
+    "avg_rule_precision": "avg_rule_precision",
+    "avg_rule_quality": "avg_rule_quality",
+    "avg_pvalue": "avg_pvalue",
+    "avg_FDR_pvalue": "avg_rulekit_fdr_pvalue",
+    "avg_FWER_pvalue": "avg_rulekit_fwer_pvalue",
+    "fraction_0.05_significant": "fraction_significant",
+    "fraction_0.05_FDR_significant": "fraction_rulekit_fdr_significant",
+    "fraction_0.05_FWER_significant": "fraction_rulekit_fwer_significant",
+}
+KEYS = [
+    "n_rules",
+    "conditions_per_rule",
+    "literals_per_rule",
+    "avg_rule_coverage",
+    "avg_rule_precision",
+    "avg_rule_quality",
+    *(f"avg_{c}pvalue" for c in ("", "fdr_", "fwer_", "rulekit_fdr_", "rulekit_fwer_")),
+    *(f"fraction_{c}significant" for c in ("", "fdr_", "fwer_", "rulekit_fdr_", "rulekit_fwer_")),
+    "rules_per_example",
+]
+CONFLICTS = ["voting_conflicts", "negative_voting_conflicts"]
+
+
+def rows_of(case: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
+    bunch = load_diabetes(scaled=False) if case["dataset"] == "diabetes" else load_iris()
+    X, y = np.asarray(bunch.data), np.asarray(bunch.target)
+    if case["task"] == "classification":
+        y = np.asarray(bunch.target_names)[y]
+    if case["dataset"] == "iris_vv":
+        X, y = X[50:], y[50:]
+    every_third = np.arange(len(X)) % 3 == 0
+    used = {
+        "rows with index % 3 != 0": ~every_third,
+        "rows with index % 3 == 0": every_third,
+    }.get(which, every_third | True)
+    return X[used], y[used]
+
+
+def engine_rules(case: Any, n_features: int) -> RuleSet:
+    rules = []
+    for rule in case["rules"]:
+        premise = [
+            Interval(
+                feature,
+                -math.inf if lower is None else lower,
+                math.inf if upper is None else upper,
+                *closed,
+            )
+            for feature, lower, upper, *closed in rule["conditions"]
+        ]
+        rules.append(Rule(premise, rule["output"], weight=rule["weight"]))
+    return RuleSet(
+        rules,
+        [f"x{j}" for j in range(n_features)],
+        task=case["task"],
+        ordered=False,
+        voting="votes" if case["task"] == "classification" else "mean",
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_characteristics_of_the_engine(case: Any) -> None:
+    X, y = rows_of(case, case["train"])
+    rules = engine_rules(case, X.shape[1])
+    ours = characteristics(rules, X, y, measure=case["voting_measure"], untested=0.0)
+    theirs = dict(case["model_characteristics"])
+    assert theirs.pop("#induced_conditions_per_rule") > 0
+    assert theirs.keys() == NAMES.keys()
+    for name, value in theirs.items():
+        tolerance = 1e-6 if "pvalue" in name else 1e-9
+        assert ours[NAMES[name]] == pytest.approx(value, rel=tolerance, abs=1e-300), name
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "iris" in c.values[0]["dataset"]])
+def test_conflicts_of_the_engine(case: Any) -> None:
+    which = case["train" if case["evaluated_on"] == "training rows" else "evaluated_on"]
+    X, y = rows_of(case, which)
+    ours = characteristics(engine_rules(case, X.shape[1]), X, y)
+    for name, value in case["performance"].items():
+        assert ours[name.lstrip("#")] == pytest.approx(value, rel=1e-12), name
+
+
+def test_standard_corrections_beside_those_of_the_engine() -> None:
+    # The tenth model has p-values that the corrections tell apart.
+    case = REFERENCE[9]
+    X, y = rows_of(case, case["train"])
+    ours = characteristics(engine_rules(case, X.shape[1]), X, y)
+    raw = sorted(rule["pvalue"] for rule in case["rules"])
+    bh = [min(p * 10 / rank for rank, p in enumerate(raw, 1) if rank > k) for k in range(10)]
+    holm = [max(p * (10 - j) for j, p in enumerate(raw[: k + 1])) for k in range(10)]
+    assert ours["avg_fdr_pvalue"] == pytest.approx(np.mean(np.minimum(bh, 1)), rel=1e-6)
+    assert ours["avg_fwer_pvalue"] == pytest.approx(np.mean(np.minimum(holm, 1)), rel=1e-6)
+    assert ours["fraction_fdr_significant"] == np.mean(np.array(bh) <= 0.05) == 0.9
+    assert ours["fraction_fwer_significant"] == np.mean(np.array(holm) <= 0.05) == 0.8
+
+
+def test_keys_are_always_the_same() -> None:
+    some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
+    for rules, y in ((some, ["a", "b"]), (numbers, [1.0, 2.0])):
+        for empty in (rules, rules.replace(rules=[])):
+            figures = characteristics(empty, [[0.0], [1.0]], y)
+            assert list(figures) == KEYS + (CONFLICTS if rules is some else [])
+            assert all(type(value) in (int, float) for value in figures.values())
+
+
+def test_without_rules() -> None:
+    rules = RuleSet([], ["x"], task="classification", classes=["a", "b"])
+    figures = characteristics(rules, [[0.0], [1.0]], ["a", "b"])
+    whole = {"n_rules", "rules_per_example", *CONFLICTS}
+    assert {key for key, value in figures.items() if value == 0} == whole
+    assert all(math.isnan(value) for key, value in figures.items() if key not in whole)
+
+
+def test_sizes_of_premises() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, 0, 9), Interval(1, lower=0)], "a"),  # 2 features, 3 literals
+            Rule([OneOf(2, [1, 2])], "b"),
+            Rule([], "a"),
+        ],
+        ["x", "y", "z"],
+        task="classification",
+    )
+    figures = characteristics(rules, [[1, 1, 1], [2, 2, 3]], ["a", "b"])
+    assert figures["n_rules"] == 3
+    assert figures["conditions_per_rule"] == 1.0
+    assert figures["literals_per_rule"] == pytest.approx(rules.n_literals / 3)
+    assert figures["rules_per_example"] == 2.5
+
+
+def test_measures_take_their_parameters() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    X, y = [[0.0], [1.0], [2.0]], ["a", "b", "a"]
+    for m in (1.0, 5.0):
+        figures = characteristics(rules, X, y, measure="m_estimate", m=m)
+        assert figures["avg_rule_quality"] == pytest.approx((2 + m * 2 / 3) / (3 + m))
+
+
+def test_the_first_rule_settles_a_conflict_of_ordered_rules() -> None:
+    low, all_ = Rule([Interval(0, upper=2)], "a"), Rule([], "b")
+    x, y = np.arange(5.0)[:, None], np.array([*"abbbb"])
+    for rules, wrong in (([low, all_], 2), ([all_, low], 1)):
+        figures = characteristics(RuleSet(rules, ["x"], task="classification"), x, y)
+        assert [figures[key] for key in CONFLICTS] == [3, wrong]
+
+
+@st.composite
+def voting_rules(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
+    side = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
+    weights = st.sampled_from([0.5, 1.0, 3.0])
+    rules = [
+        Rule([Interval(0, low, high, True, True)], draw(st.sampled_from("abc")), weight=weight)
+        for (low, high), weight in draw(st.lists(st.tuples(side, weights), min_size=1, max_size=6))
+    ]
+    x = np.array(draw(st.lists(st.integers(0, 6), min_size=1, max_size=12)), dtype=float)[:, None]
+    y = np.array(draw(st.lists(st.sampled_from("abc"), min_size=len(x), max_size=len(x))))
+    voting = draw(st.sampled_from([None, "votes"]))
+    fallback = draw(st.sampled_from([None, Fallback("b")]))
+    ruleset = RuleSet(
+        rules, ["x"], task="classification", classes=["a", "b", "c"], ordered=False, voting=voting,
+        fallback=fallback,
+    )  # fmt: skip
+    return ruleset, x, y
+
+
+@given(case=voting_rules())
+def test_conflicts_row_by_row(case: Any) -> None:
+    rules, X, y = case
+    torn = wrong = held = 0
+    for row, label in zip(X, y, strict=True):
+        firing = [
+            rule for rule in rules if all(i.lower <= row[0] <= i.upper for i in rule.intervals)
+        ]
+        held += len(firing)
+        if len({rule.output for rule in firing}) > 1:
+            torn += 1
+            wrong += rules.predict(row[None])[0] != label
+    figures = characteristics(rules, X, y, alpha=0.1)
+    assert [figures[key] for key in CONFLICTS] == [torn, wrong]
+    assert figures["rules_per_example"] == pytest.approx(held / len(X))
+    # The flags of rules and the shares of them go by the same rule.
+    counts = confusion(rules, X, y)
+    for name, correction in (("", None), ("fdr_", "fdr_bh"), ("rulekit_fdr_", "rulekit_fdr")):
+        flags = counts.significant(0.1, correction)
+        assert figures[f"fraction_{name}significant"] == flags.mean()
+
+
+@given(case=voting_rules(), data=st.data())
+def test_a_weight_stands_for_that_many_rows(case: Any, data: st.DataObject) -> None:
+    rules, X, y = case
+    times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any))
+    again = np.repeat(np.arange(len(y)), times)
+    weighted = characteristics(rules, X, y, sample_weight=times)
+    assert weighted == pytest.approx(
+        characteristics(rules, X[again], y[again]), rel=1e-12, nan_ok=True
+    )
+
+
+def test_untested_rules() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=4)], 1.0), Rule([Interval(0, upper=0)], 0.0)],
+        ["x"],
+        task="regression",
+    )
+    x = np.arange(12.0)
+    ours = characteristics(rules, x[:, None], x**2)
+    assert math.isnan(ours["avg_pvalue"])
+    assert math.isnan(ours["avg_fwer_pvalue"])
+    assert ours["fraction_fwer_significant"] == 1.0
+    engine = characteristics(rules, x[:, None], x**2, untested=0.0)
+    assert engine["avg_pvalue"] == pytest.approx(
+        confusion(rules, x[:, None], x**2).p_values()[0] / 2
+    )
+    assert engine["fraction_significant"] == 1.0
+
+
+def test_bad_input() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    with pytest.raises(ValueError, match="alpha must be"):
+        characteristics(rules, X, y, alpha=1.5)
+    with pytest.raises(ValueError, match="no measure of rules 'c3'"):
+        characteristics(rules, X, y, measure="c3")
+    with pytest.raises(ValueError, match="one label per row"):
+        characteristics(rules, X, y[:1])
+    with pytest.raises(ValueError, match="at least one row"):
+        characteristics(rules, np.zeros((0, 1)), [])
