@@ -9,16 +9,14 @@ from typing import Any, overload
 import numpy as np
 
 from skescore.rules import answers, json_format, simplification
-from skescore.rules._checks import check_flag, check_label, label_order
+from skescore.rules._checks import label_order
 from skescore.rules._reading import Readable
+from skescore.rules._settings import checked_settings
 from skescore.rules.data import Table
 from skescore.rules.domain import Domain, Fallback
 from skescore.rules.kernels import Matcher
 from skescore.rules.rule import LinearOutput, Rule, check_rules
 from skescore.rules.tables import BoxTable, Conclusions
-from skescore.rules.voting import check_voting
-
-TASKS = ("classification", "regression")
 
 
 class RuleSet(Readable, Sequence[Rule]):
@@ -124,9 +122,18 @@ class RuleSet(Readable, Sequence[Rule]):
                 outputs.add(fallback.output)
             classes = sorted(outputs, key=label_order)
         self._set(
-            rules, None, None, feature_names, task, classes, domain, ordered, disjoint, fallback,
-            voting,
-        )  # fmt: skip
+            rules,
+            None,
+            None,
+            feature_names=feature_names,
+            task=task,
+            classes=classes,
+            domain=domain,
+            ordered=ordered,
+            disjoint=disjoint,
+            fallback=fallback,
+            voting=voting,
+        )
         check_rules(rules, self.feature_names, self.classes)
 
     def _set(
@@ -134,54 +141,10 @@ class RuleSet(Readable, Sequence[Rule]):
         rules: tuple[Rule, ...] | None,
         boxes: BoxTable | None,
         conclusions: Conclusions | None,
-        feature_names: Sequence[str],
-        task: str,
-        classes: Sequence[Any] | None,
-        domain: Domain | None,
-        ordered: bool,
-        disjoint: bool,
-        fallback: Fallback | None,
-        voting: str | None,
+        **settings: Any,
     ) -> None:
-        if isinstance(feature_names, str):
-            raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
-        names = tuple(str(name) for name in feature_names)
-        if task not in TASKS:
-            raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-        if len(set(names)) != len(names):
-            twice = sorted({n for n in names if names.count(n) > 1})
-            raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
-        if not isinstance(domain, Domain | None):
-            raise TypeError(f"domain must be a Domain or None, got {domain!r}.")
-        if not isinstance(fallback, Fallback | None):
-            raise TypeError(f"fallback must be a Fallback or None, got {fallback!r}.")
-        if domain is not None and len(domain.lower) != len(names):
-            raise ValueError(
-                f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
-            )
-        labels = None
-        if task == "classification":
-            if classes is None or isinstance(classes, str):
-                raise TypeError(f"classes must be a sequence of labels, got {classes!r}.")
-            labels = tuple(check_label("classes", c) for c in classes)
-            if len(set(labels)) != len(labels):
-                raise ValueError(f"classes must differ from each other, got {list(labels)}.")
-        elif classes is not None:
-            raise ValueError("classes belong to classification; pass classes=None for regression.")
-        if fallback is not None:
-            fallback.check(labels)
-        ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
-        voting = check_voting(voting, task, ordered=ordered)
-        if voting is not None and fallback is not None and fallback.policy == "nearest":
-            raise ValueError(
-                f"A fallback by policy='nearest' lets one rule answer, which does not go with "
-                f"voting={voting!r}: choose policy='default' or 'abstain'."
-            )
-        values = (
-            rules, boxes, conclusions, names, task, labels, domain, ordered, disjoint, fallback,
-            voting,
-        )  # fmt: skip
-        for name, value in zip(self._fields, values, strict=True):
+        made = {"_rules": rules, "_boxes": boxes, "_conclusions": conclusions}
+        for name, value in (made | checked_settings(**settings)).items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -215,7 +178,7 @@ class RuleSet(Readable, Sequence[Rule]):
             "classes": None, "domain": None, "ordered": True, "disjoint": False, "fallback": None,
             "voting": None,
         }  # fmt: skip
-        self._set(None, boxes, conclusions, feature_names, **(defaults | settings))
+        self._set(None, boxes, conclusions, feature_names=feature_names, **(defaults | settings))
         if boxes.lower.shape[1] != self.n_features:
             raise ValueError(
                 f"boxes has {boxes.lower.shape[1]} features, feature_names has {self.n_features}."

@@ -8,12 +8,13 @@ from typing import Any
 
 from skescore._text import listed
 from skescore.rules._checks import check_label, check_number
+from skescore.rules._settings import TASKS
 from skescore.rules.conditions import Condition, Interval, OneOf
 from skescore.rules.domain import Domain, Fallback
 from skescore.rules.readers._rulekit_line import Line, Parsed
 from skescore.rules.readers.rulekit import engine_order
 from skescore.rules.rule import Rule, RuleStatistics
-from skescore.rules.ruleset import TASKS, RuleSet
+from skescore.rules.ruleset import RuleSet
 
 
 def read_rulekit_text(
