@@ -37,11 +37,13 @@ _HOMES = {
     "make_ice_scorer": "scorers",
     "make_knowledge_scorer": "scorers",
     "make_q_scorer": "scorers",
+    "make_rule_scorer": "scorers",
     "prune": "pruning",
     "q_score": "metrics",
     "rule_quality": "metrics",
     "rule_report": "metrics",
     "search_space": "tuning",
+    "selection_effect": "selecting",
     "volume_completeness": "metrics",
 }
 

@@ -18,9 +18,11 @@ from numbers import Real
 from typing import Any
 
 from skescore._rule_scorer import (
+    AGGREGATES,
     RuleScorer,
     ice_of,
     knowledge_of,
+    make_rule_scorer,
     negated_fire_of,
     negated_q_of,
 )
@@ -44,6 +46,7 @@ __all__ = [
     "make_ice_scorer",
     "make_knowledge_scorer",
     "make_q_scorer",
+    "make_rule_scorer",
     "neg_fire",
     "neg_q",
 ]
@@ -341,7 +344,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     Parameters
     ----------
     scoring : str or callable
-        ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, or a scorer.
+        ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
+        the like with the aggregates and measures of :func:`make_rule_scorer`, or a scorer.
 
     Returns
     -------
@@ -359,6 +363,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     --------
     >>> get_rule_scorer("fire") is neg_fire
     True
+    >>> get_rule_scorer("min_rule_precision").settings["aggregate"]
+    'min'
     """
     if callable(scoring):
         return scoring
@@ -367,6 +373,9 @@ def get_rule_scorer(scoring: Any) -> Any:
             f"scoring must be a name or a scorer(estimator, X, y), got {scoring!r}. Known names: "
             f"{', '.join(SCORERS)}."
         )
+    how, _, measure = scoring.partition("_rule_")
+    if measure and how in (*AGGREGATES, "weighted"):
+        return make_rule_scorer(measure, aggregate=how)
     scorer = SCORERS.get(scoring) or SCORERS.get(f"neg_{scoring}")
     if scorer is None:
         raise ValueError(f"There is no score {scoring!r}. {did_you_mean(scoring, SCORERS)}")

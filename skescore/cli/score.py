@@ -8,16 +8,26 @@ from typing import Any
 
 from skescore.cli import arguments, output
 from skescore.cli.saved_rules import read_rules, text_features
+from skescore.cli.score_text import print_rules
 from skescore.datasets import BUILT_IN, Dataset, DatasetError
 from skescore.evaluation import RuleEvaluation, evaluate_rules
+from skescore.metrics.characteristics import characteristics
 from skescore.metrics.prediction import METRICS
+from skescore.metrics.quality import MEASURES
+from skescore.metrics.rule_report import rule_report
 from skescore.rules import RuleSet
 
 _EXAMPLES = """\
 examples:
   skescore tune wine --output run && skescore score run/rules.json wine
   skescore score run/rules.json new_houses.csv --target price --format json
+  skescore score run/rules.json wine --measures c2,lift,correlation
 """
+#: What is told of each rule beside the measures that are asked for.
+_COLUMNS = (
+    "text", "output", "p", "n", "P", "N", "p_value", "fdr_p_value", "fwer_p_value", "significant",
+    "overlap", "unique_rows",
+)  # fmt: skip
 
 
 def add_parser(commands: Any) -> None:
@@ -34,8 +44,27 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("rules", metavar="RULES.json", type=Path, help="the rules")
     arguments.add_data_options(parser)
     arguments.add_score_options(parser)
+    parser.add_argument(
+        "--measures",
+        type=_measures,
+        metavar="NAMES",
+        help="judge every rule by itself too: 'all', or measures separated by commas, of "
+        f"{', '.join(MEASURES)}",
+    )
+    parser.add_argument(
+        "--answered-rows",
+        action="store_true",
+        help="with --measures: count for each rule the rows that it answers rather than all that "
+        "it holds for; in an ordered list, later rules mean 'else'",
+    )
     arguments.add_format_option(parser)
     parser.set_defaults(run=run, parser=parser)
+
+
+def _measures(text: str) -> tuple[str, ...]:
+    """Read the names of measures of rules; "all" stands for all of them."""
+    names = arguments.names_of((*MEASURES, "all"), "measure of rules")(text)
+    return tuple(MEASURES) if "all" in names else names
 
 
 def run(options: argparse.Namespace) -> str:
@@ -46,12 +75,20 @@ def run(options: argparse.Namespace) -> str:
             f"{options.rules} holds 0 rules, so there is nothing to score. Extract rules again, "
             "for example with: skescore tune DATA --output DIR"
         )
+    if options.answered_rows and not options.measures:
+        options.parser.error("--answered-rows counts for --measures; give their names, or all")
+    if options.answered_rows and ruleset.voting is not None:
+        raise ValueError(
+            f"--answered-rows needs rules of which one answers each row, but those in "
+            f"{options.rules} answer together (voting {ruleset.voting!r}). Leave the option out."
+        )
     notes = output.Notes()
     dataset = _load(options, ruleset)
     with notes.instead_of_warnings():
         evaluation = evaluate_rules(ruleset, dataset.X, dataset.y)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
+        judged = _judged(options, ruleset, dataset) if options.measures else {}
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     if unknown:
         listed = ", ".join(sorted(map(repr, unknown)))
@@ -73,6 +110,7 @@ def run(options: argparse.Namespace) -> str:
         "completeness_instances": scores["completeness_instances"],
         "rows_covered": int(evaluation.covered.sum()),
         "prediction": prediction,
+        **judged,
         "notes": notes.texts,
     }
     return output.json_for_stdout(result) if options.format == "json" else _text(options, result)
@@ -112,6 +150,22 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
                 "all_rows": measure(name, "penalise"),
             }
     return result
+
+
+def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> dict[str, Any]:
+    """Every rule by itself, and their averages."""
+    measures, answering = options.measures, options.answered_rows
+    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, answering=answering)
+    known = dict.fromkeys([*_COLUMNS, *measures])
+    return {
+        "measures": list(measures),
+        "answered_rows": answering,
+        "rules_by_themselves": [
+            {"number": number, **{name: row[name] for name in known}}
+            for number, row in zip(report.index, report.to_dict(orient="records"), strict=True)
+        ],
+        "characteristics": characteristics(ruleset, dataset.X, dataset.y),
+    }
 
 
 def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
@@ -154,4 +208,6 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer.table(["measure", "covered rows", "all rows"], table, left=("measure",))
     truth = "wrong" if data["task"] == "classification" else "answered by the mean"
     printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
+    if "measures" in result:
+        print_rules(printer, result)
     return printer.text()

@@ -26,6 +26,7 @@ from skescore.metrics.significance import (
     significant_fraction,
     variance_p_value,
 )
+from skescore.metrics.weighting import with_weights
 
 __all__ = [
     "MEASURES",
@@ -51,4 +52,5 @@ __all__ = [
     "significant_rules",
     "variance_p_value",
     "volume_completeness",
+    "with_weights",
 ]

@@ -90,10 +90,13 @@ class LabelMoments:
 
     def add(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
         """Take in some rows."""
-        powers = np.vander(labels - self._centre, 3, increasing=True)
-        if weights is not None:
-            powers *= weights[:, None]
-        self._sums += powers.T @ held.astype(np.float64)
+        deviations = labels - self._centre
+        factor = np.ones(len(labels)) if weights is None else weights
+        numbers = held.astype(np.float64)
+        # One power at a time: products of thin matrices are slow, the more so on several threads.
+        for total in self._sums:
+            total += factor @ numbers
+            factor = factor * deviations
 
     @property
     def weight(self) -> Floats:
@@ -134,6 +137,16 @@ class LabelMoments:
         spread = np.sqrt(np.maximum(squares, 0.0) / weight)
         # Equal labels have a spread of zero, which their rounded mean must not hide.
         return mean, np.where(spread <= BORDER * np.abs(mean), 0.0, spread)
+
+
+def label_spread(y: Floats, weights: Floats | None, centre: float) -> float:
+    """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
+    shares = np.ones(len(y)) if weights is None else weights
+    total = shares.sum()
+    if not total > 1:
+        return np.nan
+    spread = float(np.sqrt(shares @ (y - centre) ** 2 / (total - 1)))
+    return 0.0 if spread <= BORDER * abs(centre) else spread
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:

@@ -13,17 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skescore.metrics._rule_rows import (
+    Flags,
     Floats,
     check_alpha,
     checked_weights,
-    held_in_batches,
+    finite_labels,
     label_codes,
 )
-from skescore.metrics.confusion import confusion
+from skescore.metrics.confusion import Tally
 from skescore.metrics.quality import Measure
 from skescore.metrics.significance import significant_fraction
 from skescore.rules.data import Table
 from skescore.rules.domain import Fallback
+from skescore.rules.rule import LinearOutput
 from skescore.rules.ruleset import RuleSet
 
 __all__ = ["characteristics"]
@@ -36,6 +38,8 @@ _CORRECTIONS = {
     "rulekit_fdr_": "rulekit_fdr",
     "rulekit_fwer_": "rulekit_fwer",
 }
+#: Sums of greater weights might overflow in one order of adding and not in another.
+_LARGEST_VOTES = 1e300
 
 
 def characteristics(
@@ -134,7 +138,15 @@ def characteristics(
     (2, 1.25, 1.0)
     """
     check_alpha(alpha)
-    counts = confusion(ruleset, X, y, sample_weight)
+    table = Table(X, ruleset.feature_names)
+    weights = checked_weights(sample_weight, len(table))
+    tally = Tally(ruleset, table, weights)
+    if ruleset.classes is None:
+        counts, conflicts = tally.regression(finite_labels(y, len(table))), None
+    else:
+        codes = label_codes(ruleset, y, len(table))
+        conflicts = _Conflicts(ruleset, table)
+        counts = tally.classification(codes, conflicts.watch)
     features = [{f for c in rule.conditions for f in c.features} for rule in ruleset.rules]
     total = counts.P + counts.N
     figures: dict[str, float] = {
@@ -150,14 +162,13 @@ def characteristics(
         figures[f"avg_{part}pvalue"] = _mean(counts.p_values(correction, untested=untested))
     for part, correction in _CORRECTIONS.items():
         figures[f"fraction_{part}significant"] = significant_fraction(raw, alpha, correction)
-    table = Table(X, ruleset.feature_names)
-    weights = checked_weights(sample_weight, len(table))
     if weights is None:
         weights = np.ones(len(table))
     figures["rules_per_example"] = float(counts.covered.sum() / weights.sum())
-    if ruleset.classes is not None:
-        codes = label_codes(ruleset, y, len(table))
-        figures |= _conflicts(ruleset, table, codes, weights)
+    if conflicts is not None:
+        wrong = conflicts.torn & (conflicts.answers() != codes)
+        figures["voting_conflicts"] = float(weights[conflicts.torn].sum())
+        figures["negative_voting_conflicts"] = float(weights[wrong].sum())
     return figures
 
 
@@ -165,21 +176,70 @@ def _mean(values: Sequence[float] | NDArray[Any]) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-def _conflicts(
-    ruleset: RuleSet, table: Table, codes: NDArray[np.intp], weights: Floats
-) -> dict[str, float]:
-    outputs = ruleset.conclusions.outputs.astype(np.intp)
-    torn = np.zeros(len(table), dtype=bool)
-    if len(np.unique(outputs)) > 1:
-        for rows, held in held_in_batches(ruleset, table):
-            one_of_them = outputs[held.argmax(axis=1)]
-            torn[rows] = (held & (outputs != one_of_them[:, None])).any(axis=1)
-    wrong = torn
-    if torn.any():
-        # Rules hold for all of these rows, so that it does not matter what a fallback would say.
-        answers = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0])).predict(table)
-        wrong = torn & (label_codes(ruleset, answers, len(table)) != codes)
-    return {
-        "voting_conflicts": float(weights[torn].sum()),
-        "negative_voting_conflicts": float(weights[wrong].sum()),
-    }
+class _Conflicts:
+    """Rows that rules of different classes hold for, and what the rule set makes of them.
+
+    Most rule sets can be asked while rows are counted, so that nothing is matched again.
+    """
+
+    def __init__(self, ruleset: RuleSet, table: Table) -> None:
+        self.ruleset, self.table = ruleset, table
+        self.torn = np.zeros(len(table), dtype=bool)
+        self._codes = np.full(len(table), -1, dtype=np.intp)
+        self._outputs = ruleset.conclusions.outputs.astype(np.intp)
+        self._votes = _constant_votes(ruleset)
+        columns = [np.ones(len(ruleset)), self._outputs, self._outputs**2]
+        self._factors = np.stack(columns).astype(np.float64)
+        if self._votes is not None:
+            by_class = np.arange(len(ruleset.classes or ()))[:, None] == self._outputs
+            self._factors = np.vstack([self._factors, by_class * self._votes])
+            # The product adds in an order of its own; sums nearer than this are added as votes are.
+            self._doubt = 4 * len(ruleset) * np.finfo(np.float64).eps * np.abs(self._votes).sum()
+
+    def watch(self, rows: slice, held: Flags) -> None:
+        """See which rules hold for some rows."""
+        if not len(self.ruleset):
+            return
+        numbers = held.astype(np.float64)
+        # One sum at a time: products of thin matrices are slow, the more so on several threads.
+        sums = np.stack([numbers @ factor for factor in self._factors])
+        # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
+        torn = sums[0] * sums[2] != sums[1] ** 2
+        self.torn[rows] = torn
+        if self._votes is not None:
+            self._codes[rows] = self._winners(held, torn, sums[3:])
+        elif self.ruleset.ordered or self.ruleset.disjoint:
+            self._codes[rows] = self._outputs[held.argmax(axis=1)]
+
+    def _winners(self, held: Flags, torn: Flags, sums: Floats) -> NDArray[np.intp]:
+        assert self._votes is not None
+        winners = sums.argmax(axis=0)
+        rivals = (sums >= sums.max(axis=0) - self._doubt).sum(axis=0)
+        near = np.flatnonzero(torn & (rivals > 1))
+        if len(near):
+            row, rule = np.nonzero(held[near])
+            exact = np.zeros((len(near), len(sums)))
+            # In the order of the rules and starting from 0, as RuleSet.predict adds them.
+            np.add.at(exact, (row, self._outputs[rule]), self._votes[rule])
+            winners[near] = exact.argmax(axis=1)
+        return winners
+
+    def answers(self) -> NDArray[np.intp]:
+        """Classes that torn rows are given; what stands for others does not matter."""
+        if self.torn.any() and (self._codes[self.torn] < 0).any():
+            # Rules hold for all of these rows: it does not matter what a fallback would say.
+            fallback = Fallback((self.ruleset.classes or ())[0])
+            labels = self.ruleset.replace(fallback=fallback).predict(self.table)
+            return label_codes(self.ruleset, labels, len(self.table))
+        return self._codes
+
+
+def _constant_votes(ruleset: RuleSet) -> Floats | None:
+    """Weights of rules whose sums by class decide; None where it takes more than that."""
+    if ruleset.voting not in ("votes", "logistic"):
+        return None
+    votes = [rule.weight for rule in ruleset.rules]
+    if any(isinstance(vote, LinearOutput) for vote in votes):
+        return None
+    weights = np.nan_to_num(np.asarray(votes, dtype=np.float64), nan=0.0)
+    return weights if np.abs(weights).sum() < _LARGEST_VOTES else None

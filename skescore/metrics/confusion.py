@@ -7,7 +7,7 @@ that spread; which rules hold is kept as bits in between, unless there are too m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,6 +24,7 @@ from skescore.metrics._rule_rows import (
     finite_labels,
     held_in_batches,
     label_codes,
+    label_spread,
 )
 from skescore.metrics.quality import Measure, rule_quality
 from skescore.metrics.significance import adjust_p_values, fisher_p_value, variance_p_value
@@ -261,21 +262,21 @@ def confusion(
     """
     table = Table(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))
-    tally = _Tally(ruleset, table, weights, ruleset.assign(table) if answering else None)
+    tally = Tally(ruleset, table, weights, ruleset.assign(table) if answering else None)
     if ruleset.classes is None:
         return tally.regression(finite_labels(y, len(table)))
     return tally.classification(label_codes(ruleset, y, len(table)))
 
 
-class _Tally:
-    """Sums over the rows of one table."""
+class Tally:
+    """Sums over the rows of one table; what the arrays mean is told by :func:`confusion`."""
 
     def __init__(
         self,
         ruleset: RuleSet,
         table: Table,
         weights: Floats | None,
-        assigned: NDArray[np.intp] | None,
+        assigned: NDArray[np.intp] | None = None,
     ) -> None:
         self.ruleset, self.table = ruleset, table
         self.weights, self.assigned = weights, assigned
@@ -305,11 +306,16 @@ class _Tally:
     def add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
         self.unique += self.sums(flags[alone], None if weights is None else weights[alone])
 
-    def classification(self, codes: NDArray[np.intp]) -> RuleCounts:
+    def classification(
+        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
+    ) -> RuleCounts:
+        """Count for classes; `watch` is shown which rules count for few rows at a time."""
         outputs = self.ruleset.conclusions.outputs.astype(np.intp)
         p, n = np.zeros((2, len(outputs)))
         for rows, held, weights, alone in self.batches():
             self.add_unique(held, weights, alone)
+            if watch is not None:
+                watch(rows, held)
             positive = codes[rows, None] == outputs
             hits = self.sums(held & positive, weights)
             p += hits
@@ -326,6 +332,7 @@ class _Tally:
         return self.counts(p, n, totals[outputs], others[outputs])
 
     def regression(self, y: Floats) -> RuleCounts:
+        """Count for numbers."""
         n_rules = len(self.ruleset)
         centre = float(np.average(y, weights=self.weights))
         moments = LabelMoments(n_rules, centre)
@@ -348,30 +355,39 @@ class _Tally:
                 moments.look_again(held, y[rows], weights)
         mean, spread = moments.result()
         p, n, P, N = np.zeros((4, n_rules))
+        everywhere = self.within(y, spread)
         for rows, held, weights in again():
             positive = self.close(y, spread, rows)
             p += self.sums(held & positive, weights)
-            P += self.sums(positive, weights)
+            P += self.sums(positive, weights) if everywhere is None else 0.0
             if weights is not None:
                 n += self.sums(held & ~positive, weights)
                 N += self.sums(~positive, weights)
+        P = P if everywhere is None else everywhere
         if self.weights is None:
             n, N = moments.weight - p, len(y) - P
-        return self.counts(p, n, P, N, mean, spread, self.label_spread(y, centre))
+        return self.counts(p, n, P, N, mean, spread, label_spread(y, self.weights, centre))
 
-    def label_spread(self, y: Floats, centre: float) -> float:
-        weights = np.ones(len(y)) if self.weights is None else self.weights
-        total = weights.sum()
-        if not total > 1:
-            return np.nan
-        spread = float(np.sqrt(weights @ (y - centre) ** 2 / (total - 1)))
-        return 0.0 if spread <= BORDER * abs(centre) else spread
+    def reach(self, spread: Floats) -> tuple[Floats, Floats]:
+        """The ends of the interval of labels that are positive, for each constant rule."""
+        outputs = self.ruleset.conclusions.outputs
+        reach = spread + BORDER * (np.abs(outputs) + spread)
+        return outputs - reach, outputs + reach
+
+    def within(self, y: Floats, spread: Floats) -> Floats | None:
+        """Count the positive labels of each rule; None where sorting them does not tell."""
+        if self.weights is not None or self.ruleset.conclusions.linear:
+            return None
+        (low, high), ordered = self.reach(spread), np.sort(y)
+        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+        # A rule without rows has no spread; NaN would be sorted behind all labels.
+        return np.where(np.isnan(spread), 0.0, count)
 
     def close(self, y: Floats, spread: Floats, rows: slice) -> Flags:
         """Whether the labels of some rows lie within a spread of what each rule says."""
-        outputs, labels = self.ruleset.conclusions.outputs, y[rows]
-        reach = spread + BORDER * (np.abs(outputs) + spread)
-        result = (labels[:, None] >= outputs - reach) & (labels[:, None] <= outputs + reach)
+        labels = y[rows]
+        low, high = self.reach(spread)
+        result = (labels[:, None] >= low) & (labels[:, None] <= high)
         for index, function in self.ruleset.conclusions.linear.items():
             said = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
             noise = BORDER * (np.abs(said) + spread[index])

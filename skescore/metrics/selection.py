@@ -68,6 +68,10 @@ def select_rules(
     ValueError
         If the measure is unknown, or the threshold, rows, labels or weights do not fit.
 
+    See Also
+    --------
+    skescore.selecting.selection_effect : What the selection does to ICE, FiRe and Q.
+
     Examples
     --------
     >>> from skescore.rules import Interval, Rule, RuleSet
@@ -134,6 +138,10 @@ def significant_rules(
     ------
     ValueError
         If the correction is unknown, or the level, rows, labels or weights do not fit.
+
+    See Also
+    --------
+    skescore.selecting.selection_effect : What the selection does to ICE, FiRe and Q.
 
     Examples
     --------

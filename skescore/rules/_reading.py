@@ -10,6 +10,7 @@ from skescore.rules import exporters, json_format
 from skescore.rules.formatting import NumberFormat
 
 if TYPE_CHECKING:
+    from skescore.rules.explanation import Explanation
     from skescore.rules.ruleset import RuleSet
 
 #: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
@@ -250,6 +251,50 @@ class Readable:
         from skescore.rules.writers.shortening import shorten_numbers
 
         return shorten_numbers(self._whole, X)
+
+    # --- answers -----------------------------------------------------------------------------
+
+    def explain(self, x: Any) -> Explanation:
+        """Tell why a row is answered as it is, and what would change the answer.
+
+        Parameters
+        ----------
+        x : sequence, mapping, or frame of one row
+            The row.
+
+        Returns
+        -------
+        Explanation
+            The rules that hold, who answers, and the nearest change of the row that the rules
+            answer otherwise; ``print`` it. See :func:`skescore.rules.explanation.explain`.
+        """
+        from skescore.rules.explanation import explain
+
+        return explain(self._whole, x)
+
+    def with_weights(self, measure: Any, X: Any, y: Any, **options: Any) -> RuleSet:
+        """Let all rules that hold vote, each with the weight that a measure gives it.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            A measure of single rules, such as ``"c2"``; see :data:`skescore.metrics.MEASURES`.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows to measure on.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        **options
+            See :func:`skescore.metrics.with_weights`.
+
+        Returns
+        -------
+        RuleSet
+            The rules, unordered and with weights.
+        """
+        # The one look upwards: a measure is asked for by name where the rules are at hand.
+        from skescore.metrics.weighting import with_weights
+
+        return with_weights(self._whole, measure, X, y, **options)
 
     # --- shown unasked -----------------------------------------------------------------------
 

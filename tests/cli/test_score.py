@@ -20,6 +20,7 @@ from sklearn.metrics import (
 
 from skescore.cli import main
 from skescore.datasets import load_dataset
+from skescore.metrics import MEASURES, characteristics, rule_report
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 
 NAMES = ("a", "b")
@@ -416,3 +417,113 @@ def test_wrong_usage_exits_with_two(words, told, run):
     assert (code, out) == (2, "")
     assert told in err
     assert err.endswith("Try 'skescore score --help'.\n")
+
+
+# Every rule by itself -----------------------------------------------------------------------------
+
+
+def test_rules_by_themselves_are_those_of_the_report(rules, kinds, run):
+    found = scored(run, rules, kinds, "--measures", "c2,lift")
+    assert found["measures"] == ["c2", "lift"]
+    report = rule_report(CLASSES, KINDS[["a", "b"]], KINDS["y"], measures=["c2", "lift"])
+    assert [rule["number"] for rule in found["rules_by_themselves"]] == [1, 2]
+    for rule, expected in zip(found["rules_by_themselves"], report.to_dict("records"), strict=True):
+        assert set(rule) == set(expected) - {"coverage", "precision"} | {"number"}
+        for name in set(rule) - {"number"}:
+            assert rule[name] == expected[name], name
+    # By hand: of four rows of a < 5 three are low, of five low ones altogether.
+    first = found["rules_by_themselves"][0]
+    assert [first[name] for name in ("p", "n", "P", "N")] == [3, 1, 5, 3]
+    assert first["lift"] == pytest.approx(3 / 4 / (5 / 8))
+    figures = characteristics(CLASSES, KINDS[["a", "b"]], KINDS["y"])
+    assert found["characteristics"] == pytest.approx(figures)
+    assert "characteristics" not in scored(run, rules, kinds)
+
+
+@pytest.mark.parametrize("words", ["all", "c2, all", " all "])
+def test_all_measures_by_one_word(words, rules, kinds, run):
+    found = scored(run, rules, kinds, "--measures", words)
+    assert found["measures"] == list(MEASURES)
+    assert set(MEASURES) <= set(found["rules_by_themselves"][0])
+
+
+def test_undefined_measures_are_null_and_a_dash(write, kinds, run):
+    nowhere = write(CLASSES.replace(rules=[Rule((interval(0, lower=9.5),), "high")]), "r.json")
+    words = (nowhere, kinds, "--target", "y", "--measures", "precision")
+    code, out, _ = run(*words, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["rules_by_themselves"][0]["precision"] is None
+    code, out, _ = run(*words)
+    assert code == 0
+    assert re.search(r"^rule +precision\n +1 +-$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
+def test_tables_of_rules_go_by_their_numbers(form, sign, rules, kinds, run):
+    code, out, err = run(
+        rules, kinds, "--target", "y", "--measures", "precision,c2", "--format", form
+    )
+    assert (code, err) == (0, "")
+    assert "1. IF a ≤ 5 THEN low\n2. IF a > 5 AND b ≤ 5 THEN high\n" in out
+    below = out[out.index("rows of each rule") :]
+    found = _rows(below[: below.index("measures\n")], sign)
+    assert found["rule"][:6] == ["right", "wrong", "all right", "all wrong", "overlap", "alone"]
+    assert found["1"][:6] == ["3", "1", "5", "3", "0.000", "4"]
+    assert found["2"][:6] == ["1", "1", "3", "5", "0.000", "2"]
+    found = _rows(below[below.index("measures\n") :], sign)
+    assert found["rule"] == ["precision", "c2"]
+    assert found["1"][0] == "0.750"
+    assert found["precision"][0] == "0.625"
+    assert found["conflicts"][0] == "0"
+
+
+def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch, run):
+    monkeypatch.setenv("COLUMNS", "100")
+    code, out, _ = run(rules, kinds, "--target", "y", "--measures", "all")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 100
+    heads = [line.split()[1:] for line in out.splitlines() if line.startswith("rule ")]
+    assert [name for head in heads[1:] for name in head] == list(MEASURES)
+
+
+def test_the_rows_that_each_rule_answers(write, kinds, run):
+    listed = write(CLASSES.replace(rules=[CLASSES.rules[0], Rule((), "high")]), "r.json")
+    held = scored(run, listed, kinds, "--measures", "precision")
+    answered = scored(run, listed, kinds, "--measures", "precision", "--answered-rows")
+    counts = [(r["rules_by_themselves"][1]["p"], r["rules_by_themselves"][1]["n"])
+              for r in (held, answered)]  # fmt: skip
+    assert counts == [(3, 5), (2, 2)]
+    words = (listed, kinds, "--target", "y", "--measures", "precision")
+    assert "also where another rule answers" in run(*words)[1]
+    assert "with the rows that it answers" in run(*words, "--answered-rows")[1]
+
+
+def test_rules_that_vote_do_not_answer_one_by_one(write, kinds, run):
+    votes = write(CLASSES.replace(ordered=False, disjoint=False, voting="votes"), "r.json")
+    words = (votes, kinds, "--target", "y", "--measures", "c2")
+    assert run(*words)[0] == 0
+    err = failed(run, *words, "--answered-rows")
+    assert f"those in {votes} answer together (voting 'votes'). Leave the option out." in err
+
+
+def test_rules_of_numbers_by_themselves(write, run):
+    words = (write(NUMBERS, "r.json"), write(VALUES, "v.csv"))
+    found = scored(run, *words, "--measures", "precision")
+    report = rule_report(NUMBERS, VALUES[["a", "b"]], VALUES["y"])
+    values = [rule["precision"] for rule in found["rules_by_themselves"]]
+    assert values == report["precision"].tolist()
+    assert "voting_conflicts" not in found["characteristics"]
+    code, out, _ = run(*words, "--target", "y", "--measures", "precision")
+    assert code == 0
+    assert "within a standard deviation" in out
+
+
+def test_measures_that_do_not_exist_are_a_wrong_usage(rules, kinds, run):
+    for words, told in [
+        (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
+        (["--measures", ","], "needs at least one measure of rules"),
+        (["--answered-rows"], "--answered-rows counts for --measures"),
+    ]:
+        code, out, err = run(rules, kinds, "--target", "y", *words)
+        assert (code, out) == (2, "")
+        assert told in err

@@ -256,3 +256,15 @@ def test_bad_input() -> None:
         characteristics(rules, X, y[:1])
     with pytest.raises(ValueError, match="at least one row"):
         characteristics(rules, np.zeros((0, 1)), [])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_nearly_equal_votes_are_decided_as_predict_does(order: tuple[int, ...]) -> None:
+    """0.1 + 0.2 is more than 0.3, in floats."""
+    given = [Rule([], "b", weight=0.1), Rule([], "b", weight=0.2), Rule([], "a", weight=0.3)]
+    rules = RuleSet(
+        [given[i] for i in order], ["x"], task="classification", ordered=False, voting="votes"
+    )
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    wrong = int((rules.predict(X) != np.array(y)).sum())
+    assert characteristics(rules, X, y)["negative_voting_conflicts"] == wrong == 1

@@ -167,3 +167,18 @@ def test_bad_input(leaves: RuleSet) -> None:
         significant_rules(leaves, X, y, correction="bh")
     with pytest.raises(ValueError, match="labels that the rules know"):
         significant_rules(leaves, X, np.where(y == 1, "a", "b"))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_selecting_by_a_share_keeps_what_selecting_by_all_of_it_keeps(
+    leaves: RuleSet, seed: int
+) -> None:
+    """A rule stays or goes by itself, so that two selections make one in any order."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, len(IRIS.data), 50)
+    X, y = IRIS.data[rows], IRIS.target[rows]
+    lift, precision = rng.uniform(0, 3), rng.uniform(0, 1)
+    one = select_rules(select_rules(leaves, X, y, "lift", lift), X, y, "precision", precision)
+    other = select_rules(select_rules(leaves, X, y, "precision", precision), X, y, "lift", lift)
+    assert one == other
+    assert select_rules(one, X, y, "lift", lift) == one

@@ -1,0 +1,372 @@
+"""Explanations say what the rules do, and every change that they tell gets another answer."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules.data import Table
+from skescore.rules.explanation import Explanation, explain
+from skescore.rules.voting import VOTINGS, class_sums
+
+NAMES = ["length", "width", "colour"]
+DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])
+COLOURS = st.sampled_from(["blue", "green", "red"])
+
+
+def changed(row: list[Any], found: Any, names: list[str]) -> list[Any]:
+    """The row with a counterfactual's changes, which must begin from its own values."""
+    row = list(row)
+    for change in found.changes:
+        at = names.index(change.feature)
+        assert change.before == row[at] or (change.before is None and row[at] is None)
+        row[at] = change.after
+    return row
+
+
+@st.composite
+def intervals(draw: Any, feature: int) -> Interval:
+    low, length = draw(st.integers(0, 7)), draw(st.integers(1, 5))
+    low, high = draw(st.sampled_from([(low, low + length), (-math.inf, low), (low, math.inf)]))
+    return Interval(feature, low, high, draw(st.booleans()), draw(st.booleans()))
+
+
+def conditions() -> Any:
+    colours = st.builds(
+        OneOf, st.just(2), st.lists(COLOURS, min_size=1, max_size=2), negated=st.booleans()
+    )
+    plain = st.one_of(intervals(0), intervals(1), colours)
+    counted = st.lists(plain, min_size=2, max_size=3).map(lambda parts: AtLeast(2, parts))
+    sums = st.builds(lambda b: Linear([(0, 1), (1, -1)], upper=b), st.integers(-2, 5))
+    return st.one_of(plain, plain, plain, counted, sums)
+
+
+@st.composite
+def rule_sets(draw: Any) -> RuleSet:
+    task = draw(st.sampled_from(["classification", "regression"]))
+    outputs: Any = st.sampled_from("abc")
+    if task == "regression":
+        affine = st.builds(lambda c: LinearOutput(1, [(0, c)]), st.integers(1, 3))
+        outputs = st.one_of(st.sampled_from([1.0, 2.0, 5.0]), affine)
+    rules = []
+    for _ in range(draw(st.integers(0, 5))):
+        try:
+            premise = Rule(draw(st.lists(conditions(), max_size=3)), "a").conditions
+        except ValueError:  # intervals that contradict each other
+            continue
+        counts = (
+            tuple(draw(st.lists(st.integers(0, 9), min_size=3, max_size=3)))
+            if task == "classification"
+            else None
+        )
+        seen = RuleStatistics(draw(st.integers(0, 9)), counts)
+        rules.append(Rule(premise, draw(outputs), seen, draw(st.integers(-1, 4))))
+    voting = draw(st.sampled_from([None, *VOTINGS[task]])) if rules else None
+    policies = ["default", "abstain"] + ([] if voting else ["nearest"])
+    fallback = Fallback("a" if task == "classification" else 3.0, draw(st.sampled_from(policies)))
+    return RuleSet(
+        rules,
+        NAMES,
+        task=task,
+        classes=["a", "b", "c"] if task == "classification" else None,
+        domain=draw(st.sampled_from([None, DOMAIN])),
+        ordered=False if voting else draw(st.booleans()),
+        voting=voting,
+        fallback=fallback,
+    )
+
+
+ROWS = st.tuples(
+    st.one_of(st.floats(-2, 12), st.integers(0, 10), st.none()),
+    st.one_of(st.floats(-1, 6), st.integers(0, 5)),
+    st.one_of(COLOURS, st.none()),
+).map(list)
+
+
+@given(rules=rule_sets(), row=ROWS)
+def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
+    said = explain(rules, row)
+    rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "colour": object})
+    assert same(said.answer, rules.predict(rows)[0])
+    assert [held.index for held in said.held] == np.flatnonzero(rules.match(rows)[0]).tolist()
+    if rules.voting is None:
+        index = int(rules.assign(rows)[0])
+        if index >= 0:
+            assert (said.rule, said.reason) == (index, "first" if rules.ordered else "purest")
+        else:
+            assert said.reason in ("nearest", "fallback")
+            assert said.fallback == (said.rule is None)
+    else:
+        assert said.rule is None
+        assert said.reason == "vote" or not rules.covers(rows)[0] or rules.voting == "mean"
+    if said.sums is not None:
+        sums = class_sums(rules, Table(rows, NAMES))[0][0]
+        assert list(said.sums.values()) == sums.tolist()
+        for at, label in enumerate(rules.classes or ()):
+            votes = [(held.votes or {}).get(label, 0.0) for held in said.held]
+            assert sum(votes) == pytest.approx(sums[at])
+    if said.rule is not None:
+        holds = [condition.holds for condition in said.conditions]
+        assert len(holds) == len(rules[said.rule].conditions)
+        assert all(holds) == (said.reason != "nearest")
+    assert str(said)
+
+
+def same(one: Any, other: Any) -> bool:
+    return bool(one == other or (one != one and other != other))
+
+
+@given(rules=rule_sets(), row=ROWS)
+def test_the_changed_row_really_gets_another_answer(rules: RuleSet, row: list[Any]) -> None:
+    said = explain(rules, row)
+    found = said.counterfactual
+    if found is None:
+        return
+    assert found.changes
+    after = [changed(row, found, NAMES)]
+    frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "colour": object})
+    assert same(rules.predict(frame)[0], found.answer)
+    assert not same(found.answer, said.answer)
+    assert tuple(np.flatnonzero(rules.match(frame)[0])) == found.rules
+    if rules.voting is None and found.rules:
+        assert found.rule == rules.assign(frame)[0]
+    again = explain(rules, after[0])
+    assert same(again.answer, found.answer)
+
+
+def slow_nearest(rules: RuleSet, row: list[float]) -> float:
+    """Distance to the nearest other answer on a fine grid, by asking for all of it."""
+    grid = np.array(list(product(np.arange(-0.5, 12.5, 0.25), repeat=2)))
+    distance = np.abs(grid - row).sum(axis=1) / 10
+    other = rules.predict(grid) != rules.predict([row])[0]
+    return float(distance[other].min()) if other.any() else math.inf
+
+
+@given(
+    boxes=st.lists(st.tuples(intervals(0), intervals(1), st.sampled_from("ab")), max_size=4),
+    row=st.tuples(st.integers(0, 10), st.integers(0, 10)),
+    ordered=st.booleans(),
+)
+def test_no_single_feature_does_it_with_less(boxes: Any, row: Any, ordered: bool) -> None:
+    rules = RuleSet(
+        [Rule([one, two], output) for one, two, output in boxes],
+        ["x", "y"], task="classification", classes=["a", "b"], ordered=ordered,
+        domain=Domain((0, 0), (10, 10)), fallback=Fallback("a"),
+    )  # fmt: skip
+    found = explain(rules, row).counterfactual
+    here = rules.predict([row])[0]
+    steps = np.arange(-0.5, 12.5, 0.25)
+    for feature in (0, 1):
+        lines = np.repeat([np.array(row, dtype=float)], len(steps), axis=0)
+        lines[:, feature] = steps
+        other = rules.predict(lines) != here
+        if other.any():
+            assert found is not None
+            assert found.distance <= np.abs(steps - row[feature])[other].min() / 10 + 1e-12
+    if found is not None:  # and what it found is no nearer than what is there
+        assert found.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
+
+
+def test_iris_tree_by_hand() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=2.5)], "setosa"),
+            Rule([Interval(0, lower=2.5), Interval(1, upper=1.75)], "versicolor"),
+            Rule([], "virginica"),
+        ],
+        ["length", "width"],
+        task="classification",
+        domain=Domain((1, 0), (7, 2.5)),
+    )
+    said = explain(rules, [5.0, 1.7])
+    assert (said.answer, said.rule, said.reason, said.row) == (
+        "versicolor", 1, "first", {"length": 5.0, "width": 1.7},
+    )  # fmt: skip
+    found = said.counterfactual
+    assert found is not None
+    assert (found.answer, found.rule, found.rules) == ("virginica", 2, (2,))
+    assert [(c.feature, c.before, c.after) for c in found.changes] == [("width", 1.7, 1.76)]
+    assert found.distance == pytest.approx(0.06 / 2.5)
+    assert str(said) == "\n".join(
+        [
+            "answer: versicolor, by rule 2, the first that holds",
+            "rules that hold:",
+            "  2. ELSE IF length > 2.5 AND width ≤ 1.75 THEN versicolor",
+            "  3. ELSE virginica",
+            "conditions of rule 2:",
+            "  length > 2.5: holds",
+            "  width ≤ 1.75: holds",
+            "nearest other answer: virginica, by rule 3, if",
+            "  width were 1.76 instead of 1.7",
+        ]
+    )
+
+
+def test_votes_and_categories_by_hand() -> None:
+    rules = RuleSet(
+        [
+            Rule([OneOf(2, ["red"])], "a", weight=2),
+            Rule([Interval(0, lower=3)], "b", weight=1.5),
+            Rule([AtLeast(1, [Interval(0, upper=9), OneOf(2, ["blue"])])], "b", weight=0.25),
+        ],
+        NAMES, task="classification", ordered=False, voting="votes", domain=DOMAIN,
+        fallback=Fallback("a"),
+    )  # fmt: skip
+    said = explain(rules, {"length": 5, "width": None, "colour": "red", "further": 1})
+    assert (said.answer, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
+    assert [held.weight for held in said.held] == [2.0, 1.5, 0.25]
+    assert said.held[2].votes == {"b": 0.25}
+    found = said.counterfactual
+    assert found is not None
+    assert (found.answer, found.rule, found.distance) == ("b", None, 1.0)
+    assert (found.changes[0].before, found.changes[0].after) == ("red", "blue")
+    assert "sums: a 2, b 1.75" in str(said)
+
+
+def test_two_changes_where_one_is_not_enough() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, 4), Interval(1, 2)], "b"), Rule([], "a")],
+        ["x", "y"], task="classification", domain=Domain((0, 0), (10, 10)),
+    )  # fmt: skip
+    found = explain(rules, [1, 1]).counterfactual
+    assert found is not None
+    assert [change.after for change in found.changes] == [4.1, 2.1]
+    assert found.distance == pytest.approx(0.42)
+
+
+def test_a_rule_in_front_must_be_left_as_well() -> None:
+    # To enter the second rule is not enough, since the first holds wherever x is small.
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=5)], "a"),
+            Rule([Interval(1, 2), Interval(2, 2)], "b"),
+            Rule([], "a"),
+        ],
+        ["x", "y", "z"], task="classification", domain=Domain((0, 0, 0), (10, 10, 10)),
+    )  # fmt: skip
+    found = explain(rules, [1, 1, 1]).counterfactual
+    assert found is not None
+    assert (found.answer, found.rule, len(found.changes)) == ("b", 1, 3)
+
+
+def test_nothing_to_change() -> None:
+    always = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    assert explain(always, [1]).counterfactual is None
+    assert "no change found" in str(explain(always, [1]))
+    empty = RuleSet([], ["x"], task="regression", fallback=Fallback(2.0, "nearest"))
+    said = explain(empty, [1])
+    assert (said.answer, said.fallback, said.counterfactual) == (2.0, True, None)
+
+
+def test_the_nearest_rule_and_what_fails_of_it() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, 6), Interval(1, upper=3)], "b"), Rule([Interval(0, upper=1)], "a")],
+        ["x", "y"], task="classification", fallback=Fallback("a", "nearest"),
+    )  # fmt: skip
+    said = explain(rules, [5.0, 2.0])
+    assert (said.answer, said.rule, said.reason, said.held) == ("b", 0, "nearest", ())
+    assert [(c.text, c.holds) for c in said.conditions] == [("x > 6", False), ("y ≤ 3", True)]
+
+
+@pytest.mark.parametrize("kind", ["mean", None])
+def test_trees_of_real_data(kind: str | None) -> None:
+    diabetes, iris = load_diabetes(), load_iris()
+    trees: list[tuple[Any, np.ndarray]] = [
+        (
+            DecisionTreeClassifier(max_depth=4, random_state=0).fit(iris.data, iris.target),
+            iris.data,
+        ),
+        (
+            DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(
+                diabetes.data, diabetes.target
+            ),
+            diabetes.data,
+        ),
+    ]
+    for tree, X in trees:
+        rules = as_ruleset(tree)
+        if kind and rules.task == "regression":
+            rules = rules.replace(ordered=False, voting=kind)
+        for row in X[::25]:
+            said = explain(rules, row)
+            found = said.counterfactual
+            assert found is not None
+            after = changed(row.tolist(), found, list(rules.feature_names))
+            assert tree.predict([after])[0] == pytest.approx(found.answer)
+            assert found.answer != said.answer
+
+
+ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallback=Fallback("b"))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [3.0, None, "red"],
+        (3, math.nan, "red"),
+        np.array([3.0, np.nan, 0.0]),
+        [[3.0, 1.0, "red"]],
+        {"colour": "red", "length": 3.0, "width": pd.NA},
+        pd.Series({"width": 1.0, "colour": "red", "length": 3.0}),
+        pd.Series([3.0, 1.0, 2.0]),
+        pd.DataFrame({"colour": ["red"], "length": [3], "width": [2.0]}),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_one_row_in_any_dress(x: Any) -> None:
+    said = explain(ONE, x)
+    assert isinstance(said, Explanation)
+    assert (said.row, said.rule) == ({"length": 3.0}, 0)
+
+
+def test_no_fallback_means_no_answer() -> None:
+    rules = ONE.replace(fallback=None, classes=["a", "b"])
+    assert explain(rules, [3, 1, "red"]).counterfactual is None  # to leave is no other answer
+    with pytest.raises(ValueError, match="no fallback"):
+        explain(rules, [1, 1, "red"])
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        ([[1, 2, "red"], [3, 4, "red"]], r"got 2 rows.*X.iloc\[\[0\]\]"),
+        (pd.DataFrame({"length": [], "width": [], "colour": []}), "got 0 rows"),
+        ({"length": 1, "colour": "red"}, "x lacks 'width'"),
+        ([1, 2], "2 features, but the rules were made with 3"),
+        (["long", 2, "red"], "'length' with numbers"),
+        (3.0, "two-dimensional"),
+    ],
+)
+def test_what_is_refused(x: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        explain(ONE, x)
+
+
+def test_rule_sets_explain_themselves():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], task="classification"
+    )
+    assert rules.explain([0.5]) == explain(rules, [0.5])
+    assert rules.explain([0.5]).answer == "a"
