@@ -15,13 +15,14 @@ from skescore.rules.writers._sql_dialects import Dialect
 if TYPE_CHECKING:
     from skescore.rules.ruleset import RuleSet
 
-#: More parts than these are joined in blocks: databases limit the depth of an expression, DuckDB
-#: and SQLite to 1000.
-_FLAT = 200
+#: DuckDB and SQLite limit the depth of an expression to 1000. A sum of so many parts is as deep as
+#: their number and the depth of a part together; longer ones are joined in blocks.
+_DEEPEST = 920
 
 
 def _joined(parts: Sequence[str], word: str) -> str:
-    if len(parts) <= _FLAT:
+    inner = max((sum(map(part.count, (" AND ", " OR ", " + "))) for part in parts), default=0)
+    if len(parts) + inner <= _DEEPEST:
         return word.join(parts)
     size = math.isqrt(len(parts) - 1) + 1
     blocks = [word.join(parts[i : i + size]) for i in range(0, len(parts), size)]

@@ -99,7 +99,7 @@ def to_sql(
     a bound that it nearly equals. Columns must be numeric where rules compare numbers (or be named
     in `booleans`), and text equal only to the same text (choose a binary collation in MySQL
     and SQL Server). The order of additions is that of :meth:`RuleSet.predict`, so that sums are
-    equal to the last digit; sums of more than 200 rules are added in blocks, since databases limit
+    equal to the last digit; sums of more than 900 rules are added in blocks, since databases limit
     the depth of expressions, and may differ in it. PostgreSQL, MySQL and SQL Server stop with an
     error where a sum or product is too large or too small for a float. Infinite values in weights
     that depend on the row may cancel to a vote that only DuckDB and PostgreSQL count as NumPy does.

@@ -435,6 +435,23 @@ def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting
     assert list(in_sqlite(ruleset, X, [to_sql(ruleset, dialect="sqlite")])[0]) == expected
 
 
+def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
+    rng = np.random.default_rng(3)
+    names = [f"x{j}" for j in range(150)]
+    long = Rule([Interval(j, -9) for j in range(150)], 0.1)  # deep by itself
+    rules = [
+        Rule([Interval(j % 150, float(v))], float(v)) for j, v in enumerate(rng.normal(size=700))
+    ]
+    ruleset = RuleSet([long, *rules], names, task="regression", ordered=False, voting="sum")
+    X = pd.DataFrame(rng.normal(size=(40, 150)), columns=names)
+    expected = ruleset.predict(X).tolist()
+    assert list(in_duckdb(duck, ruleset, X, [to_sql(ruleset)])[0]) == expected
+    assert list(in_sqlite(ruleset, X, [to_sql(ruleset, dialect="sqlite")])[0]) == expected
+    more = ruleset.replace(rules=[*ruleset.rules, *rules[:250]])  # too deep but for blocks
+    found = in_duckdb(duck, more, X, [to_sql(more)])[0]
+    assert list(found) == pytest.approx(more.predict(X).tolist())
+
+
 def test_many_rules_of_which_one_answers(duck):
     rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(2000)]
     ruleset = RuleSet(rules, NAMES, task="regression")
