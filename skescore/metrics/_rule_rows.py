@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from skescore.metrics._arguments import as_numbers
 from skescore.metrics.prediction import row_weights
 from skescore.rules.data import Table
-from skescore.rules.kernels import Matcher
 from skescore.rules.ruleset import RuleSet
 
 Floats = NDArray[np.float64]
@@ -26,9 +25,6 @@ _NARROW = 1e-3
 _PAIRS = 1 << 22
 #: Rows matched at a time at least, however many rules there are.
 _LEAST_ROWS = 256
-#: Rules matched at a time: a matcher's tables hold a bit per rule for every cut, so that their size
-#: grows with the square of this number.
-_RULES = 1024
 
 _ALPHA_REMEDY = "Pass a share such as 0.05 for 5 %."
 
@@ -50,23 +46,10 @@ def held_in_batches(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, Fla
     held : ndarray of bool, shape (n_rows of the batch, n_rules)
         Which rules hold for which of them.
     """
-    n_rules = len(ruleset)
-    matchers = []
-    for begin in range(0, n_rules, _RULES):
-        block = slice(begin, min(begin + _RULES, n_rules))
-        others: list[Any] = [()] * (block.stop - block.start)
-        if not ruleset.boxes_only:
-            others = [rule.others for rule in ruleset.rules[block]]
-        matchers.append(Matcher(ruleset.boxes.take(block), others))
-    size = max(_LEAST_ROWS, _PAIRS // max(1, n_rules))
+    size = max(_LEAST_ROWS, _PAIRS // max(1, len(ruleset)))
     for begin in range(0, len(table), size):
         rows = slice(begin, min(begin + size, len(table)))
-        parts = [matcher.match(table, rows) for matcher in matchers]
-        if len(parts) == 1:
-            yield rows, parts[0]
-        else:
-            none = np.zeros((rows.stop - rows.start, 0), dtype=bool)
-            yield rows, np.concatenate([none, *parts], axis=1)
+        yield rows, ruleset._matcher_in_order.match(table, rows)
 
 
 class LabelMoments:

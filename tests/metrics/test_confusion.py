@@ -242,11 +242,11 @@ def test_batches_do_not_show(case: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_rule_rows, "_PAIRS", 1)
         patch.setattr(_rule_rows, "_LEAST_ROWS", 3)
-        patch.setattr(_rule_rows, "_RULES", 2)
+        patch.setattr("skescore.rules.kernels._BLOCK", 2)
         patch.setattr(confusion_module, "_NUMBERS", 5)
         for kept in (0, 1 << 20):
             patch.setattr(confusion_module, "_KEPT", kept)
-            in_parts = confusion(rules, X, y)
+            in_parts = confusion(rules.replace(), X, y)  # matched anew
             for key in ("p", "n", "P", "N", "unique"):
                 assert getattr(in_parts, key).tolist() == getattr(whole, key).tolist()
             if whole.spread is not None:
