@@ -35,9 +35,16 @@ from skescore.evaluation import (
 )
 from skescore.metrics.knowledge import fire_score, ice_score
 from skescore.metrics.prediction import METRICS, UNCOVERED
+from skescore.prediction_scorers import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
+    make_performance_scorer,
+)
 
 __all__ = [
+    "PERFORMANCE_SCORERS",
     "SCORERS",
+    "PerformanceScorer",
     "RuleScorer",
     "get_rule_scorer",
     "ice",
@@ -45,6 +52,7 @@ __all__ = [
     "make_fire_scorer",
     "make_ice_scorer",
     "make_knowledge_scorer",
+    "make_performance_scorer",
     "make_q_scorer",
     "make_rule_scorer",
     "neg_fire",
@@ -345,7 +353,9 @@ def get_rule_scorer(scoring: Any) -> Any:
     ----------
     scoring : str or callable
         ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
-        the like with the aggregates and measures of :func:`make_rule_scorer`, or a scorer.
+        the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
+        predictions as in :func:`make_performance_scorer`, with or without the ``neg_`` of a loss,
+        or a scorer.
 
     Returns
     -------
@@ -365,6 +375,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     True
     >>> get_rule_scorer("min_rule_precision").settings["aggregate"]
     'min'
+    >>> get_rule_scorer("relative_error").name
+    'neg_relative_error'
     """
     if callable(scoring):
         return scoring
@@ -376,7 +388,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     how, _, measure = scoring.partition("_rule_")
     if measure and how in (*AGGREGATES, "weighted"):
         return make_rule_scorer(measure, aggregate=how)
-    scorer = SCORERS.get(scoring) or SCORERS.get(f"neg_{scoring}")
+    known: dict[str, Any] = {**PERFORMANCE_SCORERS, **SCORERS}
+    scorer = known.get(scoring) or known.get(f"neg_{scoring}")
     if scorer is None:
-        raise ValueError(f"There is no score {scoring!r}. {did_you_mean(scoring, SCORERS)}")
+        raise ValueError(f"There is no score {scoring!r}. {did_you_mean(scoring, known)}")
     return scorer

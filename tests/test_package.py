@@ -135,10 +135,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": set(),
     "evaluation": {"metrics", "rules"},
     "_rule_scorer": {"evaluation", "metrics", "rules"},
-    "scorers": {"_rule_scorer", "evaluation", "metrics", "rules"},
+    "prediction_scorers": {"evaluation", "metrics", "rules"},
+    "scorers": {"_rule_scorer", "evaluation", "metrics", "prediction_scorers", "rules"},
     "selecting": {"evaluation", "rules", "scorers"},
     "testing": {"extractors", "metrics", "rules", "scorers"},
-    "tuning": {"evaluation", "extractors", "metrics", "registry", "rules", "scorers"},
+    "tuning": {
+        "_rule_scorer", "evaluation", "extractors", "metrics", "registry", "rules", "scorers",
+    },
     "cli": {
         "__init__", "_files", "datasets", "evaluation", "extractors", "metrics", "registry",
         "rules", "scorers", "tuning",
@@ -152,7 +155,8 @@ LOOKS_UP = {"rules._reading": {"metrics"}}
 TUNING_OF_EXTRACTORS = {
     "tuning.folds": {"Oracle", "RememberingBlackBox"},
     "tuning.objective": {"black_box_task", "is_prefit"},
-    "tuning.search": {"black_box_task", "is_fitted", "is_prefit"},
+    "tuning.search": {"black_box_task", "is_prefit"},
+    "tuning._winner": {"is_fitted"},
 }
 
 

@@ -719,7 +719,7 @@ def test_names_of_scorers() -> None:
     ("scoring", "kind", "message"),
     [
         ("icee", ValueError, "no score 'icee'. Did you mean 'ice'"),
-        ("accuracy", ValueError, "no score 'accuracy'. Known: ice, knowledge, neg_fire, neg_q"),
+        ("acuracy", ValueError, "no score 'acuracy'. Did you mean 'accuracy'"),
         ({"ice": ice}, TypeError, r"must be a name or a scorer\(estimator, X, y\), got {'ice'"),
         (None, TypeError, "got None. Known names: ice"),
     ],

@@ -17,13 +17,17 @@ from skescore.cli.usage import unknown_arguments as unknown_arguments
 from skescore.datasets import BUILT_IN, Dataset, load_dataset
 from skescore.scorers import (
     RuleScorer,
+    get_rule_scorer,
     make_fire_scorer,
     make_ice_scorer,
     make_knowledge_scorer,
     make_q_scorer,
+    make_rule_scorer,
 )
 
-SCORINGS = ("ice", "fire", "q")
+SCORINGS = ("ice", "fire", "q", "pareto")
+#: What is minimised together by a search of the whole trade-off.
+TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
 #: Fewer rows than these are numbered 1, 2, 3, ... by chance.
 _MIN_COUNTED = 10
@@ -90,6 +94,31 @@ def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]
         return names
 
     return read
+
+
+def scoring(text: str) -> str:
+    """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
+    if text in SCORINGS:
+        return text
+    if "_rule_" not in text:
+        raise argparse.ArgumentTypeError(
+            f"there is no score {text!r}. {did_you_mean(text, SCORINGS)} Measures of single rules "
+            "are called mean_rule_c2 and the like."
+        )
+    try:
+        get_rule_scorer(text)
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def rule_measures(text: str) -> tuple[str, ...]:
+    """Read measures of single rules, of which the mean is taken unless said (argparse type)."""
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
+    full = [name if "_rule_" in name else f"mean_rule_{name}" for name in names]
+    return tuple(dict.fromkeys(scoring(name) for name in full))
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -161,9 +190,17 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer:
         return make_fire_scorer(options.psi, reference=reference)
     if options.scoring == "q":
         return make_q_scorer(completeness=options.completeness, reference=reference)
+    if "_rule_" in options.scoring:
+        how, _, measure = options.scoring.partition("_rule_")
+        return make_rule_scorer(measure, aggregate=how, reference=reference)
     return make_ice_scorer(
         options.phi, options.rho, completeness=options.completeness, reference=reference
     )
+
+
+def search_scoring_from(options: argparse.Namespace) -> Any:
+    """What a search is to be after."""
+    return TRADE_OFF if options.scoring == "pareto" else scorer_from(options)
 
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:

@@ -20,7 +20,6 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore.cli.encoding import ENCODING_ERRORS as ENCODING_ERRORS
 
@@ -240,60 +239,3 @@ class Notes:
             sys.stderr.write(
                 f"skescore: note: {plural(more, 'further warning')}; --format json lists all\n"
             )
-
-
-class SearchProgress:
-    """Shows how far a search is: a bar on a terminal, elsewhere a line per finished study.
-
-    Use it as a context and as the callback of the studies; where they run in other processes,
-    nothing comes back, and only the time is shown.
-
-    Parameters
-    ----------
-    total : int or None
-        Number of trials; None where they cannot be counted.
-    label, sign : str, int
-        Name of the score, and -1 if its negative is maximised.
-    quiet : bool
-        Show nothing.
-    """
-
-    def __init__(self, total: int | None, label: str, sign: int, *, quiet: bool) -> None:
-        self._label, self._sign = label, sign
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TimeElapsedColumn(), console=console, transient=True,
-            disable=quiet or not console.is_terminal,
-        )  # fmt: skip
-        self._lines = not quiet and not console.is_terminal
-        self._task = self._bar.add_task("training and searching", total=total)
-        self._study, self._count, self._best = "", 0, -math.inf
-
-    def __enter__(self) -> SearchProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._bar.stop()
-        if kind is None:
-            self._finish()
-
-    def __call__(self, study: Any, trial: Any) -> None:
-        """Count a trial."""
-        if study.study_name != self._study:
-            self._finish()
-            self._study, self._count, self._best = study.study_name, 0, -math.inf
-        self._count += 1
-        if trial.state.name == "COMPLETE":
-            self._best = max(self._best, trial.value)
-        self._bar.update(self._task, advance=1, description=f"searching {self._summary()}")
-
-    def _summary(self) -> str:
-        if self._best == -math.inf:
-            return self._study
-        return f"{self._study}, best {self._label} {number(self._sign * self._best, 4)}"
-
-    def _finish(self) -> None:
-        if self._lines and self._study:
-            sys.stderr.write(f"{plural(self._count, 'trial')} of {self._summary()}\n")

@@ -23,10 +23,19 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from skescore._text import did_you_mean
 from skescore.cli import arguments, output
 from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
-from skescore.cli.tune_text import LABELS, sign, tune_text
+from skescore.cli.trials import (
+    Kept,
+    Workers,
+    add_trial_options,
+    kept_trials,
+    note_earlier,
+    study_name,
+)
+from skescore.cli.tune_text import label, scoring_name, sign, tune_text
 from skescore.datasets import Dataset
 from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
 from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.progress import SearchProgress
 
 _EXAMPLES = """\
 examples:
@@ -91,7 +100,28 @@ def add_parser(commands: Any) -> None:
         help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns)",
     )
     group.add_argument(
-        "--scoring", choices=arguments.SCORINGS, default="ice", help="what is best (default ice)"
+        "--scoring",
+        type=arguments.scoring,
+        default="ice",
+        metavar="SCORE",
+        help="what is best (default ice): ice, fire, q, pareto (loss, rules and incompleteness "
+        "together; the knee of the front is shown as the best), or a measure of single rules such "
+        "as mean_rule_c2",
+    )
+    group.add_argument(
+        "--measures",
+        type=arguments.rule_measures,
+        default=(),
+        metavar="NAME,...",
+        help="measures of single rules as further columns of the leaderboard, such as c2 or "
+        "min_rule_precision",
+    )
+    group.add_argument(
+        "--allocation",
+        choices=("halving", "even"),
+        default="halving",
+        help="halving (default) gives the trials to the extractors that do best, in rounds; even "
+        "gives all of them the same number",
     )
     group.add_argument(
         "--reference",
@@ -103,18 +133,19 @@ def add_parser(commands: Any) -> None:
         "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
         "--timeout": (
             arguments.number_above(0), None, "SECONDS",
-            "start no candidates of an extractor after this time; results then depend on speed",
+            "start no candidates after this time; results then depend on speed",
         ),
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
         "--n-jobs": (
             arguments.jobs, 1, "N",
-            "extractors searched at a time (default 1; -1: as many as there are cores)",
+            "processes that evaluate candidates (default 1; -1: as many as there are cores)",
         ),
     }  # fmt: skip
     for name, (kind, default, metavar, text) in numbers.items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
     arguments.add_score_options(parser)
+    add_trial_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         "--output", type=Path, metavar="DIR", help=f"write {', '.join(FILES)} to a folder"
@@ -139,8 +170,16 @@ def run(options: argparse.Namespace) -> str:
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, notes)
     model, about_model = _black_box(options, dataset)
-    with _output_folder(options.output):
-        search = _search(options, dataset, model, notes)
+    if options.workers == 0:
+        if options.storage is None:
+            options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
+        _search(options, dataset, model, notes, Kept(options.storage, study_name(options, dataset)))
+        return ""
+    with (
+        _output_folder(options.output),
+        kept_trials(options, dataset, about_model, notes) as kept,
+    ):
+        search = _search(options, dataset, model, notes, kept)
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["black_box"] |= about_model
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
@@ -240,32 +279,41 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
 
 
 def _search(
-    options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes
+    options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes, kept: Kept
 ) -> ExtractorSearchCV:
     folds = splitter(dataset, options.cv, options.seed, notes)
-    alone = options.n_jobs == 1  # nothing comes back from other processes before their end
-    progress = output.SearchProgress(
-        options.trials if alone else None,
-        LABELS[options.scoring],
-        sign(options),
-        quiet=options.quiet,
+    note_earlier(kept, options.extractors, notes)
+    progress = SearchProgress(
+        options.trials, label(options), sign(options), shown=not options.quiet
     )
     search = ExtractorSearchCV(
         model,
         extractors=options.extractors,
-        scoring=arguments.scorer_from(options),
+        scoring=arguments.search_scoring_from(options),
         n_trials=options.trials,
         timeout=options.timeout,
         cv=folds,
+        measures=options.measures,
+        allocation=options.allocation,
         n_jobs=options.n_jobs,
         random_state=options.seed,
-        callbacks=[progress] if alone else None,
+        storage=kept.storage,
+        study_name=kept.study,
+        callbacks=[progress],
     )
     # Rare classes have a note of their own, with their names.
     with notes.instead_of_warnings("The least populated class") as further:
         try:
-            with progress:
+            with Workers(options, kept), progress:
                 search.fit(dataset.X, dataset.y)
+        except KeyboardInterrupt:
+            if not hasattr(search, "best_extractor_"):
+                raise
+            options.exit_code = 1
+            notes.add(
+                f"interrupted after {output.plural(len(search.leaderboard_), 'trial')}; the same "
+                "command goes on with the others"
+            )
         except ValueError as error:
             n_rows = len(dataset.X)
             if n_rows - math.ceil(n_rows / options.cv) >= _FEW_ROWS:
@@ -287,7 +335,7 @@ def _search(
             f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score, the first: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
-    if (started := len(board)) < options.trials:
+    if (started := len(board)) < options.trials and not options.exit_code:
         notes.add(f"{started} of {options.trials} trials were started within the --timeout")
     return search
 
@@ -313,11 +361,13 @@ def _result(
         },
         "search": {
             # As in Python, where the score called so is maximised: FiRe and Q come negated.
-            "scoring": options.scoring if options.scoring == "ice" else f"neg_{options.scoring}",
+            "scoring": scoring_name(options),
             "weights": {"psi": options.psi, "phi": options.phi, "rho": options.rho},
             "completeness": options.completeness,
             "reference": options.reference,
             "extractors": list(options.extractors),
+            "allocation": options.allocation,
+            "stopped": search.stopped_,
             "trials": len(board),
             "trials_failed": int(board["state"].isin(_WITHOUT_SCORE).sum()),
             "cv": options.cv,

@@ -5,19 +5,32 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from skescore.cli import output
+from skescore.cli import arguments, output
 from skescore.datasets import Dataset
 from skescore.rules.formatting import format_number
+from skescore.scorers import get_rule_scorer
 from skescore.tuning import ExtractorSearchCV
 
-LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q"}
+LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q", "pareto": "ICE"}
 _SHOWN = 10
 _SHOWN_CLASSES = 6
 
 
 def sign(options: argparse.Namespace) -> int:
     """1 where the score is maximised, -1 where its negative is."""
-    return 1 if options.scoring == "ice" else -1
+    return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
+
+
+def label(options: argparse.Namespace) -> str:
+    """What the score is called."""
+    return LABELS.get(options.scoring, options.scoring)
+
+
+def scoring_name(options: argparse.Namespace) -> str | list[str]:
+    """What is maximised, or minimised together, as in Python."""
+    if options.scoring == "pareto":
+        return list(arguments.TRADE_OFF)
+    return arguments.scorer_from(options).name
 
 
 def tune_text(
@@ -52,10 +65,12 @@ def tune_text(
         how = "on these rows, which it may have been trained on"
     printer.line(f"black box {options.black_box}: {quality} ({how})")
     _leaderboard(printer, options, dataset, search)
-    best, label = result["best"], LABELS[options.scoring]
+    best, name = result["best"], label(options)
+    _trade_off(printer, dataset, search)
+    knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
     printer.heading(
-        f"best: {best['extractor']} with {label} "
-        f"{output.number(sign(options) * best['score'], 4)}; its "
+        f"best: {best['extractor']} with {name} "
+        f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
         f"{output.plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
     printer.verbatim(str(search.rules_))
@@ -77,7 +92,7 @@ def _without_noise(spread: float, score: float) -> float:
 def _leaderboard(
     printer: output.Printer, options: argparse.Namespace, dataset: Dataset, search: Any
 ) -> None:
-    board, label = search.leaderboard_, LABELS[options.scoring]
+    board, name = search.leaderboard_, label(options)
     done = board[board["state"] == "complete"]
     # Candidates that came out just like a better-placed one tell a reader nothing more.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
@@ -91,8 +106,8 @@ def _leaderboard(
     )
     performance = "weighted F1" if dataset.task == "classification" else "R²"
     columns = [
-        "", "extractor", label, "±", performance, "rules", "c volume", "c rows", "seconds",
-        "parameters",
+        "", "extractor", name, "±", performance, "rules", "c volume", "c rows",
+        *options.measures, "seconds", "parameters",
     ]  # fmt: skip
     rows = [
         [
@@ -104,11 +119,9 @@ def _leaderboard(
             f"{row['n_rules']:.1f}",
             output.number(row["completeness_volume"]),
             output.number(row["completeness_instances"]),
+            *[output.number(row[measure]) for measure in columns_of(options)],
             f"{row['seconds']:.3f}",
-            ", ".join(
-                f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}"
-                for k, v in row["params"].items()
-            ),
+            _parameters(row["params"]),
         ]
         for position, row in enumerate(different.head(_SHOWN).to_dict(orient="records"), 1)
     ]
@@ -116,10 +129,50 @@ def _leaderboard(
     truth = "the black box's answers" if options.reference == "black-box" else dataset.y.name
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
-        f"({label}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
+        f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
         "deviation between folds, c the completeness: share of the feature space's volume and of "
         "the rows that rules cover.)"
     )
+
+    if search.stopped_:
+        printer.line("no more trials for:")
+        for stopped, reason in search.stopped_.items():
+            printer.line(f"   {stopped}: {reason}")
+
+
+def columns_of(options: argparse.Namespace) -> list[str]:
+    """Columns of the leaderboard that the measures asked for have there: losses are negated."""
+    return [get_rule_scorer(name).name for name in options.measures]
+
+
+def _parameters(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+    )
+
+
+def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearchCV) -> None:
+    """The candidates that no other beats in everything, and for which weights each is best."""
+    front = search.pareto_front_
+    if len(front) < 2:
+        return
+    printer.heading(
+        f"trade-off: {len(front)} candidates that no other beats in loss, rules and incompleteness"
+    )
+    loss = "errors" if dataset.task == "classification" else "mean absolute error"
+    rows = [
+        [
+            f"{row['n_rules']:.1f}",
+            output.number(row["loss"]),
+            output.number(row["completeness_volume"]),
+            "knee" if row["knee"] else "",
+            row["extractor"],
+            _parameters(row["params"]),
+        ]
+        for row in front.to_dict(orient="records")
+    ]
+    columns = ["rules", loss, "c volume", "", "extractor", "parameters"]
+    printer.table(columns, rows, left=("extractor", "parameters"))
 
 
 def _describe(dataset: Dataset) -> str:

@@ -16,6 +16,13 @@ from skescore.metrics.knowledge import (
     ice_score,
     q_score,
 )
+from skescore.metrics.performance import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_report,
+    performance_table,
+    performance_value,
+)
 from skescore.metrics.prediction import METRICS, prediction_loss, prediction_performance
 from skescore.metrics.quality import MEASURES, rule_quality
 from skescore.metrics.rule_report import rule_report
@@ -31,7 +38,9 @@ from skescore.metrics.weighting import with_weights
 __all__ = [
     "MEASURES",
     "METRICS",
+    "PERFORMANCE_METRICS",
     "Completeness",
+    "PerformanceMetric",
     "RuleCounts",
     "adjust_p_values",
     "characteristics",
@@ -42,6 +51,9 @@ __all__ = [
     "ice_readability",
     "ice_score",
     "instance_completeness",
+    "performance_report",
+    "performance_table",
+    "performance_value",
     "prediction_loss",
     "prediction_performance",
     "q_score",

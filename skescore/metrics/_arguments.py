@@ -1,4 +1,4 @@
-"""Checking of the numbers that a measure is given, and handing back of its result.
+"""Checking of what a measure is given, and handing back of its result.
 
 Measures are pure functions of numbers or arrays of numbers. What is not a number, or lies outside
 the domain of the formula, must end in an error that names the argument, never in a silent score.
@@ -7,11 +7,14 @@ the domain of the formula, must end in an error that names the argument, never i
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_numbers", "check_shapes", "plain"]
+__all__ = ["TASKS", "as_numbers", "check_shapes", "plain", "row_weights"]
+
+TASKS = ("classification", "regression")
 
 
 def as_numbers(
@@ -87,3 +90,38 @@ def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
     """Give scalars back as Python floats, so that they print, compare and serialise as such."""
     result = np.asarray(result)
     return float(result) if result.ndim == 0 else result
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Weights of rows as floats.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,)
+        The weights.
+    n_rows : int
+        How many there must be.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rows,)
+        The weights.
+
+    Raises
+    ------
+    ValueError
+        If there is not one finite weight of zero or more per row.
+    """
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must hold one number per row, shape ({n_rows},), got shape "
+            f"{weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise ValueError(
+            "sample_weight must be finite and zero or more, got "
+            f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
+        )
+    return weights

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skescore.metrics._arguments import as_numbers
-from skescore.metrics.prediction import row_weights
+from skescore.metrics._arguments import as_numbers, row_weights
 from skescore.rules.data import Table
 from skescore.rules.ruleset import RuleSet
 

@@ -1,17 +1,19 @@
 """A rule set in a few figures: its size, the worth of its rules, their significance and conflicts.
 
 The figures are those by which RuleKit describes a model, as far as rules and rows tell them. How
-long an induction took, and what it tried, rules do not remember.
+long an induction took, rules do not remember: who made them has to say. What it tried is not told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore._text import did_you_mean
+from skescore.metrics._arguments import as_numbers
 from skescore.metrics._rule_rows import (
     Flags,
     Floats,
@@ -38,6 +40,8 @@ _CORRECTIONS = {
     "rulekit_fdr_": "rulekit_fdr",
     "rulekit_fwer_": "rulekit_fwer",
 }
+#: What an induction took: altogether, growing and pruning rules.
+TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
 #: Sums of greater weights might overflow in one order of adding and not in another.
 _LARGEST_VOTES = 1e300
 
@@ -51,6 +55,7 @@ def characteristics(
     alpha: float = 0.05,
     sample_weight: ArrayLike | None = None,
     untested: float = np.nan,
+    times: Mapping[str, float] | None = None,
     **parameters: float,
 ) -> dict[str, float]:
     """Describe a rule set by averages over its rules, and how rules meet on rows.
@@ -76,6 +81,10 @@ def characteristics(
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
         :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+    times : mapping of str to float, optional
+        Seconds that making the rules took, to stand beside the other figures: any of
+        ``time_total_s``, ``time_growing_s`` and ``time_pruning_s``. Models of RuleKit have them as
+        attributes of ``model.model.stats``.
     **parameters : float
         Parameters of the measure.
 
@@ -101,6 +110,8 @@ def characteristics(
         ``voting_conflicts``, ``negative_voting_conflicts``
             Classification only: rows that rules of two or more classes hold for, and those of them
             that the rule set answers wrongly.
+        ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
+            Those of `times` that are given.
 
         Means and shares over rules are NaN without rules, and means also where some rule has no
         value, such as the precision of a rule that holds for no row, or cannot be tested.
@@ -108,7 +119,10 @@ def characteristics(
     Raises
     ------
     ValueError
-        If the measure is unknown, or the level, rows, labels or weights do not fit.
+        If the measure or a time is unknown, or the level, rows, labels, weights or times do not
+        fit.
+    TypeError
+        If a time is no number.
 
     See Also
     --------
@@ -138,6 +152,7 @@ def characteristics(
     (2, 1.25, 1.0)
     """
     check_alpha(alpha)
+    seconds = _checked_times(times or {})
     table = Table(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))
     tally = Tally(ruleset, table, weights)
@@ -169,7 +184,23 @@ def characteristics(
         wrong = conflicts.torn & (conflicts.answers() != codes)
         figures["voting_conflicts"] = float(weights[conflicts.torn].sum())
         figures["negative_voting_conflicts"] = float(weights[wrong].sum())
-    return figures
+    return figures | seconds
+
+
+def _checked_times(times: Mapping[str, float]) -> dict[str, float]:
+    for name in times:
+        if name not in TIMES:
+            raise ValueError(f"times has no place for {name!r}. {did_you_mean(name, TIMES)}")
+    remedy = "Pass seconds."
+    seconds = {
+        name: as_numbers(f"times[{name!r}]", times[name], low=0.0, remedy=remedy)
+        for name in TIMES
+        if name in times
+    }
+    for name, value in seconds.items():
+        if value.ndim:
+            raise ValueError(f"times[{name!r}] must be one number, got {times[name]!r}. {remedy}")
+    return {name: float(value) for name, value in seconds.items()}
 
 
 def _mean(values: Sequence[float] | NDArray[Any]) -> float:

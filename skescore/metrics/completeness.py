@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore.metrics._arguments import row_weights
 from skescore.metrics._categories import category_boxes, category_frame
-from skescore.metrics.prediction import row_weights
 from skescore.rules.conditions import AtLeast, Condition, OneOf
 from skescore.rules.ruleset import RuleSet
 from skescore.rules.sampling import Seed, clopper_pearson, sampling_stream

@@ -1,6 +1,9 @@
 """How well rules predict: named performances and losses, on all rows or on covered rows only.
 
-Only what scores of rule sets need is here; the measures themselves are scikit-learn's.
+The measures that scores of rule sets are made of, :data:`METRICS`, are few and scikit-learn's, and
+know rows without a rule. All others (of two classes, many classes, numbers and confidences) are in
+the table :func:`performance_table`, by :mod:`skescore.metrics.performance`, whose names are to be
+had here as well; survival has :mod:`skescore.metrics.survival`.
 """
 
 from __future__ import annotations
@@ -14,10 +17,33 @@ import pandas as pd
 from sklearn import metrics as sk
 
 from skescore._text import did_you_mean
+from skescore.metrics._arguments import TASKS, row_weights
+from skescore.metrics.performance import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_report,
+    performance_table,
+    performance_value,
+)
+
+__all__ = [
+    "METRICS",
+    "PERFORMANCE_METRICS",
+    "TASKS",
+    "UNCOVERED",
+    "PerformanceMetric",
+    "PredictionMetric",
+    "named_metric",
+    "performance_report",
+    "performance_table",
+    "performance_value",
+    "prediction_loss",
+    "prediction_performance",
+    "row_weights",
+]
 
 #: What happens to rows without a rule in a score.
 UNCOVERED = ("ignore", "penalise")
-TASKS = ("classification", "regression")
 _NO_RULE = -1
 
 
@@ -205,41 +231,6 @@ def prediction_loss(
     if isinstance(metric, str) and named_metric(metric, task).greater_is_better:
         return 1 - value
     return value
-
-
-def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Weights of rows as floats.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_rows,)
-        The weights.
-    n_rows : int
-        How many there must be.
-
-    Returns
-    -------
-    ndarray of float, shape (n_rows,)
-        The weights.
-
-    Raises
-    ------
-    ValueError
-        If there is not one finite weight of zero or more per row.
-    """
-    weights = np.asarray(sample_weight, dtype=float)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight must hold one number per row, shape ({n_rows},), got shape "
-            f"{weights.shape}."
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        raise ValueError(
-            "sample_weight must be finite and zero or more, got "
-            f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
-        )
-    return weights
 
 
 def _measure(

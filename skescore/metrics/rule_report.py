@@ -94,6 +94,11 @@ def rule_report(
     --------
     characteristics : The same figures of the rule set as a whole.
 
+    Notes
+    -----
+    pandas cuts long rules short when it shows a table. ``print(report.to_string())`` writes them in
+    full; in a notebook ``pandas.set_option("display.max_colwidth", None)`` does.
+
     Examples
     --------
     >>> from skescore.rules import Interval, Rule, RuleSet

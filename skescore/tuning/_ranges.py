@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
@@ -11,18 +14,59 @@ Space = dict[str, BaseDistribution]
 MOST_LEAVES = 32
 
 
-def leaves(n_rows: int, y: np.ndarray, task: str, most: int = MOST_LEAVES) -> IntDistribution:
+class Problem(NamedTuple):
+    """What the ranges depend on.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the data.
+    y : ndarray of shape (n_rows,)
+        The target.
+    task : {"classification", "regression"}
+        What the rules are for.
+    """
+
+    n_rows: int
+    n_features: int
+    y: np.ndarray
+    task: str
+
+    @property
+    def classifies(self) -> bool:
+        """Whether rules conclude classes."""
+        return self.task == "classification"
+
+    @property
+    def n_outputs(self) -> int:
+        """Classes, or the two means that the least of regressions tells apart."""
+        return len(np.unique(self.y)) if self.classifies else 2
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the target: thresholds of a regression are in its units."""
+        return float(np.std(np.asarray(self.y, dtype=float))) or 1.0
+
+
+class Search(NamedTuple):
+    """Where to look for an extractor, and which settings to try first, the defaults before all."""
+
+    space: Callable[[Problem], Mapping[str, BaseDistribution]]
+    points: Callable[[Problem], list[dict[str, Any]]]
+
+
+def leaves(problem: Problem, most: int = MOST_LEAVES) -> IntDistribution:
     """Numbers of rules: more than classes, and no more than rows can fill."""
-    n_outputs = len(np.unique(y)) if task == "classification" else 2
-    return IntDistribution(2, max(min(most, n_rows // 2), n_outputs + 1, 3), log=True)
+    most = max(min(most, problem.n_rows // 2), problem.n_outputs + 1, 3)
+    return IntDistribution(2, most, log=True)
 
 
-def spread(y: np.ndarray) -> float:
-    """Standard deviation of a target: thresholds of a regression are in its units."""
-    return float(np.std(np.asarray(y, dtype=float))) or 1.0
-
-
-def diversity(y: np.ndarray, task: str) -> FloatDistribution:
+def diversity(problem: Problem) -> FloatDistribution:
     """How much the answers in a box may differ: a share of other classes, or a deviation."""
-    most = 0.5 if task == "classification" else spread(y)
+    most = 0.5 if problem.classifies else problem.spread
     return FloatDistribution(0.02 * most, most, log=True)
+
+
+def at_most(value: int, distribution: IntDistribution) -> int:
+    """The value, or the largest one that there is."""
+    return min(value, distribution.high)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class Fold:
     X_train: Any
     X_test: Any
     y_test: Any
+    test: np.ndarray
 
 
 def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
@@ -77,14 +79,8 @@ def make_folds(
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
         model = black_box if fitted else clone(black_box).fit(X_train, _safe_indexing(y, train))
-        folds.append(
-            Fold(
-                RememberingBlackBox(model),
-                X_train,
-                _safe_indexing(X, test),
-                _safe_indexing(y, test),
-            )
-        )
+        X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+        folds.append(Fold(RememberingBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
     return folds
 
 
@@ -103,60 +99,67 @@ def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
     return result
 
 
-def evaluate_candidate(extractor: Any, folds: list[Fold], scorer: Any) -> list[dict[str, Any]]:
-    """Extract and score on every fold.
+def evaluate_on_fold(
+    extractor: Any, fold: Fold, scorer: Any, measures: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Extract on the training rows of a fold and score on the others.
 
     Parameters
     ----------
     extractor : extractor
-        Cloned for each fold; its black box is replaced by the fold's.
-    folds : list of Fold
-        The splits.
+        Cloned; its black box is replaced by the fold's.
+    fold : Fold
+        The split.
     scorer : callable
         Gives the score of a fitted extractor.
+    measures : dict of str to callable, optional
+        Further scorers.
 
     Returns
     -------
-    list of dict
-        Per fold: ``score``, the measures of :data:`MEASURES`, ``seconds`` of the extraction,
-        ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have been answered
-        from memory), and ``warnings`` raised.
+    dict
+        ``score``, the measures of :data:`MEASURES` and of `measures`, ``seconds`` of the
+        extraction, ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have
+        been answered from memory), and ``warnings`` raised.
     """
     knowledge = _knowledge_like(scorer)
-    results = []
-    for fold in folds:
-        candidate = clone(extractor).set_params(estimator=fold.black_box)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            begin = time.perf_counter()
-            candidate.fit(fold.X_train)
-            seconds = time.perf_counter() - begin
-            # Its own questions: what reaches the black box depends on who asked before.
-            asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
-            calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
-            evaluation = evaluate_rules(
-                candidate, fold.X_test, fold.y_test, reference=knowledge.reference
-            )
-            parts = knowledge.score(evaluation)
-            if isinstance(scorer, RuleScorer):
-                score = scorer.score(evaluation)
-            else:
-                score = scorer(candidate, fold.X_test, fold.y_test)
-            size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
-        if isinstance(score, dict):
-            raise several_scores(scorer)
-        results.append(
-            {"score": float(score)}
-            | {name: parts[name] for name in MEASURES if name != "size"}
-            | {"size": size}
-            | {
-                "seconds": seconds,
-                "black_box_calls": calls,
-                "black_box_rows": rows,
-                "warnings": sorted({str(w.message) for w in caught}),
-            }
+    candidate = clone(extractor).set_params(estimator=fold.black_box)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        begin = time.perf_counter()
+        candidate.fit(fold.X_train)
+        seconds = time.perf_counter() - begin
+        # Its own questions: what reaches the black box depends on who asked before.
+        asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
+        calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
+        evaluation = evaluate_rules(
+            candidate, fold.X_test, fold.y_test, reference=knowledge.reference
         )
-    return results
+        parts = knowledge.score(evaluation)
+        scores = {}
+        for name, function in {"score": scorer, **(measures or {})}.items():
+            known = isinstance(function, RuleScorer) and function.reference == knowledge.reference
+            score = (
+                function.score(evaluation)
+                if known
+                else function(candidate, fold.X_test, fold.y_test)
+            )
+            if isinstance(score, dict):
+                raise several_scores(function)
+            scores[name] = float(score)
+        size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
+    return (
+        {"score": scores.pop("score")}
+        | {name: parts[name] for name in MEASURES if name != "size"}
+        | {"size": size}
+        | scores
+        | {
+            "seconds": seconds,
+            "black_box_calls": calls,
+            "black_box_rows": rows,
+            "warnings": sorted({str(w.message) for w in caught}),
+        }
+    )
 
 
 def _knowledge_like(scorer: Any) -> RuleScorer:

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from sklearn.base import BaseEstimator, clone
 
 from skescore.extractors import black_box_task, is_prefit
 from skescore.registry import make_extractor, registered_name
-from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning._ranges import Space
 from skescore.tuning.folds import (
     MEASURES,
     Fold,
-    evaluate_candidate,
+    evaluate_on_fold,
     make_folds,
     mean_of,
-    several_scores,
     target_or_answers,
 )
-from skescore.tuning.spaces import search_space
+from skescore.tuning.goals import Goal, check_scoring, name_of
+from skescore.tuning.spaces import as_search_space, search_space
 
 
 class ExtractorObjective:
@@ -54,13 +49,17 @@ class ExtractorObjective:
         answers stand for the target (fidelity).
     extractor : str or extractor, default="cart"
         A registered name, or an extractor whose parameters outside of `space` are kept.
-    scoring : str or callable, default="ice"
+    scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
-        maximise.
+        maximise. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
+        ``"incompleteness"`` and ``"incompleteness_instances"`` are minimised together, by a study
+        of as many directions.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     space : dict of str to optuna distribution, optional
         The hyper-parameters to search; by default :func:`search_space` of the name.
+    measures : sequence of str or callable, default=()
+        Further scorers whose means each trial keeps, such as ``"mean_rule_c2"``.
     random_state : int, RandomState instance or None, default=None
         Handed to the extractor, if it takes one.
 
@@ -98,8 +97,10 @@ class ExtractorObjective:
         scoring: Any = "ice",
         cv: Any = 5,
         space: Space | None = None,
+        measures: Sequence[Any] = (),
         random_state: Any = None,
         _folds: list[Fold] | None = None,
+        _goal: Goal | None = None,
     ) -> None:
         task = black_box_task(estimator)
         if isinstance(extractor, str):
@@ -117,7 +118,9 @@ class ExtractorObjective:
         self.name = name
         self.prototype: BaseEstimator = prototype
         self.space = space
-        self.scorer = check_scoring(scoring)
+        self.goal = Goal.of(scoring) if _goal is None else _goal
+        self.scorer = self.goal.scorer
+        self.measures = check_measures(measures)
         if _folds is None:
             _folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
         self.folds = _folds
@@ -136,7 +139,22 @@ class ExtractorObjective:
         dict of str to value
             Parameters for the extractor.
         """
-        return {name: _suggest(trial, name, d) for name, d in self.space.items()}
+        return as_search_space(self.space).suggest(trial)
+
+    def candidate(self, params: dict[str, Any]) -> Any:
+        """Make the extractor with some parameters, not fitted.
+
+        Parameters
+        ----------
+        params : dict of str to value
+            Parameters for the extractor.
+
+        Returns
+        -------
+        extractor
+            A copy.
+        """
+        return clone(self.prototype).set_params(**params)
 
     def evaluate(self, params: dict[str, Any]) -> list[dict[str, Any]]:
         """Extract and score with some parameters on every fold.
@@ -151,11 +169,14 @@ class ExtractorObjective:
         list of dict
             One per fold.
         """
-        return evaluate_candidate(
-            clone(self.prototype).set_params(**params), self.folds, self.scorer
-        )
+        return list(self._on_folds(params))
 
-    def __call__(self, trial: optuna.trial.Trial) -> float:
+    def _on_folds(self, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        candidate = self.candidate(params)
+        for fold in self.folds:
+            yield evaluate_on_fold(candidate, fold, self.scorer, self.measures)
+
+    def __call__(self, trial: optuna.trial.Trial) -> float | tuple[float, ...]:
         """Score one trial.
 
         Parameters
@@ -165,69 +186,178 @@ class ExtractorObjective:
 
         Returns
         -------
-        float
-            Mean score over the folds, greater is better.
+        float or tuple of float
+            Mean score over the folds, greater is better; or the means of the measures that
+            `scoring` names, smaller is better.
 
         Raises
         ------
         ValueError
-            If the study does not maximise.
+            If the study has other directions.
         optuna.TrialPruned
             If the score is undefined on some fold, as where the rules cover none of its rows:
-            the study goes on, and the trial keeps the reason in its attribute ``error``.
+            the study goes on, and the trial keeps the reason in its attribute ``error``. Also if
+            the study's pruner stops it between two folds.
         """
         study = getattr(trial, "study", None)
-        if study is not None and study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
-            raise ValueError(
-                "The score is greater for better rules, so the study must maximise it: "
-                'optuna.create_study(direction="maximize").'
-            )
+        self._check_directions(study)
         params = self.suggest(trial)
         # The number of an earlier trial says something in its own study only.
-        key = getattr(study, "study_name", ""), json.dumps(params, sort_keys=True, default=repr)
+        key = getattr(study, "study_name", ""), params_key(params)
         if key in self._known:  # small spaces repeat themselves; the answer would be the same
             first, results = self._known[key]
-            trial.set_user_attr("same_as", first)
-        else:
-            results = self.evaluate(params)
-            self._known[key] = (trial.number, results)
-        trial.set_user_attr("extractor", self.name)
-        for measure in (*MEASURES, "seconds", "black_box_calls", "black_box_rows"):
-            trial.set_user_attr(measure, mean_of(results, measure))
-        trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))
-        trial.set_user_attr("folds", results)
-        score = mean_of(results, "score")
-        if math.isnan(score):
-            where = [result for result in results if math.isnan(result["score"])]
+            return self.record(trial, results, same_as=first)
+        results = []
+        for step, result in enumerate(self._on_folds(params)):
+            results.append(result)
+            score = mean_of(results, "score")
+            if study is None or self.goal.objectives or math.isnan(score):
+                continue
+            trial.report(score, step)
+            if step + 1 < len(self.folds) and trial.should_prune():
+                raise self.stopped(trial, results, len(self.folds))
+        self._known[key] = (trial.number, results)
+        return self.record(trial, results)
+
+    def record(
+        self, trial: Any, results: list[dict[str, Any]], *, same_as: int | None = None
+    ) -> float | tuple[float, ...]:
+        """Keep what was measured in a trial.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial.
+        results : list of dict
+            What :meth:`evaluate` gave.
+        same_as : int, optional
+            Number of the trial that measured it.
+
+        Returns
+        -------
+        float or tuple of float
+            The trial's value or values.
+
+        Raises
+        ------
+        optuna.TrialPruned
+            If one of them is undefined.
+        """
+        if same_as is not None:
+            trial.set_user_attr("same_as", same_as)
+        self._keep(trial, results)
+        values = self.goal.values(results)
+        if any(map(math.isnan, values)):
+            names = ["score"] if not self.goal.objectives else list(self.goal.objectives)
+            undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
+            where = [result for result in results if not _is_defined(result, undefined)]
             why = sorted({text for result in where for text in result["warnings"]})
             text = f"The score is undefined on some fold: {' '.join(why)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
-        return score
+        return values if self.goal.objectives else values[0]
+
+    def stopped(
+        self, trial: Any, results: list[dict[str, Any]], n_folds: int
+    ) -> optuna.TrialPruned:
+        """Keep what was measured before a trial was stopped, and make the exception that says so.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial.
+        results : list of dict
+            What was measured on the first folds.
+        n_folds : int
+            Number of all folds.
+
+        Returns
+        -------
+        optuna.TrialPruned
+            To be raised.
+        """
+        self._keep(trial, results)
+        trial.set_user_attr(STOPPED, len(results))
+        text = f"Stopped by the pruner after {len(results)} of {n_folds} folds."
+        trial.set_user_attr("error", text)
+        return optuna.TrialPruned(text)
+
+    def _keep(self, trial: Any, results: list[dict[str, Any]]) -> None:
+        trial.set_user_attr("extractor", self.name)
+        kept = (*MEASURES, *self.measures, "seconds", "black_box_calls", "black_box_rows")
+        for name in kept:
+            trial.set_user_attr(name, mean_of(results, name))
+        trial.set_user_attr("score", mean_of(results, "score"))
+        trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))
+        trial.set_user_attr("folds", results)
+
+    def _check_directions(self, study: optuna.Study | None) -> None:
+        if study is None:
+            return
+        directions = [direction.name.lower() for direction in study.directions]
+        if directions == self.goal.directions:
+            return
+        if not self.goal.objectives:
+            raise ValueError(
+                "The score is greater for better rules, so the study must maximise it: "
+                'optuna.create_study(direction="maximize").'
+            )
+        raise ValueError(
+            f"The study must minimise {', '.join(self.goal.objectives)}: "
+            f"optuna.create_study(directions={self.goal.directions!r})."
+        )
 
 
-def check_scoring(scoring: Any) -> Any:
-    """Turn a name into a scorer of one number.
+def params_key(params: dict[str, Any]) -> str:
+    """Text that is equal for equal parameters."""
+    return json.dumps(params, sort_keys=True, default=repr)
+
+
+def check_measures(measures: Sequence[Any]) -> dict[str, Any]:
+    """Name the further scorers whose values candidates keep.
 
     Parameters
     ----------
-    scoring : str or callable
-        See :func:`skescore.scorers.get_rule_scorer`.
+    measures : sequence of str or callable
+        Scorers of one number, or their names.
 
     Returns
     -------
-    callable
-        The scorer.
+    dict of str to callable
+        Scorers by the names of their columns.
 
     Raises
     ------
     TypeError, ValueError
-        If it is unknown, or is known to give several numbers.
+        If one is unknown, or a name stands for something else already.
     """
-    scorer = get_rule_scorer(scoring)
-    if isinstance(scorer, RuleScorer) and scorer.gives_dict:
-        raise several_scores(scorer)
-    return scorer
+    if isinstance(measures, str):
+        raise TypeError(
+            f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
+        )
+    known: dict[str, Any] = {}
+    for measure in measures:
+        scorer = check_scoring(measure)
+        name = name_of(measure, scorer)
+        if name in known or name in RESERVED:
+            raise ValueError(f"measures must have names of their own, got {name!r} once more.")
+        known[name] = scorer
+    return known
+
+
+#: Marks a trial that was stopped between folds, by their number.
+STOPPED = "stopped_after"
+#: Names of what every candidate keeps, which no further measure may have.
+RESERVED = frozenset({
+    *MEASURES, "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
+    "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as",
+})  # fmt: skip
+
+
+def _is_defined(result: dict[str, Any], names: set[str]) -> bool:
+    parts = {"incompleteness": "completeness_volume"}
+    parts["incompleteness_instances"] = "completeness_instances"
+    return not any(math.isnan(result[parts.get(name, name)]) for name in names)
 
 
 def check_space(space: Space, extractor: Any) -> None:
@@ -256,16 +386,3 @@ def _takes(extractor: Any, name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    if isinstance(distribution, IntDistribution):
-        step, log = distribution.step, distribution.log
-        return trial.suggest_int(name, distribution.low, distribution.high, step=step, log=log)
-    if isinstance(distribution, FloatDistribution):
-        return trial.suggest_float(
-            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
-        )
-    raise TypeError(f"space[{name!r}] must be an Optuna distribution, got {distribution!r}.")

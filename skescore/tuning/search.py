@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import optuna
 import pandas as pd
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, indexable
 
-from skescore.extractors import black_box_task, is_fitted, is_prefit
+from skescore.extractors import black_box_task, is_prefit
 from skescore.registry import extractor_spec, make_extractor
-from skescore.rules import RuleSet
-from skescore.scorers import get_rule_scorer
 from skescore.tuning._ranges import Space
-from skescore.tuning.folds import (
-    MEASURES,
-    Fold,
-    black_box_quality,
-    make_folds,
-    target_or_answers,
-)
-from skescore.tuning.objective import (
-    ExtractorObjective,
-    check_scoring,
-    check_space,
-)
+from skescore.tuning._winner import Winner, choose_by
+from skescore.tuning.allocation import Allocation
+from skescore.tuning.candidates import Candidates
+from skescore.tuning.folds import Fold, black_box_quality, make_folds, target_or_answers
+from skescore.tuning.goals import Goal
+from skescore.tuning.leaderboard import leaderboard, winner
+from skescore.tuning.objective import ExtractorObjective, check_measures, check_space
+from skescore.tuning.pareto import pareto_front
+from skescore.tuning.progress import SearchProgress
+from skescore.tuning.running import Runner
 from skescore.tuning.spaces import search_space, starting_points
-from skescore.tuning.studies import run_study
-
-_COLUMNS = ("score_std", *MEASURES, "seconds", "black_box_calls", "black_box_rows")
-
-
-def _can_refit(search: Any) -> bool:
-    return bool(search.refit) and is_classifier(search)
+from skescore.tuning.storages import open_storage
+from skescore.tuning.studies import Studies, quiet_optuna
+from skescore.tuning.workers import FoldEvaluator
 
 
-class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
+class ExtractorSearchCV(Winner):
     """Search extractors and their hyper-parameters for the rules that score best.
 
-    One Optuna study per extractor, each with its share of the trials; candidates are compared by
-    cross-validation on held-out rows, and the winner is refitted on all rows. The black box is
-    fitted once per fold and asked once about the same rows.
+    One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
+    and the winner is refitted on all rows. The black box is fitted once per fold and asked once
+    about the same rows. Extractors that cannot catch up get no more trials, and the leaderboard
+    says why. Whatever the search was after, the whole trade-off between loss, size and
+    completeness can be looked at, and other weights tried, without another extraction.
 
     Parameters
     ----------
@@ -57,32 +52,64 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     extractors : sequence of str, default=("cart", "gridex")
         Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
         ``"psyke:gridex"``, and those that installed packages register.
-    scoring : str or callable, default="ice"
-        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better.
-    n_trials : int, default=50
-        Trials in all, shared out evenly; at least one per extractor.
+    scoring : str, callable or sequence of str, default="ice"
+        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
+        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"`` and
+        ``"incompleteness_instances"`` are minimised together, for the whole front.
+    n_trials : int or None, default=50
+        Trials in all; at least one per extractor. With a storage those that are there already
+        count. None needs a `timeout`.
     timeout : float or None, default=None
-        Seconds after which each study starts no further trial. With it, results depend on the
-        machine's speed.
+        Seconds after which no further trial starts. With it, results depend on the machine's
+        speed.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     spaces : dict of str to dict, optional
         Search space per extractor, in place of :func:`search_space`.
-    refit : bool, default=True
-        Fit the best extractor on all rows; needed to predict.
+    measures : sequence of str or callable, default=()
+        Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
+    allocation : {"halving", "even"}, default="halving"
+        ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
+        before, and stops those whose best parts together could not beat the leader. ``"even"``
+        gives each the same number. With fewer than four trials per extractor both are the same.
+    standard_errors : float, default=1.0
+        How far below the best mean score the winner may be, in standard errors of the differences
+        on the folds: of the candidates within, which are as good as the best as far as one can
+        tell, the one with the fewest rules wins, then the one that asked the black box least, then
+        the best score. 0 lets the best mean win, lucky or not.
+    refit : bool, str or callable, default=True
+        Fit the best extractor on all rows; needed to predict. With several measures the best is
+        the knee of the front, or the one with the best score of this name.
     n_jobs : int or None, default=None
-        Extractors that are searched at the same time, in processes of their own. Results do not
-        depend on it.
+        Processes that evaluate candidates at the same time. Results do not depend on it, unless
+        several searches share a storage.
     random_state : int, RandomState instance or None, default=None
         Seed of the samplers and extractors. Pass an int for the same result on every run.
+    sampler : optuna sampler, optional
+        Copied for each study; by default a tree-structured Parzen estimator.
+    pruner : optuna pruner or "bound", optional
+        Stops a trial between two folds. ``"bound"`` stops one only if flawless rules on the other
+        folds could not make it the best; it needs ICE, FiRe or Q as `scoring`. By default every
+        trial is seen through, as stopped ones are missing from the trade-off.
+    storage : str, path or optuna storage, optional
+        Where trials are kept, see :func:`skescore.tuning.open_storage`: a search that was broken
+        off goes on, and several processes or machines that call `fit` with the same data share
+        the work. By default in memory.
+    study_name : str, default="skescore"
+        Studies in a storage are called after it and their extractor: ``"skescore/cart"``.
+    studies : dict of str to optuna.Study, optional
+        Studies of your own by extractor, which keep their samplers and pruners. (Optuna's studies
+        have a pruner by default.)
     callbacks : sequence of callable, optional
-        Called as ``callback(study, trial)`` after every trial; with `n_jobs` above 1 in the
-        processes that search, so that they must be picklable.
+        Called as ``callback(study, trial)`` after every trial; ``study.stop()`` stops the trials
+        of that extractor.
+    progress_bar : bool, default=False
+        Show a bar on a terminal or in a notebook.
 
     Attributes
     ----------
     best_extractor_ : extractor
-        The winner, fitted on all rows. Only with ``refit=True``.
+        The winner, fitted on all rows. Only with `refit`.
     best_name_ : str
         Its registered name.
     best_params_ : dict
@@ -92,9 +119,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     rules_ : RuleSet
         Its rules.
     leaderboard_ : pandas.DataFrame
-        One row per trial, the best first: extractor, score and its spread over the folds,
-        performance, loss, n_rules, both completenesses, seconds, questions, parameters, trial
-        number, state and error.
+        One row per trial, the winner, then the best scores: extractor, score and its spread over
+        the folds, performance, loss, n_rules, both completenesses, further measures, seconds of an
+        extraction and questions (means over the folds), parameters, trial number, state, number of
+        the trial that it repeats, why the extractor was stopped, and error.
+    pareto_front_ : pandas.DataFrame
+        The candidates that no other beats in loss, rules and incompleteness (or in the measures of
+        `scoring`), with the knee marked.
+    knee_ : pandas.Series
+        The front's knee: a compromise as long as no weights are known.
+    candidates_ : Candidates
+        All finished candidates with what was measured on each fold.
+    stopped_ : dict of str to str
+        Extractors that got fewer trials than others, and why.
     studies_ : dict of str to optuna.Study
         The studies by extractor.
     black_box_quality_ : dict of str to float
@@ -108,8 +145,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
-    first, then the earlier trial.
+    Of equally good candidates the one with fewer rules wins, then the one that asked less, then the
+    one whose extractor is named first, then the earlier trial.
+
+    A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
+    that ask it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no y,
+    so that fidelity is scored.
+
+    An interrupt (Ctrl-C) ends the search, keeps what was finished, refits the best of it and is
+    raised again: in a notebook the search can be used as if it had ended.
 
     Examples
     --------
@@ -120,6 +164,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> search = ExtractorSearchCV(KNeighborsClassifier(9), n_trials=10, random_state=0).fit(X, y)
     >>> len(search.rules_), search.best_score_ > 0.97
     (3, True)
+    >>> front = search.pareto_front_
+    >>> bool(front["loss"].is_monotonic_decreasing)  # more rules, fewer errors
+    True
+    >>> search.best_for(psi=1)["extractor"] in ("cart", "gridex")
+    True
     """
 
     def __init__(
@@ -128,14 +177,23 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         *,
         extractors: Sequence[str] = ("cart", "gridex"),
         scoring: Any = "ice",
-        n_trials: int = 50,
+        n_trials: int | None = 50,
         timeout: float | None = None,
         cv: Any = 5,
         spaces: dict[str, Space] | None = None,
-        refit: bool = True,
+        measures: Sequence[Any] = (),
+        allocation: str = "halving",
+        standard_errors: float = 1.0,
+        refit: Any = True,
         n_jobs: int | None = None,
         random_state: Any = None,
+        sampler: Any = None,
+        pruner: Any = None,
+        storage: Any = None,
+        study_name: str = "skescore",
+        studies: Mapping[str, optuna.Study] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
+        progress_bar: bool = False,
     ) -> None:
         self.estimator = estimator
         self.extractors = extractors
@@ -144,10 +202,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.timeout = timeout
         self.cv = cv
         self.spaces = spaces
+        self.measures = measures
+        self.allocation = allocation
+        self.standard_errors = standard_errors
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.sampler = sampler
+        self.pruner = pruner
+        self.storage = storage
+        self.study_name = study_name
+        self.studies = studies
         self.callbacks = callbacks
+        self.progress_bar = progress_bar
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ExtractorSearchCV:
         """Search, then refit the winner on all rows.
@@ -170,11 +237,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If input or parameters cannot be used, or no trial succeeded.
+            If input or parameters cannot be used, no trial succeeded, or the storage holds another
+            search of that name.
+        KeyboardInterrupt
+            If it was interrupted; the attributes then tell what was found so far.
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may answer for this one
-        task = self._check_parameters()
+        task, goal = self._check_parameters()
         # The winner's class checks the rows once more; a clear error should not wait for it, nor
         # for an extractor that cannot read columns of names.
         for name in self.extractors:
@@ -193,20 +263,110 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         begin = time.perf_counter()
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
-        self.studies_ = self._run_studies(X, y, task, folds, spaces)
-        self.search_seconds_ = time.perf_counter() - begin
-        self.leaderboard_ = self._leaderboard()
-        self._choose()
+        interrupt = None
+        with quiet_optuna():
+            runner = self._runner(X, y, task, goal, folds, spaces)
+            bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
+            runner.callbacks.append(bar)
+            try:
+                with bar:
+                    runner.run()
+            except KeyboardInterrupt as error:
+                interrupt = error
+            self.search_seconds_ = time.perf_counter() - begin
+            self._keep(runner, goal, interrupted=interrupt is not None)
+        if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
+            raise interrupt  # there is nothing to choose from
+        self._choose(goal)
         if self.refit:
             if checked is None:  # the black box as it is
-                self.best_extractor_ = self._winning_candidate(self.estimator).fit(X)
+                self.best_extractor_ = self.make_candidate(self.leaderboard_.iloc[0]).fit(X)
             else:
                 self.best_extractor_ = self._winning_candidate(clone(self.estimator)).fit(X, y)
             if task == "classification":
                 self.classes_ = self.best_extractor_.classes_
+        if interrupt is not None:
+            raise interrupt
         return self
 
-    def _check_parameters(self) -> str:
+    def best_for(
+        self,
+        *,
+        psi: float | None = None,
+        phi: float | None = None,
+        rho: float | None = None,
+        completeness: str = "volume",
+    ) -> pd.Series:
+        """Find the candidate that wins with other weights, without another extraction.
+
+        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights after a search, or with :func:`skescore.tuning.winning_regions` to
+        see all that matter.
+
+        Parameters
+        ----------
+        psi : float, optional
+            Weight of FiRe.
+        phi, rho : float, optional
+            Weights of ICE; one alone leaves the other at 1.
+        completeness : {"volume", "instances"}, default="volume"
+            How ICE measures completeness.
+
+        Returns
+        -------
+        pandas.Series
+            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
+            :meth:`make_candidate` makes the extractor.
+
+        Raises
+        ------
+        ValueError
+            If weights of both scores are given, none is, or one is out of its range.
+        """
+        check_is_fitted(self, "leaderboard_")
+        ice = phi is not None or rho is not None
+        if ice == (psi is not None):
+            raise ValueError(
+                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
+                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
+            )
+        if ice:
+            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
+            scores = self.candidates_.scores("ice", completeness=completeness, **weights)
+        else:
+            assert psi is not None
+            scores = -self.candidates_.scores("fire", psi=psi, completeness=completeness)
+        table = self.candidates_.table()
+        table.insert(1, "score", scores.mean(axis=1))
+        asked = self.candidates_.means("black_box_rows")
+        order = np.lexsort([table["size"], -table["score"]])
+        costs = [table["size"].to_numpy()[order], asked[order]]
+        return table.iloc[order[winner(scores[order], costs, self.standard_errors)]]
+
+    def make_candidate(self, row: Any) -> Any:
+        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
+
+        Parameters
+        ----------
+        row : mapping or Series
+            Holds ``extractor`` and ``params``.
+
+        Returns
+        -------
+        extractor
+            Around the black box, not fitted.
+        """
+        check_is_fitted(self, "leaderboard_")
+        candidate = make_extractor(row["extractor"], self.estimator)
+        if "random_state" in candidate.get_params(deep=False):
+            candidate.set_params(random_state=self._extractor_seed)
+        return candidate.set_params(**row["params"])
+
+    def _winning_candidate(self, black_box: Any) -> Any:
+        return self.make_candidate(self.leaderboard_.iloc[0]).set_params(estimator=black_box)
+
+    # --- before the search -------------------------------------------------------------------
+
+    def _check_parameters(self) -> tuple[str, Goal]:
         task = black_box_task(self.estimator)
         if isinstance(self.extractors, str) or not (
             isinstance(self.extractors, Sequence) and len(self.extractors)
@@ -223,22 +383,67 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
                     f"{type(self.estimator).__name__} does {task}. Leave it out of extractors."
                 )
-        if not isinstance(self.n_trials, int | np.integer) or self.n_trials < len(self.extractors):
+        self._check_budget()
+        unknown = set(self.spaces or {}) - set(self.extractors)
+        if unknown:
+            raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
+        unknown = set(self.studies or {}) - set(self.extractors)
+        if unknown:
+            raise ValueError(f"studies names {sorted(unknown)}, not among extractors.")
+        if self.allocation not in ("halving", "even"):
+            raise ValueError(f"allocation must be 'halving' or 'even', got {self.allocation!r}.")
+        if (
+            not isinstance(self.standard_errors, Real)
+            or isinstance(self.standard_errors, bool)
+            or not 0 <= self.standard_errors < np.inf
+        ):
+            raise ValueError(
+                f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
+            )
+        goal = Goal.of(self.scoring, choose_by(self))
+        check_measures(self.measures)
+        if not goal.objectives and not isinstance(self.refit, bool | np.bool_):
+            raise ValueError(
+                "refit must be True or False where scoring is a single score, which chooses by "
+                f"itself, got {self.refit!r}."
+            )
+        self._check_pruner(goal)
+        return task, goal
+
+    def _check_budget(self) -> None:
+        if self.n_trials is None:
+            if self.timeout is None:
+                raise ValueError("n_trials=None needs a timeout in seconds.")
+        elif not isinstance(self.n_trials, int | np.integer) or self.n_trials < len(
+            self.extractors
+        ):
             raise ValueError(
                 "n_trials must be an integer of at least one per extractor "
                 f"({len(self.extractors)}), got {self.n_trials!r}."
             )
-        unknown = set(self.spaces or {}) - set(self.extractors)
-        if unknown:
-            raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
-        check_scoring(self.scoring)
-        return task
+        if self.timeout is None:
+            return
+        if not isinstance(self.timeout, Real) or isinstance(self.timeout, bool):
+            raise TypeError(f"timeout must be a number of seconds or None, got {self.timeout!r}.")
+        if not 0 <= self.timeout < np.inf:
+            raise ValueError(
+                f"timeout must be a finite number of seconds or None, got {self.timeout!r}."
+            )
 
-    def _winning_candidate(self, black_box: Any) -> Any:
-        candidate = make_extractor(self.best_name_, black_box).set_params(**self.best_params_)
-        if "random_state" in candidate.get_params(deep=False):
-            candidate.set_params(random_state=self._extractor_seed)
-        return candidate
+    def _check_pruner(self, goal: Goal) -> None:
+        if self.pruner is None:
+            return
+        if self.pruner != "bound" and not isinstance(self.pruner, optuna.pruners.BasePruner):
+            raise TypeError(
+                f"pruner must be 'bound', an Optuna pruner or None, got {self.pruner!r}."
+            )
+        if goal.objectives:
+            raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
+        if self.pruner == "bound" and goal.best_possible is None:
+            raise ValueError(
+                f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
+                f"scoring={self.scoring!r}. Pass an Optuna pruner or None."
+            )
 
     def _search_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         spaces = {}
@@ -248,187 +453,117 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_space(spaces[name], make_extractor(name, self.estimator))
         return spaces
 
-    def _run_studies(
-        self, X: Any, y: Any, task: str, folds: list[Fold], spaces: dict[str, Space]
-    ) -> dict[str, optuna.Study]:
-        random = check_random_state(self.random_state)
+    def _runner(
+        self, X: Any, y: Any, task: str, goal: Goal, folds: list[Fold], spaces: dict[str, Space]
+    ) -> Runner:
+        # Workers that share a storage must make the same rules, also where nobody named a seed.
+        shared_seed = self.storage is not None and self.random_state is None
+        random = check_random_state(
+            zlib.crc32(self.study_name.encode()) if shared_seed else self.random_state
+        )
         self._extractor_seed = int(random.randint(2**31 - 1))
-        seeds = random.randint(2**31 - 1, size=len(self.extractors)).tolist()
-        share, rest = divmod(self.n_trials, len(self.extractors))
-        jobs = []
-        for position, name in enumerate(self.extractors):
-            objective = ExtractorObjective(
+        seed = int(random.randint(2**31 - 1))
+        storage = None if self.storage is None else open_storage(self.storage)
+        settings: dict[str, Any] = {}
+        if storage is not None:
+            settings = {
+                "scoring": f"{goal.metric_names} {goal.scorer!r}",
+                "rows": _digest(folds),
+                "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
+                "measures": list(check_measures(self.measures)),
+                "seed": self._extractor_seed,
+            }
+        objectives = {}
+        for name in self.extractors:
+            objectives[name] = ExtractorObjective(
                 self.estimator, X, y, extractor=make_extractor(name, self.estimator),
-                scoring=self.scoring, space=spaces[name], random_state=self._extractor_seed,
-                _folds=folds,
+                space=spaces[name], measures=self.measures, random_state=self._extractor_seed,
+                _folds=folds, _goal=goal,
             )  # fmt: skip
-            objective.name = name
-            first = starting_points(name, spaces[name], np.asarray(y), task)
-            n_trials = share + (position < rest)
-            jobs.append((objective, n_trials, seeds[position], first, self.timeout, self.callbacks))
-        studies = Parallel(n_jobs=self.n_jobs)(delayed(run_study)(*job) for job in jobs)
-        return dict(zip(self.extractors, studies, strict=True))
+            objectives[name].name = name
+        each = (self.n_trials or 20 * len(objectives)) // len(objectives)
+        pruner = None if self.pruner == "bound" else self.pruner
+        studies = Studies(
+            objectives, goal, seed=seed, n_startup=max(5, each // 4), sampler=self.sampler,
+            first={
+                name: starting_points(name, spaces[name], np.asarray(y), task)
+                for name in objectives
+            },
+            pruner=pruner, storage=storage, study_name=self.study_name, settings=settings,
+            given=self.studies, about={"task": task, "X": X, "cv": self.cv},
+        )  # fmt: skip
+        measures = check_measures(self.measures)
+        return Runner(
+            studies,
+            Allocation(list(objectives), self.n_trials, self.timeout, self.allocation),
+            FoldEvaluator(folds, goal.scorer, measures),
+            n_jobs=self.n_jobs,
+            pruner=self.pruner,
+            callbacks=list(self.callbacks or ()),
+        )
 
-    def _leaderboard(self) -> pd.DataFrame:
-        records = []
-        for name, study in self.studies_.items():
-            for trial in study.get_trials(deepcopy=False):
-                if not trial.state.is_finished():  # a starting point that there was no time for
-                    continue
-                state = trial.state.name.lower()
-                record: dict[str, Any] = {
-                    "extractor": name,
-                    "score": trial.value if state == "complete" else np.nan,
-                    **{c: trial.user_attrs.get(c, np.nan) for c in _COLUMNS},
-                    "params": dict(trial.params),
-                    "trial": trial.number,
-                    "state": state,
-                    "error": trial.user_attrs.get("error", ""),
-                }
-                records.append(record)
-        if not records:
+    # --- after the search --------------------------------------------------------------------
+
+    def _keep(self, runner: Runner, goal: Goal, *, interrupted: bool) -> None:
+        studies = runner.studies
+        self.studies_ = studies.studies
+        trials = {
+            name: [trial for trial in studies.counted(name) if trial.state.is_finished()]
+            for name in self.studies_
+        }
+        self.stopped_ = runner.allocation.stopped
+        self.candidates_ = Candidates.from_trials(trials)
+        self.leaderboard_ = leaderboard(
+            trials, goal, list(check_measures(self.measures)), self.stopped_, self.standard_errors
+        )
+        if not len(self.leaderboard_) and not interrupted:
             raise ValueError(
                 f"No trial was started within timeout={self.timeout!r} seconds; allow more time."
             )
-        table = pd.DataFrame.from_records(records)
-        return table.sort_values(
-            ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
-        ).reset_index(drop=True)
 
-    def _choose(self) -> None:
-        best = self.leaderboard_.iloc[0]
-        if best["state"] != "complete":
-            errors = self.leaderboard_["error"].unique().tolist()
-            raise ValueError(f"None of the {len(self.leaderboard_)} trials succeeded: {errors[0]}")
+    def _choose(self, goal: Goal) -> None:
+        board = self.leaderboard_
+        if board.iloc[0]["state"] != "complete":
+            errors = board["error"].unique().tolist()
+            raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
+        front = self.pareto_front_
+        if goal.objectives and isinstance(self.refit, bool | np.bool_) and len(front):
+            best = self.knee_
+            first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
+            board = pd.concat([board[first], board[~first]], ignore_index=True)
+            self.leaderboard_ = board
+        best = board.iloc[0]
         self.best_name_ = str(best["extractor"])
         self.best_params_ = dict(best["params"])
         self.best_score_ = float(best["score"])
 
-    # --- answering by the winner -------------------------------------------------------------
-
-    def _winner(self) -> Any:
+    @property
+    def pareto_front_(self) -> pd.DataFrame:
+        """The candidates that no other beats, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
-        if not hasattr(self, "best_extractor_"):
-            raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
-        return self.best_extractor_
+        names = Goal.of(self.scoring, choose_by(self)).objectives
+        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
 
     @property
-    def rules_(self) -> RuleSet:
-        """The winner's rules."""
-        return self._winner().rules_
+    def knee_(self) -> pd.Series:
+        """The front's knee."""
+        front = self.pareto_front_
+        if not len(front):
+            raise AttributeError("There is no finished candidate whose measures are all known.")
+        return front[front["knee"]].iloc[0]
 
-    @property
-    def oracle_(self) -> Any:
-        """Asks the winner's black box."""
-        return self._winner().oracle_
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Answer rows by the winner's rules.
+def _digest(folds: list[Fold]) -> str:
+    """Text that tells other rows, or other splits of them, from these."""
+    digest = hashlib.sha256()
+    for fold in folds:
+        digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
+        digest.update(_content(fold.X_test))
+        digest.update(_content(fold.y_test))
+    return digest.hexdigest()[:16]
 
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
 
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Labels or numbers.
-        """
-        return self._winner().predict(X)
-
-    @available_if(_can_refit)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class shares of the winner's rule that answers each row.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``.
-        """
-        return self._winner().predict_proba(X)
-
-    def covers(self, X: Any) -> np.ndarray:
-        """Tell which rows some rule of the winner holds for.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows,)
-        """
-        return self._winner().covers(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score the winner's rules by `scoring`.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            The target; the black box's answers by default.
-
-        Returns
-        -------
-        float
-            Greater is better.
-        """
-        winner = self._winner()
-        y = winner.oracle_.ask(X) if y is None else y
-        return float(get_rule_scorer(self.scoring)(winner, X, y))
-
-    def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the winner's rules against the black box's own answers.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; the black box is asked about them.
-
-        Returns
-        -------
-        float
-            At most 1.
-        """
-        return self._winner().fidelity(X)
-
-    @property
-    def n_rules_(self) -> int:
-        """Number of the winner's rules."""
-        return len(self.rules_)
-
-    @property
-    def coverage_(self) -> float:
-        """Share of the training rows that some rule of the winner covers."""
-        return self._winner().coverage_
-
-    @property
-    def completeness_(self) -> float:
-        """Share of the domain's volume that some rule of the winner covers."""
-        return self._winner().completeness_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "leaderboard_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            inner = get_tags(self.estimator)
-        except (AttributeError, TypeError):  # reported by fit, which can explain it
-            return tags
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        if tags.classifier_tags is not None:  # whatever the black box can do, rules have one output
-            tags.classifier_tags.multi_label = False
-        tags.target_tags.required = not is_fitted(self.estimator)
-        return tags
+def _content(values: Any) -> bytes:
+    array = np.asarray(values)
+    # Names are hashed as text: an array of objects holds no more than their addresses.
+    return repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()

@@ -1,140 +1,35 @@
-"""Where to look: the hyper-parameters of every extractor and their ranges."""
+"""Where to look: the hyper-parameters of every extractor, their ranges, and what to try first."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 
 from skescore._text import did_you_mean
 from skescore.metrics.prediction import TASKS
 from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
+from skescore.tuning._own_spaces import OWN_SEARCHES
 from skescore.tuning._psyke_spaces import PSYKE_SEARCHES
-from skescore.tuning._ranges import MOST_LEAVES, Space, diversity, leaves, spread
+from skescore.tuning._ranges import Problem, Search
+from skescore.tuning._space import SearchSpace, as_search_space
+
+__all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]
 
 
-def _cart(n_rows: int, y: np.ndarray, task: str) -> Space:
-    return {
-        "max_leaves": leaves(n_rows, y, task),
-        "max_depth": IntDistribution(2, 8),
-        "min_samples_leaf": IntDistribution(1, max(1, n_rows // 20), log=True),
-        "criterion": CategoricalDistribution(
-            ("gini", "entropy")
-            if task == "classification"
-            else ("squared_error", "absolute_error")
-            if n_rows <= 5000  # the absolute error takes quadratic time
-            else ("squared_error",)
-        ),
-    }
-
-
-def _gridex(n_rows: int, y: np.ndarray, task: str) -> Space:
-    return {
-        "n_slices": IntDistribution(2, 10, log=True),
-        "importance_threshold": FloatDistribution(0.0, 1.0),
-        "depth": IntDistribution(1, 3),
-        "threshold": diversity(y, task),
-        "min_examples": CategoricalDistribution((1, 25)),
-    }
-
-
-def _gridrex(n_rows: int, y: np.ndarray, task: str) -> Space:
-    unit = spread(y)
-    return _gridex(n_rows, y, task) | {
-        "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
-        "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
-    }
-
-
-def _iter(n_rows: int, y: np.ndarray, task: str) -> Space:
-    # The gap between shares of classes, or between means in the target's units.
-    low, high = (0.2, 0.8) if task == "classification" else (0.25 * spread(y), spread(y))
-    return {
-        # Small steps ask the black box hundreds of times.
-        "min_update": FloatDistribution(0.15, 0.5, log=True),
-        "n_points": IntDistribution(1, 3),
-        "threshold": FloatDistribution(low, high, log=True),
-        "min_examples": CategoricalDistribution((25, 100)),
-    }
-
-
-def _clusters(n_rows: int, y: np.ndarray, task: str) -> Space:
-    space: Space = {
-        "depth": IntDistribution(1, 4),
-        "error_threshold": diversity(y, task),
-        "gauss_components": IntDistribution(2, 5),
-    }
-    if task == "regression":
-        space["output"] = CategoricalDistribution(("constant", "linear"))
-    return space
-
-
-def _trepan(n_rows: int, y: np.ndarray, task: str) -> Space:
-    return {
-        "max_leaves": leaves(n_rows, y, task, MOST_LEAVES // 2),
-        "max_literals": IntDistribution(1, 4),
-        "min_sample": CategoricalDistribution((200, 1000)),
-    }
-
-
-def _real(n_rows: int, y: np.ndarray, task: str) -> Space:
-    return {
-        "max_rules": leaves(n_rows, y, task),
-        "min_precision": FloatDistribution(0.8, 1.0),
-        "tolerance": FloatDistribution(0.005, 0.2, log=True),
-    }
-
-
-class _Search(NamedTuple):
-    """Where to look for one extractor, and settings worth trying first, per number of outputs."""
-
-    space: Callable[[int, np.ndarray, str], Space]
-    first: Callable[[int], list[dict[str, Any]]]
-
-
-#: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one
-#: well-chosen feature cut a few times is the grid's counterpart.
-_SEARCHES: dict[str, _Search] = {
-    "cart": _Search(
-        _cart, lambda n: [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
-    ),
-    "cream": _Search(_clusters, lambda n: [{"depth": 2, "gauss_components": m} for m in (2, 5)]),
-    "exact": _Search(
-        _clusters, lambda n: [{"depth": min(max(n - 1, 1), 4), "gauss_components": 2}]
-    ),
-    "gridex": _Search(
-        _gridex,
-        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (n, 8)],
-    ),
-    "gridrex": _Search(
-        _gridrex,
-        lambda n: [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in (2, 4)],
-    ),
-    "iter": _Search(_iter, lambda n: [{"min_update": 0.2, "n_points": 1}, {"min_update": 0.4}]),
-    "real": _Search(_real, lambda n: [{"max_rules": n + more} for more in (0, 3)]),
-    "trepan": _Search(
-        _trepan,
-        lambda n: [{"max_leaves": n + more, "max_literals": m} for more, m in ((0, 1), (1, 4))],
-    ),
-}
-
-
-def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space:
+def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
     """Give the hyper-parameters of an extractor to search, and their ranges for some data.
+
+    Print it to see where a search would look; change it by its methods or as a dict.
 
     Parameters
     ----------
     name : str
         A registered extractor. That of an installed package is asked for its own
-        ``search_space(n_rows, y, task)``, a class method or static method.
+        ``search_space(n_rows, y, task)``, a class method or static method, which may give a plain
+        dict of distributions or a :class:`SearchSpace`.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows; their number bounds sizes.
     y : array-like of shape (n_rows,)
@@ -144,8 +39,9 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
 
     Returns
     -------
-    dict of str to optuna.distributions.BaseDistribution
-        May be changed freely and handed to :class:`ExtractorObjective`.
+    SearchSpace
+        A dict of optuna distributions by parameter, with conditions. It may be changed freely and
+        handed to :class:`ExtractorObjective`; its methods give what other searches take.
 
     Raises
     ------
@@ -159,8 +55,17 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
     Examples
     --------
     >>> space = search_space("cart", [[0.0]] * 100, ["a", "b"] * 50)
+    >>> print(space)
+    cart for classification: 100 rows, 1 feature
+    parameter         values             scale
+    max_leaves        2 to 32            log
+    max_depth         2 to 8             linear
+    min_samples_leaf  1 to 5             log
+    criterion         'gini', 'entropy'  choice
     >>> space["max_leaves"]
     IntDistribution(high=32, log=True, low=2, step=1)
+    >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
+    {'max_leaves': [2, 8, 32], 'max_depth': [2, 5, 8]}
     """
     search = _search_of(name)
     if search is None:
@@ -172,38 +77,70 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Space
         task = "regression" if y.dtype.kind == "f" else "classification"
     if task not in TASKS:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    return search.space(len(X), y, task)
+    shape = getattr(X, "shape", None) or np.shape(X)
+    n_features = shape[1] if len(shape) > 1 else 1
+    space = as_search_space(search.space(Problem(len(X), n_features, y, task)))
+    features = f"{n_features} feature{'' if n_features == 1 else 's'}"
+    space.title = space.title or f"{name} for {task}: {len(X)} rows, {features}"
+    return space
 
 
-def starting_points(name: str, space: Space, y: np.ndarray, task: str) -> list[dict[str, Any]]:
+def starting_points(
+    name: str, space: Mapping[str, BaseDistribution], y: np.ndarray, task: str
+) -> list[dict[str, Any]]:
     """Settings that are worth trying first, as far as they lie in the space.
 
-    The sampler learns from them. Points that name a categorical parameter are left out.
+    The sampler learns from them. The first are the extractor's defaults, or what comes to the same
+    in the space's parameters; only thresholds that an extractor takes from the black box's answers
+    are those of the target.
+
+    Parameters
+    ----------
+    name : str
+        The extractor; one that is not known has none.
+    space : dict of str to optuna distribution
+        The space. Points with a value outside of it are left out; what a point says of parameters
+        that are not in the space, or not asked for, is left out of the point.
+    y : ndarray of shape (n_rows,)
+        The target.
+    task : {"classification", "regression"}
+        What the rules are for.
+
+    Returns
+    -------
+    list of dict
+        Different points, the most promising first.
     """
-    n_outputs = len(np.unique(y)) if task == "classification" else 2
     search = _search_of(name)
-    points = [] if search is None else search.first(n_outputs)
-    return [p for p in points if all(_inside(space, k, v) for k, v in p.items())]
+    space = as_search_space(space)
+    found: list[dict[str, Any]] = []
+    if search is None or not space:
+        return found
+    for point in search.points(Problem(len(y), 1, np.asarray(y), task)):
+        known = {key: value for key, value in point.items() if key in space}
+        if known and space.holds(known) and (asked := space.active(known)) not in found:
+            found.append(asked)
+    return found
 
 
-def _search_of(name: str) -> _Search | None:
+def _search_of(name: str) -> Search | None:
     """Where to look for the extractor of a name; None for a name that is not known."""
     if name in EXTRACTORS:
-        return _SEARCHES[name]
+        return OWN_SEARCHES[name]
     if name in PSYKE_EXTRACTORS:
-        return _Search(*PSYKE_SEARCHES[name.removeprefix("psyke:")])
+        return PSYKE_SEARCHES[name.removeprefix("psyke:")]
     if name not in extractor_names():
         return None
     kind = extractor_class(name)
 
-    def space(n_rows: int, y: np.ndarray, task: str) -> Space:
+    def space(problem: Problem) -> Mapping[str, BaseDistribution]:
         if not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
                 f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
                 "ExtractorSearchCV, space=... to ExtractorObjective."
             )
-        found = kind.search_space(n_rows, y, task)
+        found = kind.search_space(problem.n_rows, problem.y, problem.task)
         if not isinstance(found, dict) or not all(
             isinstance(key, str) and isinstance(value, BaseDistribution)
             for key, value in found.items()
@@ -212,15 +149,10 @@ def _search_of(name: str) -> _Search | None:
                 f"{kind.__name__}.search_space must give a dict of parameter names and Optuna "
                 f"distributions, got {found!r}. Report it to the authors of {kind.__module__!r}."
             )
-        return dict(found)
+        return as_search_space(found).copy()  # theirs may be one that they keep
 
-    return _Search(space, getattr(kind, "starting_points", lambda n_outputs: []))
+    def points(problem: Problem) -> list[dict[str, Any]]:
+        has_some = hasattr(kind, "starting_points")
+        return list(kind.starting_points(problem.n_outputs)) if has_some else []
 
-
-def _inside(space: Space, name: str, value: Any) -> bool:
-    distribution = space.get(name)
-    if not isinstance(distribution, IntDistribution | FloatDistribution):
-        return False
-    steps = 0.0 if distribution.step is None else (value - distribution.low) / distribution.step
-    on_step = math.isclose(steps, round(steps), abs_tol=1e-8)
-    return on_step and distribution.low <= value <= distribution.high
+    return Search(space, points)

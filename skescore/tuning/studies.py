@@ -1,18 +1,34 @@
-"""One Optuna study per extractor, quietly and with failures on record."""
+"""One Optuna study per extractor: opened, asked, told, and read again."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import copy
+import json
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import optuna
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
 
+from skescore.tuning.allocation import Standing
+from skescore.tuning.descriptions import describe_study
+from skescore.tuning.goals import Goal
+from skescore.tuning.heartbeats import RETRY_OF, revive_stale
 from skescore.tuning.objective import ExtractorObjective
+
+#: Where a study keeps what it was made with, so that nobody continues another search by mistake.
+_SETTINGS = "skescore"
+#: Marks trials that were stopped by hand: they count for nothing and are tried again.
+INTERRUPTED = "interrupted"
 
 
 @contextlib.contextmanager
-def _quiet_optuna() -> Iterator[None]:
+def quiet_optuna() -> Iterator[None]:
     """Keep Optuna's line per trial out of the caller's log; it is in the leaderboard."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -22,54 +38,224 @@ def _quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def run_study(
-    objective: ExtractorObjective,
-    n_trials: int,
-    seed: int,
-    first: list[dict[str, Any]],
-    timeout: float | None,
-    callbacks: Sequence[Callable[..., None]] | None,
-) -> optuna.Study:
-    """Search the hyper-parameters of one extractor.
+class Studies:
+    """The studies of a search.
 
     Parameters
     ----------
-    objective : ExtractorObjective
-        What is maximised.
-    n_trials : int
-        How many trials to run.
+    objectives : dict of str to ExtractorObjective
+        By extractor.
+    goal : Goal
+        What candidates are compared by.
+    first : dict of str to list of dict
+        Parameters that the first trials of each extractor take.
     seed : int
-        Seed of the sampler.
-    first : list of dict
-        Parameters to try before the sampler chooses.
-    timeout : float or None
-        Seconds after which no further trial starts.
-    callbacks : sequence of callable or None
-        Called as ``callback(study, trial)`` after every trial.
-
-    Returns
-    -------
-    optuna.Study
-        The finished study; a candidate that failed has the user attribute ``error``.
+        Of the default sampler.
+    n_startup : int
+        Trials that the default sampler draws at random.
+    sampler : optuna sampler or None
+        Copied for each study; by default a tree-structured Parzen estimator.
+    pruner : optuna pruner or None
+        Stops trials between folds.
+    storage : optuna storage or None
+        Where trials are kept; by default in memory.
+    study_name : str
+        With a storage, each study is called after it and its extractor.
+    settings : dict of str to value
+        What a stored study must have been made with to be continued.
+    given : dict of str to optuna.Study
+        Studies of the caller's, by extractor.
+    about : dict of str to value
+        What the studies say of themselves, see :func:`describe_study`.
     """
 
-    def recorded(trial: optuna.trial.Trial) -> float:
-        try:
-            return objective(trial)
-        except Exception as error:
-            trial.set_user_attr("error", f"{type(error).__name__}: {error}")
-            raise
+    def __init__(
+        self,
+        objectives: Mapping[str, ExtractorObjective],
+        goal: Goal,
+        *,
+        first: Mapping[str, list[dict[str, Any]]],
+        seed: int,
+        n_startup: int,
+        sampler: Any = None,
+        pruner: Any = None,
+        storage: Any = None,
+        study_name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        given: Mapping[str, optuna.Study] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.objectives = objectives
+        self.goal = goal
+        self.first = first
+        self.seed = seed
+        self.n_startup = n_startup
+        self.sampler = sampler
+        self.shared = storage is not None
+        self.studies: dict[str, optuna.Study] = {}
+        self.given = dict(given or {})
+        for name in objectives:
+            study = self.given.get(name)
+            if study is not None:
+                _check_directions(study, name, goal)
+                _check_folds(study, name, len(objectives[name].folds))
+            else:
+                study = optuna.create_study(
+                    study_name=f"{study_name}/{name}" if self.shared else name,
+                    storage=storage, directions=goal.directions, pruner=pruner,
+                    sampler=copy.deepcopy(sampler), load_if_exists=self.shared,
+                )  # fmt: skip
+            if self.shared:
+                space = {key: repr(d) for key, d in objectives[name].space.items()}
+                _check_settings(study, name, {**(settings or {}), "space": space}, goal)
+            scoring = goal.objectives or goal.name
+            describe_study(study, scoring=scoring, extractor=name, **(about or {}))
+            self.studies[name] = study
 
-    with _quiet_optuna():
-        study = optuna.create_study(
-            study_name=objective.name,
-            direction="maximize",
-            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(5, n_trials // 4)),
+    def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
+        """Begin a trial of an extractor; gives it and its hyper-parameters."""
+        study = self.studies[name]
+        trial = study.ask()
+        before = study.sampler
+        try:
+            # By the trial's place among those that count: a search that was broken off goes on as
+            # it would have, and workers draw differently.
+            place = sum(other.number < trial.number for other in self.counted(name))
+            if self.sampler is None and name not in self.given:
+                study.sampler = self._default_sampler(name, place)
+            first = self.first.get(name, [])
+            if place < len(first):
+                study.sampler = _fixed(first[place], study.sampler)
+            return trial, self.objectives[name].suggest(trial)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.interrupt(name, trial)
+            else:
+                study.tell(trial, state=TrialState.FAIL)
+            raise
+        finally:
+            study.sampler = before
+
+    def interrupt(self, name: str, trial: optuna.Trial) -> None:
+        """End a trial that does not count; in a storage its parameters are tried again."""
+        study = self.studies[name]
+        with contextlib.suppress(UpdateFinishedTrialError):
+            trial.set_user_attr(INTERRUPTED, True)
+            study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+            if self.shared:
+                kept = study.get_trials(deepcopy=False)[trial.number].system_attrs
+                fixed = kept.get("fixed_params", {})
+                study.enqueue_trial(fixed | trial.params)
+
+    def has_pruner(self, name: str) -> bool:
+        """Whether a study of the caller's stops trials between folds."""
+        pruner = self.studies[name].pruner
+        single = not self.goal.objectives
+        return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
+
+    def _default_sampler(self, name: str, place: int) -> optuna.samplers.BaseSampler:
+        words = [self.seed, zlib.crc32(name.encode()), place]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return optuna.samplers.TPESampler(
+                seed=seed, n_startup_trials=self.n_startup, constant_liar=True
+            )
+
+    def counted(self, name: str) -> list[FrozenTrial]:
+        """The trials of an extractor that were begun, but for those that are to be repeated."""
+        study = self.studies[name]
+        trials = study.get_trials(deepcopy=False)
+        again = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
+        return [
+            trial
+            for trial in trials
+            if trial.state != TrialState.WAITING
+            and INTERRUPTED not in trial.user_attrs
+            and trial.number not in again
+        ]
+
+    def standings(self) -> dict[str, Standing]:
+        """What every extractor has done."""
+        result = {}
+        for name in self.studies:
+            trials = self.counted(name)
+            spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
+            result[name] = Standing(len(trials), sum(spent))
+        return result
+
+    def revive(self) -> None:
+        """Queue the trials anew that nobody works at any more."""
+        for study in self.studies.values():
+            revive_stale(study)
+
+    def running(self) -> bool:
+        """Whether some trial is being worked at: between two waves, by another worker."""
+        states = (TrialState.RUNNING,)
+        return any(
+            study.get_trials(deepcopy=False, states=states) for study in self.studies.values()
         )
-        for params in first[:n_trials]:
-            study.enqueue_trial(params)
-        # One candidate that fails is a row of the leaderboard, not the end of the search.
-        study.optimize(
-            recorded, n_trials=n_trials, timeout=timeout, catch=(Exception,), callbacks=callbacks
+
+
+def call_back(
+    callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
+) -> bool:
+    """Call what the caller wants called after a trial; tells whether it stopped the study."""
+    # A callback may call study.stop(), which Optuna allows inside of its own loop only.
+    local = study._thread_local
+    before = local.in_optimize_loop
+    local.in_optimize_loop = True
+    study._stop_flag = False
+    try:
+        for callback in callbacks:
+            callback(study, trial)
+    finally:
+        local.in_optimize_loop = before
+    return study._stop_flag
+
+
+def _fixed(
+    params: dict[str, Any], base: optuna.samplers.BaseSampler
+) -> optuna.samplers.PartialFixedSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return optuna.samplers.PartialFixedSampler(params, base)
+
+
+def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
+    """Raise if a study of the caller's holds trials that cannot be compared with these."""
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        if len(trial.user_attrs.get("folds", ())) != n_folds:
+            raise ValueError(
+                f"studies[{name!r}] holds trials that were not measured on {n_folds} folds by "
+                f"ExtractorObjective, such as trial {trial.number}. Pass a study without trials, or "
+                "one of the same search."
+            )
+
+
+def _check_directions(study: optuna.Study, name: str, goal: Goal) -> None:
+    directions = [direction.name.lower() for direction in study.directions]
+    if directions != goal.directions:
+        raise ValueError(
+            f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
+            f"search of {', '.join(goal.metric_names)} needs {goal.directions}. Name another "
+            "study_name, or make the study with these directions."
         )
-    return study
+
+
+def _check_settings(study: optuna.Study, name: str, settings: dict[str, Any], goal: Goal) -> None:
+    """Raise if a stored study belongs to another search."""
+    _check_directions(study, name, goal)
+    wanted = json.loads(json.dumps(settings, default=repr))
+    known = study.user_attrs.get(_SETTINGS)
+    if known is None:
+        study.set_user_attr(_SETTINGS, wanted)
+        return
+    different = [key for key in wanted if known.get(key) != wanted[key]]
+    if different:
+        told = "; ".join(f"{key} {known.get(key)!r}, now {wanted[key]!r}" for key in different)
+        raise ValueError(
+            f"The stored study {study.study_name!r} belongs to another search ({told}). Name "
+            "another study_name, or repeat that search with the same data, black box (with its "
+            "random_state), cv, scoring and random_state."
+        )

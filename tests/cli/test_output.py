@@ -18,7 +18,6 @@ from skescore.cli.output import (
     ENCODING_ERRORS,
     Notes,
     Printer,
-    SearchProgress,
     json_for_stdout,
     json_ready,
     number,
@@ -326,40 +325,4 @@ def test_quiet_notes_are_only_kept(capsys):
             warnings.warn(f"warning {position}", UserWarning, stacklevel=1)
     assert notes.texts[0] == "a note"
     assert len(notes.texts) == 6
-    assert capsys.readouterr() == ("", "")
-
-
-# Progress -----------------------------------------------------------------------------------------
-
-
-def trials(progress, name, values):
-    for value in values:
-        state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
-        progress(SimpleNamespace(study_name=name), SimpleNamespace(state=state, value=value))
-
-
-@pytest.mark.parametrize(("sign", "best"), [(1, "0.5000"), (-1, "-0.5000")])
-def test_progress_beside_a_terminal_is_a_line_per_study(sign, best, capsys):
-    with SearchProgress(5, "ICE", sign, quiet=False) as progress:
-        trials(progress, "cart", [0.25, None, 0.5])
-        assert capsys.readouterr().err == ""
-        trials(progress, "gridex", [None])
-        assert capsys.readouterr().err == f"3 trials of cart, best ICE {best}\n"
-    assert capsys.readouterr() == ("", "1 trial of gridex\n")
-
-
-def test_interrupted_search_is_not_reported_as_done(capsys):
-    def interrupted():
-        with SearchProgress(5, "ICE", 1, quiet=False) as progress:
-            trials(progress, "cart", [0.25])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_quiet_search_shows_no_progress(capsys):
-    with SearchProgress(5, "ICE", 1, quiet=True) as progress:
-        trials(progress, "cart", [0.25])
     assert capsys.readouterr() == ("", "")

@@ -10,7 +10,12 @@ import shutil
 needed = os.environ.get("SKESCORE_ENGINES", "").split(",")
 tests = {
     "imodels": ["test_imodels.py"],
-    "rulekit": ["test_rulekit.py", "test_rulekit_measures.py"],
+    "rulekit": [
+        "test_rulekit.py",
+        "test_rulekit_measures.py",
+        "test_rulekit_performance.py",
+        "test_survival_rulekit.py",
+    ],
     "decision_rules": ["test_decision_rules.py"],
 }
 collect_ignore = [

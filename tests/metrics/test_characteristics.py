@@ -245,6 +245,23 @@ def test_untested_rules() -> None:
     assert engine["fraction_significant"] == 1.0
 
 
+def test_times_stand_beside_the_figures() -> None:
+    rules = RuleSet([Rule([], 1.0)], ["x"], task="regression")
+    X, y = [[0.0], [1.0]], [1.0, 2.0]
+    took = {"time_pruning_s": np.float32(0.5), "time_total_s": 2}
+    figures = characteristics(rules, X, y, times=took)
+    assert list(figures) == [*KEYS, "time_total_s", "time_pruning_s"]
+    assert (figures["time_total_s"], figures["time_pruning_s"]) == (2.0, 0.5)
+    assert {type(figures[name]) for name in took} == {float}
+    with pytest.raises(ValueError, match=r"no place for 'time_total'. Did you mean 'time_total_s'"):
+        characteristics(rules, X, y, times={"time_total": 1.0})
+    for wrong in (-1.0, math.nan, math.inf, [1.0]):
+        with pytest.raises(ValueError, match=r"times\['time_total_s'\] must be .*Pass seconds"):
+            characteristics(rules, X, y, times={"time_total_s": wrong})
+    with pytest.raises(TypeError, match=r"times\['time_total_s'\] must be a number"):
+        characteristics(rules, X, y, times={"time_total_s": "1 s"})
+
+
 def test_bad_input() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     X, y = [[0.0], [1.0]], ["a", "b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,18 @@ def test_a_report_sorts_filters_and_prints(iris: Any) -> None:
     assert report[report["output"] == "virginica"].index.tolist() == [3, 4]
     assert "ALWAYS setosa" in str(report)
     assert report["significant"].dtype == bool
+
+
+def test_long_rules_can_be_seen_in_full(iris: Any) -> None:
+    rules, X, y = iris
+    sides = [Interval(j, lower=-1.5, upper=100.25) for j in range(4)]
+    report = rule_report(rules.replace(rules=[Rule(sides, "setosa")]), X, y)
+    text = report["text"].iloc[0]
+    assert len(text) > 100
+    assert text not in str(report)
+    assert text in report.to_string()
+    with pd.option_context("display.max_colwidth", None):
+        assert html.escape(text, quote=False) in report._repr_html_()
 
 
 @pytest.mark.parametrize("depth", [2, 4])

@@ -47,6 +47,7 @@ from skescore.metrics import ice_score
 from skescore.registry import EXTRACTORS
 from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
 from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.spaces import search_space, starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
@@ -174,12 +175,14 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
     assert board.columns.tolist() == [
         "extractor", "score", "score_std", "performance", "loss", "loss_q", "n_rules", "size",
         "completeness_volume", "completeness_instances", "seconds", "black_box_calls",
-        "black_box_rows", "params", "trial", "state", "error",
+        "black_box_rows", "params", "trial", "state", "same_as", "stopped", "error",
     ]  # fmt: skip
     assert board.index.tolist() == list(range(8))
     assert board["score"].is_monotonic_decreasing
     assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
-        (name, number) for name in ("cart", "gridex") for number in range(4)
+        (name, number)
+        for name in ("cart", "gridex")
+        for number in range(len(fitted.studies_[name].trials))
     ]
     for row in board.to_dict("records"):
         trial = fitted.studies_[row["extractor"]].trials[row["trial"]]
@@ -215,10 +218,13 @@ def test_trials_are_shared_out_and_studies_are_named() -> None:
 
 def test_promising_candidates_come_first() -> None:
     studies = search_of(n_trials=5).fit(X, LABELS).studies_
-    assert [t.params["max_leaves"] for t in studies["cart"].trials] == [3, 4, 6]  # 3 classes
-    assert [t.params["n_slices"] for t in studies["gridex"].trials] == [3, 8]
+    for name, study in studies.items():
+        space = search_space(name, X, LABELS)
+        promising = starting_points(name, space, LABELS, "classification")
+        for trial, expected in zip(study.trials, promising, strict=False):
+            assert {key: trial.params[key] for key in expected} == expected
     studies = search_of(n_trials=2).fit(X, LABELS).studies_
-    assert [t.params["max_leaves"] for t in studies["cart"].trials] == [3]  # none is left waiting
+    assert {name: len(study.trials) for name, study in studies.items()} == {"cart": 1, "gridex": 1}
 
 
 def test_repeated_candidates_are_marked() -> None:
@@ -271,9 +277,9 @@ def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
         if study.study_name == "cart":
             study.stop()
 
-    search = search_of(n_trials=6, callbacks=[note, stop_cart]).fit(X, LABELS)
-    assert seen == [("cart", 0), ("gridex", 0), ("gridex", 1), ("gridex", 2)]
-    assert len(search.leaderboard_) == 4
+    search = search_of(n_trials=10, callbacks=[note, stop_cart]).fit(X, LABELS)
+    assert seen == [("cart", 0), *[("gridex", number) for number in range(9)]]
+    assert len(search.leaderboard_) == 10
 
 
 def test_after_the_timeout_no_trial_starts() -> None:
@@ -281,7 +287,7 @@ def test_after_the_timeout_no_trial_starts() -> None:
         time.sleep(0.06)
 
     search = search_of(n_trials=20, timeout=0.05, callbacks=[dawdle]).fit(X, LABELS)
-    assert search.leaderboard_["trial"].tolist() == [0, 0]
+    assert search.leaderboard_["trial"].tolist() == [0, 0]  # the first wave holds one of each
     assert set(search.leaderboard_["extractor"]) == {"cart", "gridex"}
     with pytest.raises(ValueError, match="No trial was started within timeout=0 seconds"):
         search_of(timeout=0).fit(X, LABELS)
@@ -539,6 +545,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.spaces import search_space, starting_points
 X, y = (part[::2] for part in load_iris(return_X_y=True))
 labels = np.array(["setosa", "versicolor", "virginica"])[y]
 search = ExtractorSearchCV(

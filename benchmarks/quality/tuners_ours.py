@@ -1,0 +1,257 @@
+"""Our search, and what else searches our extractors: Optuna's joint search and a grid."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import Pipeline
+from tuners_data import (
+    SCORES,
+    WEIGHTS,
+    Ledger,
+    Problem,
+    clock,
+    counted,
+    make_problem,
+    make_scorer,
+    measure,
+)
+
+from skescore.registry import EXTRACTORS, make_extractor
+from skescore.tuning import ExtractorSearchCV, search_space
+
+Row = dict[str, Any]
+FOLDS = 5
+
+
+def suitable(task: str) -> tuple[str, ...]:
+    """All built-in extractors for the task."""
+    return tuple(name for name, spec in EXTRACTORS.items() if task in spec.tasks)
+
+
+def splitter(problem: Problem, seed: int) -> Any:
+    """The same folds for all that search."""
+    kind = StratifiedKFold if problem.task == "classification" else KFold
+    return kind(FOLDS, shuffle=True, random_state=seed)
+
+
+def shown_params(name: str, params: dict[str, Any]) -> str:
+    """A candidate in a few words."""
+
+    def short(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return " ".join([name, *(f"{k}={short(v)}" for k, v in params.items())])
+
+
+def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -> Iterator[Row]:
+    """One row per score."""
+    problem = make_problem(data, seed)
+    functions: dict[str, Callable[..., Iterator[tuple[str, Any, Row]]]] = {
+        "cart": _cart, "cart of 3 leaves": _small_cart, "ours": _ours, "ours re-scored": _rescored,
+        "joint": _joint, "grid": _grid,
+    }  # fmt: skip
+    for score, rules, row in functions[method](problem, seed, scores, trials):
+        value = measure(rules, data, problem.others, problem.truth, score)
+        n_rules = len(rules.rules_)
+        yield {"score": score, "state": "done", **value, "n_rules": n_rules, **row}
+
+
+# --- untuned -------------------------------------------------------------------------------------
+
+
+def _untuned(parameters: Row, problem: Problem, scores: Sequence[str]) -> Iterator[Any]:
+    black_box = counted(problem)
+    start = clock()
+    tree = make_extractor("cart", FrozenEstimator(black_box), **parameters).fit(problem.rows)
+    row = {"seconds": clock() - start, "calls": black_box.ledger.calls}
+    for score in scores:
+        yield score, tree, row | {"detail": shown_params("cart", parameters)}
+
+
+def _cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    return _untuned({"random_state": seed}, problem, scores)
+
+
+def _small_cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    """PSyKE's default."""
+    return _untuned({"max_leaves": 3, "max_depth": 3, "random_state": seed}, problem, scores)
+
+
+# --- ours ----------------------------------------------------------------------------------------
+
+
+def _search(problem: Problem, seed: int, score: str, trials: int) -> tuple[Any, Ledger]:
+    black_box = clone(counted(problem))
+    search = ExtractorSearchCV(
+        black_box, extractors=suitable(problem.task), scoring=make_scorer(score),
+        n_trials=trials, cv=splitter(problem, seed), random_state=seed,
+    )  # fmt: skip
+    return search.fit(problem.rows, problem.y), black_box.ledger
+
+
+def _ours(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    """A search per score."""
+    for score in scores:
+        start = clock()
+        search, ledger = _search(problem, seed, score, trials)
+        yield score, search.best_extractor_, {
+            "cv": search.best_score_, "seconds": clock() - start - ledger.fit_seconds,
+            "calls": ledger.calls,
+            "trials": len(search.leaderboard_),
+            "detail": shown_params(search.best_name_, search.best_params_),
+        }  # fmt: skip
+
+
+def _rescored(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    """One search, by ICE with its plain weights, whose candidates every score judges anew."""
+    start = clock()
+    search, ledger = _search(problem, seed, SCORES[0], trials)
+    searched = clock() - start - ledger.fit_seconds
+    for score in scores:
+        start = clock()
+        winner = search.best_for(**WEIGHTS[score])
+        rules = search.make_candidate(winner).fit(problem.rows, problem.y)
+        yield score, rules, {
+            "cv": float(winner["score"]), "seconds": searched + clock() - start,
+            "calls": ledger.calls, "trials": len(search.leaderboard_),
+            "detail": shown_params(winner["extractor"], winner["params"]),
+        }  # fmt: skip
+
+
+# --- others on our extractors --------------------------------------------------------------------
+
+
+def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    """One study whose first hyper-parameter is the extractor."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    names = suitable(problem.task)
+    spaces = {n: search_space(n, problem.rows, problem.y, task=problem.task) for n in names}
+    for score in scores:
+        black_box = clone(counted(problem))
+        scorer, folds = make_scorer(score), splitter(problem, seed)
+
+        def candidate(trial: Any, black_box: Any = black_box) -> Any:
+            name = trial.suggest_categorical("extractor", names)
+            params = {
+                key: _suggest(trial, f"{name}.{key}", distribution)
+                for key, distribution in spaces[name].items()
+            }
+            return _seeded(make_extractor(name, clone(black_box), **params), seed)
+
+        def objective(
+            trial: Any, candidate: Any = candidate, scorer: Any = scorer, folds: Any = folds
+        ) -> float:
+            return float(
+                cross_val_score(
+                    candidate(trial), problem.rows, problem.y, scoring=scorer, cv=folds
+                ).mean()
+            )
+
+        start = clock()
+        study = optuna.create_study(
+            direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed)
+        )
+        study.optimize(objective, n_trials=trials, catch=(Exception,))
+        rules = candidate(optuna.trial.FixedTrial(study.best_params)).fit(problem.rows, problem.y)
+        yield score, rules, {
+            "cv": study.best_value, "seconds": clock() - start - black_box.ledger.fit_seconds,
+            "calls": black_box.ledger.calls,
+            "trials": len(study.trials),
+            "detail": _shown_joint(study.best_params),
+        }  # fmt: skip
+
+
+def _shown_joint(params: dict[str, Any]) -> str:
+    rest = {k.split(".")[1]: v for k, v in params.items() if k != "extractor"}
+    return shown_params(params["extractor"], rest)
+
+
+def _suggest(trial: Any, name: str, distribution: Any) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    whole = isinstance(distribution, IntDistribution)
+    suggest = trial.suggest_int if whole else trial.suggest_float
+    return suggest(
+        name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+    )
+
+
+def _seeded(extractor: Any, seed: int) -> Any:
+    if "random_state" in extractor.get_params(deep=False):
+        extractor.set_params(random_state=seed)
+    return extractor
+
+
+def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
+    """What one would lay a grid over; thresholds of a regression in units of the spread."""
+    n = len(np.unique(problem.y)) if problem.task == "classification" else 2
+    unit = 1.0 if problem.task == "classification" else float(np.std(problem.y))
+    thresholds = [0.05 * unit, 0.1 * unit, 0.2 * unit]
+    clusters = {"depth": [1, 2, 3], "gauss_components": [2, 5], "error_threshold": thresholds[1:]}
+    grids = {
+        "n_slices": [2, 3, 5], "importance_threshold": [0.5, 0.99], "depth": [1, 2],
+        "threshold": thresholds[1:],
+    }  # fmt: skip
+    return {
+        "cart": {"max_leaves": [n, n + 1, n + 2, n + 4, 8, 12, 16, 24], "max_depth": [3, 6]},
+        "gridex": grids,
+        "gridrex": grids,
+        "iter": {"min_update": [0.15, 0.3], "n_points": [1, 2], "min_examples": [25, 100]},
+        "cream": clusters,
+        "exact": clusters,
+        "trepan": {"max_leaves": [n, n + 1, n + 3, 8, 12], "max_literals": [1, 3]},
+        "real": {"max_rules": [n, n + 1, n + 3, 8, 12], "min_precision": [0.85, 0.95]},
+    }[name]
+
+
+def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    """One grid whose candidates all scores judge: as many as the others try, evenly thinned."""
+    black_box = clone(counted(problem))
+    names = suitable(problem.task)
+    share, rest = divmod(trials, len(names))
+    grid = []
+    for position, name in enumerate(names):
+        axes = _axes(name, problem)
+        points = list(dict.fromkeys(product(*axes.values())))
+        wanted = share + (position < rest)
+        for place in np.unique(np.linspace(0, len(points) - 1, wanted).round().astype(int)):
+            values = dict(zip(axes, points[place], strict=True))
+            extractor = _seeded(make_extractor(name, clone(black_box), **values), seed)
+            grid.append({"rules": [extractor]})
+    start = clock()
+    search = GridSearchCV(
+        Pipeline([("rules", grid[0]["rules"][0])]), grid, refit=False, error_score=np.nan,
+        scoring={score: make_scorer(score) for score in SCORES}, cv=splitter(problem, seed),
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(problem.rows, problem.y)
+    searched = clock() - start - black_box.ledger.fit_seconds
+    for score in scores:
+        start = clock()
+        means = search.cv_results_[f"mean_test_{score}"]
+        best = int(np.nanargmax(means))
+        rules = clone(grid[best]["rules"][0]).fit(problem.rows, problem.y)
+        hidden = ("estimator", "random_state")
+        changed = {k: v for k, v in _differing(rules).items() if k not in hidden}
+        name = type(rules).__name__.removesuffix("Extractor").lower()
+        yield score, rules, {
+            "cv": float(means[best]), "seconds": searched + clock() - start,
+            "calls": black_box.ledger.calls, "trials": len(grid),
+            "detail": shown_params(name, changed),
+        }  # fmt: skip
+
+
+def _differing(extractor: Any) -> dict[str, Any]:
+    plain = type(extractor)(extractor.estimator).get_params(deep=False)
+    return {k: v for k, v in extractor.get_params(deep=False).items() if v != plain[k]}

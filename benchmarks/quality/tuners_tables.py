@@ -1,0 +1,199 @@
+"""Tables of the tuners' comparison, from what has been measured so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import wilcoxon
+from tuners_data import DATA, MARKS, SCORES, WEIGHTS
+
+Rows = Mapping[tuple[str, ...], Mapping[str, Any]]
+#: What is compared with all others, and how it is called.
+SEARCHES = ("ours", "ours re-scored")
+#: Those that search our extractors as well: ours must not be worse; all others it must beat.
+EQUALS = ("joint", "grid")
+#: Ours may take this share of PEDRO's time.
+TIME_SHARE = 0.1
+SIGNIFICANT = 0.05
+#: Differences below are those of rounding in the CSV.
+EQUAL = 1e-5
+
+Values = dict[tuple[str, str, str], dict[int, float]]
+
+
+def print_tables(rows: Rows, ours: Sequence[str], psyke: Sequence[str]) -> int:
+    """Print all tables as Markdown; 1 if some goal is not reached, else 0."""
+    methods = [m for m in (*ours, *psyke) if any(key[2] == m for key in rows)]
+    values = collect(rows, "value")
+    failed = 0
+    for score in SCORES:
+        _print_score(score, values, rows, methods)
+    for search in SEARCHES:
+        if search in methods:
+            rivals = [m for m in methods if m not in SEARCHES]
+            failed += _print_tests(search, values, rivals)
+    failed += _print_times(rows, methods)
+    failed += _print_marks(collect(rows, "marked"), methods)
+    return 1 if failed else 0
+
+
+def collect(rows: Rows, column: str) -> Values:
+    """Finite numbers by data, method and score, then by seed."""
+    found: Values = {}
+    for (data, seed, method, score), row in rows.items():
+        number = float(row[column] or "nan")
+        if row["state"] == "done" and np.isfinite(number):
+            found.setdefault((data, method, score), {})[int(seed)] = number
+    return found
+
+
+def better_by(score: str, ours: float, theirs: float) -> float:
+    """How much better the first is; FiRe is a loss."""
+    return theirs - ours if score.startswith("fire") else ours - theirs
+
+
+def title(score: str) -> str:
+    weights = ", ".join(f"{name} = {value:g}" for name, value in WEIGHTS[score].items())
+    kind = "FiRe, less is better" if score.startswith("fire") else "ICE, more is better"
+    return f"{kind}: {weights}"
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _print_score(score: str, values: Values, rows: Rows, methods: Sequence[str]) -> None:
+    print(f"\n### {title(score)}\n")
+    print("Means over the seeds with a winner; in brackets how many seeds had none.\n")
+    _print_line(["data", "seeds", *methods], header=True)
+    for data in DATA:
+        seeds = {int(key[1]) for key in rows if key[0] == data and key[3] == score}
+        means, cells = {}, {}
+        for method in methods:
+            found = values.get((data, method, score), {})
+            tried = sum(key[0] == data and key[2:] == (method, score) for key in rows)
+            if found:
+                means[method] = float(np.mean(list(found.values())))
+            cells[method] = f"{means[method]:.4f}" if found else "-"
+            if tried > len(found):
+                cells[method] += f" ({tried - len(found)})"
+        best = max((better_by(score, mean, 0.0) for mean in means.values()), default=0.0)
+        for method, mean in means.items():
+            if better_by(score, mean, 0.0) >= best - EQUAL:
+                cells[method] = f"**{cells[method]}**"
+        if seeds:
+            _print_line([data, str(len(seeds)), *cells.values()])
+
+
+def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
+    print(f"\n### {search}, paired with each rival\n")
+    print(
+        "Mean difference over the seeds that both have a winner for (positive: ours is better); "
+        "seeds won, equal and lost; p of Wilcoxon's signed-rank test. Worse means are marked.\n"
+    )
+    _print_line(["data", "rival", *SCORES], header=True)
+    n_worse = n_significant = 0
+    for data in DATA:
+        for rival in rivals:
+            cells = []
+            for score in SCORES:
+                ours = values.get((data, search, score), {})
+                theirs = values.get((data, rival, score), {})
+                common = sorted(ours.keys() & theirs.keys())
+                differences = np.array([better_by(score, ours[s], theirs[s]) for s in common])
+                if not common:
+                    cells.append("-")
+                    continue
+                differences[np.abs(differences) < EQUAL] = 0.0
+                won, lost = int((differences > 0).sum()), int((differences < 0).sum())
+                p = paired_p(differences)
+                # Equal will do against those that have the same extractors to choose from.
+                reached = differences.mean() > 0 or (rival in EQUALS and differences.mean() == 0)
+                n_worse += not reached
+                n_significant += not reached and p < SIGNIFICANT
+                cell = f"{differences.mean():+.4f} {won}/{len(common) - won - lost}/{lost} {p:.2g}"
+                cells.append(cell if reached else f"**NO {cell}**")
+            if any(cell != "-" for cell in cells):
+                _print_line([data, rival, *cells])
+    print(f"\n{n_worse} cells where {search} is not better, {n_significant} of them significantly")
+    return n_worse
+
+
+def paired_p(differences: np.ndarray) -> float:
+    """Two-sided, 1 if there is no difference at all."""
+    if not differences.any():
+        return 1.0
+    return float(wilcoxon(differences, zero_method="pratt").pvalue)
+
+
+def _print_times(rows: Rows, methods: Sequence[str]) -> int:
+    """Seconds of one search each, beside PEDRO's."""
+    print("\n### Seconds of one search, questions to the black box\n")
+    seconds, calls = collect(rows, "seconds"), collect(rows, "calls")
+    limited: dict[tuple[str, str], list[float]] = {}
+    for (data, _, method, score), row in rows.items():
+        if row["state"] in ("done", "timeout") and score == SCORES[0]:
+            limited.setdefault((data, method), []).append(float(row["seconds"]))
+    searches = [s for s in SEARCHES if s in methods]
+    _print_line(["data", *methods, *(f"{s} / PEDRO" for s in searches)], header=True)
+    n_over = 0
+    for data in DATA:
+        cells = []
+        for method in methods:
+            spent = limited.get((data, method), [])
+            found = [v for s in SCORES for v in seconds.get((data, method, s), {}).values()]
+            asked = [v for s in SCORES for v in calls.get((data, method, s), {}).values()]
+            cell = f"{np.mean(found if method in SEARCHES else spent):.2f}" if spent else "-"
+            cells.append(cell + (f" ({np.mean(asked):.0f})" if asked else ""))
+        if all(cell == "-" for cell in cells):
+            continue
+        for search in searches:
+            ratio = time_ratio(search, data, seconds, limited)
+            over = ratio is not None and ratio > TIME_SHARE
+            n_over += over
+            shown = "-" if ratio is None else f"{ratio:.3f}"
+            cells.append(f"**NO {shown}**" if over else shown)
+        _print_line([data, *cells])
+    print(f"\n{n_over} cells where ours takes more than {TIME_SHARE:g} of PEDRO's time")
+    return n_over
+
+
+def time_ratio(
+    search: str, data: str, seconds: Values, limited: Mapping[Any, list[float]]
+) -> float | None:
+    """Our mean seconds per search over those of the PEDRO that is meant for the data."""
+    meant = "PEDRO GridREx" if (data, "PEDRO GridREx") in limited else "PEDRO GridEx"
+    ours = [v for s in SCORES for v in seconds.get((data, search, s), {}).values()]
+    theirs = limited.get((data, meant), [])
+    return float(np.mean(ours) / np.mean(theirs)) if ours and theirs else None
+
+
+def _print_marks(marked: Values, methods: Sequence[str]) -> int:
+    print("\n### Marks of seed 0\n")
+    print(
+        "In the marks' units: loss and performance are both accuracy for iris, both weighted F1 "
+        "for wine and breast_cancer, mean absolute error and R² for numbers.\n"
+    )
+    _print_line(["data", "score", "mark", *methods, "beaten by ours"], header=True)
+    n_missed = 0
+    for data, both in MARKS.items():
+        for score, mark in zip(("fire1", "ice11"), both, strict=True):
+            found = {m: marked.get((data, m, score), {}).get(0) for m in methods}
+            ours = found.get("ours")
+            if ours is None:
+                continue
+            gained = better_by(score, ours, mark)
+            missed = gained < EQUAL
+            n_missed += missed
+            verdict = f"**NO {gained:+.4f}**" if missed else f"yes {gained:+.4f}"
+            cells = ["-" if v is None else f"{v:.4f}" for v in found.values()]
+            _print_line([data, score, f"{mark:.4f}", *cells, verdict])
+    print(f"\n{n_missed} marks not beaten")
+    return n_missed
+
+
+def _print_line(cells: Sequence[str], header: bool = False) -> None:
+    print("| " + " | ".join(cells) + " |")
+    if header:
+        print("| :-- |" + " --: |" * (len(cells) - 1))

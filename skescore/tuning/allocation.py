@@ -1,0 +1,192 @@
+"""Who gets the next trials: extractors that cannot catch up are stopped, with the reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+#: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
+_LEAST_TO_JUDGE = 4
+#: With fewer trials, the best of everything that an extractor has shown says too little.
+_LEAST_TO_BOUND = 3
+#: The first round decides on the most extractors, and gets as much as this many of the others.
+_FIRST_ROUND = 2
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an extractor has done so far.
+
+    Parameters
+    ----------
+    started : int
+        Trials that count: begun, and neither interrupted nor begun anew.
+    seconds : float
+        Time that its trials took.
+    """
+
+    started: int
+    seconds: float = 0.0
+
+
+#: Judges names by their first trials: how good each is (greater is better), and how good it could
+#: be at most (infinite if that is not known).
+Judge = Callable[[Sequence[str], int | None], Mapping[str, tuple[float, float]]]
+
+
+class Allocation:
+    """Divides a budget between extractors.
+
+    Successive halving: every round halves the number of extractors, so that most of the trials go
+    to those that do best. Beside that, an extractor is stopped after a round if the best that it
+    can reach, its smallest loss with its fewest rules and its greatest completeness, would not beat
+    the best score so far.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Extractors.
+    n_trials : int or None
+        Trials in all; None if only time counts.
+    timeout : float or None
+        Seconds in all; needed without `n_trials`.
+    policy : {"halving", "even"}
+        ``"even"`` gives every extractor the same number of trials.
+    """
+
+    def __init__(
+        self, names: Sequence[str], n_trials: int | None, timeout: float | None, policy: str
+    ) -> None:
+        self.names = list(names)
+        self.n_trials = n_trials
+        self.timeout = timeout
+        self.rounds = _rounds(len(self.names), n_trials, policy)
+        self._halted: Collection[str] = ()
+        #: Why extractors were stopped, as far as :meth:`allowed` knows.
+        self.stopped: dict[str, str] = {}
+
+    def allowed(
+        self,
+        standings: Mapping[str, Standing],
+        judge: Judge,
+        elapsed: float = 0.0,
+        halted: Collection[str] = (),
+    ) -> dict[str, int]:
+        """Tell how many further trials each extractor may start now.
+
+        Parameters
+        ----------
+        standings : dict of str to Standing
+            What each has done.
+        judge : callable
+            ``judge(names, first)`` judges by the first so many trials of each, None for all.
+        elapsed : float
+            Seconds since the search began.
+        halted : collection of str, default=()
+            Extractors that the caller has stopped; what they leave goes to others.
+
+        Returns
+        -------
+        dict of str to int
+            Nothing if the budget is spent.
+        """
+        self.stopped = {}
+        self._halted = halted
+        if self.timeout is not None and elapsed >= self.timeout:
+            return {}
+        if self.n_trials is None:
+            return self._by_time(standings, judge, elapsed)
+        left = self.n_trials - sum(standing.started for standing in standings.values())
+        if left <= 0:
+            self._go_through(standings, judge)
+            return {}
+        wanted = self._go_through(standings, judge)
+        result = {}
+        for name, number in wanted.items():
+            if given := min(number, left):
+                result[name] = given
+                left -= given
+        return result
+
+    def _go_through(self, standings: Mapping[str, Standing], judge: Judge) -> dict[str, int]:
+        """Go through the rounds up to the first that is not done."""
+        live = [name for name in self.names if name not in self._halted]
+        if not live:
+            return {}
+        quota = 0
+        for place, (keep, each) in enumerate(self.rounds):
+            if place:
+                live = self._halved(live, keep, judge, quota)
+            quota += each
+            wanted = {
+                name: quota - standings[name].started
+                for name in live
+                if standings[name].started < quota
+            }
+            if wanted:
+                return wanted
+        # What rounding left over, and what stopped extractors did not use.
+        least = min(standings[name].started for name in live)
+        return {name: 1 for name in live if standings[name].started == least}
+
+    def _by_time(
+        self, standings: Mapping[str, Standing], judge: Judge, elapsed: float
+    ) -> dict[str, int]:
+        """Rounds end when their share of the time is over; in one, the least served comes next."""
+        assert self.timeout is not None
+        weights = [_FIRST_ROUND, *[1] * (len(self.rounds) - 1)]
+        live, end = [name for name in self.names if name not in self._halted], 0.0
+        if not live:
+            return {}
+        for place, (keep, _) in enumerate(self.rounds):
+            if place:
+                live = self._halved(live, keep, judge, None)
+            end += self.timeout * weights[place] / sum(weights)
+            if elapsed < end:
+                break
+        fresh = [name for name in live if not standings[name].started]
+        if fresh:
+            return dict.fromkeys(fresh, 1)
+        mean = sum(standings[name].seconds for name in live) / len(live)
+        return {name: 1 for name in live if standings[name].seconds <= mean}
+
+    def _halved(self, live: list[str], keep: int, judge: Judge, first: int | None) -> list[str]:
+        """The extractors that go on, in their order; the others are told why they do not."""
+        known = judge(live, first)
+        ranked = sorted(live, key=lambda name: -known[name][0])  # stable: earlier named wins ties
+        leader = ranked[0]
+        best = known[leader][0]
+        kept = {leader}
+        after = "so far" if first is None else f"after {first} trial{'s' if first > 1 else ''}"
+        for place, name in enumerate(ranked[1:], start=1):
+            merit, bound = known[name]
+            if merit == -math.inf:
+                self.stopped[name] = f"no trial gave a score {after}"
+            elif bound < best and (first is None or first >= _LEAST_TO_BOUND):
+                self.stopped[name] = (
+                    f"{after} its best loss with its fewest rules would give {bound:.4g}, and "
+                    f"{leader} had {best:.4g}"
+                )
+            elif place >= keep:
+                self.stopped[name] = (
+                    f"{after} its best was {merit:.4g}, place {place + 1} of {len(live)}; the "
+                    f"first {keep} went on ({leader} had {best:.4g})"
+                )
+            else:
+                kept.add(name)
+        return [name for name in live if name in kept]
+
+
+def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, int]]:
+    """Number of extractors in each round, and the trials of each of them."""
+    if policy == "even" or n_names == 1 or (n_trials or math.inf) < _LEAST_TO_JUDGE * n_names:
+        return [(n_names, 0 if n_trials is None else n_trials // n_names)]
+    sizes = [n_names]
+    while sizes[-1] > 1:
+        sizes.append(math.ceil(sizes[-1] / 2))
+    if n_trials is None:
+        return [(size, 0) for size in sizes]
+    unit = n_trials / (len(sizes) - 1 + _FIRST_ROUND)
+    budgets = [unit * _FIRST_ROUND, *[unit] * (len(sizes) - 1)]
+    return [(n, int(budget / n)) for n, budget in zip(sizes, budgets, strict=True)]

@@ -1,0 +1,336 @@
+"""The loop of a search: who comes next, extract and score, keep what was found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from skescore._rule_scorer import ice_of, negated_fire_of, negated_q_of
+from skescore.evaluation import COMPLETENESSES
+from skescore.metrics.knowledge import fire_score, ice_score, q_score
+from skescore.tuning.allocation import Allocation
+from skescore.tuning.folds import mean_of
+from skescore.tuning.goals import Goal
+from skescore.tuning.heartbeats import Heartbeat, beating
+from skescore.tuning.objective import STOPPED, params_key
+from skescore.tuning.pareto import hypervolume
+from skescore.tuning.studies import Studies, call_back
+from skescore.tuning.workers import FoldEvaluator, Workers
+
+#: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
+#: so that the number of processes changes nothing.
+_TOGETHER = 4
+#: Seconds between two looks at trials of other workers.
+_PATIENCE = 0.5
+
+
+@dataclass
+class _Open:
+    """A trial that was begun."""
+
+    name: str
+    trial: optuna.Trial
+    params: dict[str, Any]
+    results: list[dict[str, Any]] = field(default_factory=list)
+    heartbeat: Heartbeat | None = None
+    same_as: int | None = None
+    stopped: bool = False
+
+
+class Runner:
+    """Spends the budget of a search.
+
+    Parameters
+    ----------
+    studies : Studies
+        Where trials come from and go to.
+    allocation : Allocation
+        Who gets them.
+    evaluator : FoldEvaluator
+        Judges a candidate on a fold.
+    n_jobs : int or None
+        Processes.
+    pruner : "bound", optuna pruner or None
+        What stops trials between folds.
+    callbacks : sequence of callable
+        Called after every trial.
+    """
+
+    def __init__(
+        self,
+        studies: Studies,
+        allocation: Allocation,
+        evaluator: FoldEvaluator,
+        *,
+        n_jobs: int | None = None,
+        pruner: Any = None,
+        callbacks: Sequence[Callable[..., None]] = (),
+    ) -> None:
+        self.studies = studies
+        self.allocation = allocation
+        self.evaluator = evaluator
+        self.n_jobs = n_jobs
+        self.pruner = pruner
+        self.callbacks = list(callbacks)
+        self.goal: Goal = studies.goal
+        self._halted: set[str] = set()
+        self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+        self._read: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Search until the budget is spent.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the user interrupts; what was finished is kept.
+        """
+        begin = time.perf_counter()
+        with Workers(self.evaluator, self.n_jobs) as workers:
+            while True:
+                if wave := self._wave(time.perf_counter() - begin, workers.n_jobs):
+                    self._work_at(wave, workers)
+                elif self.studies.shared and self._others(time.perf_counter() - begin):
+                    time.sleep(_PATIENCE)
+                else:
+                    return
+
+    def _others(self, elapsed: float) -> bool:
+        """Whether trials of other workers may still come to something."""
+        if len(self._halted) == len(self.studies.studies):
+            return False
+        timeout = self.allocation.timeout
+        return (timeout is None or elapsed < timeout) and self.studies.running()
+
+    def _wave(self, elapsed: float, n_jobs: int) -> list[str]:
+        """Names of the extractors whose trials come next."""
+        if self.studies.shared:
+            self.studies.revive()
+        standings = self.studies.standings()
+        allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
+        if self.studies.shared and self.studies.running():
+            # Others are at work as well: take no more than can be begun at once.
+            return _in_turns(allowed, max(allowed.values(), default=0))[: max(1, n_jobs)]
+        if not allowed:
+            return []
+        if not any(standing.started for standing in standings.values()):
+            return list(allowed)  # with little time, every extractor has one trial at least
+        return _in_turns(allowed, math.ceil(_TOGETHER / len(allowed)))
+
+    # --- one wave ----------------------------------------------------------------------------
+
+    def _work_at(self, names: list[str], workers: Workers) -> None:
+        opened: list[_Open] = []
+        closed = 0
+        with ExitStack() as alive:
+            try:
+                for name in names:
+                    trial, params = self.studies.ask(name)
+                    opened.append(_Open(name, trial, params))
+                    if self.studies.shared:
+                        opened[-1].heartbeat = alive.enter_context(beating(trial))
+                self._evaluate(opened, workers)
+                for one in opened:
+                    kept = self._close(one)
+                    closed += 1
+                    if kept:
+                        self._call_back(one)
+            except BaseException as error:
+                for one in opened[closed:]:
+                    # What has been measured is not lost because a callback failed.
+                    if isinstance(error, KeyboardInterrupt) or not one.results:
+                        self.studies.interrupt(one.name, one.trial)
+                    else:
+                        self._close(one)
+                raise
+
+    def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
+        """Fill in the results; fold after fold if a trial may be stopped between them."""
+        first: dict[tuple[str, str], _Open] = {}
+        repeats: list[tuple[_Open, _Open]] = []
+        todo = []
+        for one in opened:
+            key = one.name, params_key(one.params)
+            if (known := self._find(key)) is not None:
+                one.same_as, one.results = known
+            elif key in first:
+                repeats.append((one, first[key]))
+            else:
+                first[key] = one
+                todo.append((one, self.studies.objectives[one.name].candidate(one.params)))
+        n_folds = len(self.evaluator.folds)
+        whole = [(one, c) for one, c in todo if not self._may_stop(one)]
+        results = workers.run([(c, k) for _, c in whole for k in range(n_folds)])
+        for place, (one, _) in enumerate(whole):
+            one.results += results[place * n_folds : (place + 1) * n_folds]
+        going = [(one, c) for one, c in todo if self._may_stop(one)]
+        for k in range(n_folds):
+            results = workers.run([(c, k) for _, c in going])
+            for (one, _), result in zip(going, results, strict=True):
+                one.results.append(result)
+                one.stopped = k + 1 < n_folds and self._hopeless(one)
+            going = [(one, c) for one, c in going if not one.stopped and not _failure(one.results)]
+        for one, other in repeats:
+            one.same_as, one.results = other.trial.number, other.results
+            one.stopped = other.stopped
+
+    def _may_stop(self, one: _Open) -> bool:
+        return self.pruner is not None or self.studies.has_pruner(one.name)
+
+    def _hopeless(self, one: _Open) -> bool:
+        """Whether a trial should be stopped after the folds it has seen."""
+        if _failure(one.results) or math.isnan(score := mean_of(one.results, "score")):
+            return False
+        if self.pruner != "bound":
+            one.trial.report(score, len(one.results) - 1)
+            return one.trial.should_prune()
+        best_possible = self.goal.best_possible
+        best = max((self._best(name) for name in self.studies.studies), default=-math.inf)
+        if best_possible is None or best == -math.inf:
+            return False
+        n_folds, seen = len(self.evaluator.folds), len(one.results)
+        reach = (score * seen + best_possible * (n_folds - seen)) / n_folds
+        return bool(reach < best)
+
+    def _close(self, one: _Open) -> bool:
+        """Keep what was measured; false if another worker has taken the trial for lost."""
+        if one.heartbeat is not None and one.heartbeat.lost:
+            return False
+        objective, study = self.studies.objectives[one.name], self._study(one)
+        state, values = TrialState.COMPLETE, None
+        try:
+            if failure := _failure(one.results):
+                one.trial.set_user_attr("extractor", one.name)
+                one.trial.set_user_attr("error", failure)
+                state = TrialState.FAIL
+            elif one.stopped:
+                raise objective.stopped(one.trial, one.results, len(self.evaluator.folds))
+            else:
+                values = objective.record(one.trial, one.results, same_as=one.same_as)
+        except optuna.TrialPruned:
+            state = TrialState.PRUNED
+        except UpdateFinishedTrialError:
+            return False
+        study.tell(one.trial, values, state=state, skip_if_finished=True)
+        return True
+
+    def _call_back(self, one: _Open) -> None:
+        study = self._study(one)
+        frozen = study.get_trials(deepcopy=False)[one.trial.number]
+        if call_back(self.callbacks, study, frozen):
+            self._halted.add(one.name)
+
+    def _study(self, one: _Open) -> optuna.Study:
+        return self.studies.studies[one.name]
+
+    def _find(self, key: tuple[str, str]) -> tuple[int, list[dict[str, Any]]] | None:
+        """An earlier trial with the same parameters, and what was measured in it."""
+        name = key[0]
+        trials = self.studies.studies[name].get_trials(deepcopy=False)
+        place = self._read.get(name, 0)
+        while place < len(trials) and trials[place].state.is_finished():
+            self._learn(name, trials[place])
+            place += 1
+        self._read[name] = place
+        for trial in trials[place:]:
+            if trial.state.is_finished():
+                self._learn(name, trial)
+        return self._known.get(key)
+
+    def _learn(self, name: str, trial: FrozenTrial) -> None:
+        folds = trial.user_attrs.get("folds", ())
+        if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
+            self._known.setdefault((name, params_key(trial.params)), (trial.number, list(folds)))
+
+    # --- who does how well -------------------------------------------------------------------
+
+    def _complete(self, name: str, first: int | None) -> list[FrozenTrial]:
+        trials = self.studies.counted(name)[:first]
+        return [trial for trial in trials if trial.state == TrialState.COMPLETE]
+
+    def _best(self, name: str) -> float:
+        return max(map(_value, self._complete(name, None)), default=-math.inf)
+
+    def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
+        """Tell how good extractors are by their first trials, and how good they could be."""
+        if self.goal.objectives:
+            done = {name: self._complete(name, first) for name in names}
+            return {name: (merit, math.inf) for name, merit in _contributions(done).items()}
+        return {name: self._standing(self.studies.counted(name)[:first]) for name in names}
+
+    def _standing(self, trials: list[FrozenTrial]) -> tuple[float, float]:
+        done = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        cut_short = [trial for trial in trials if STOPPED in trial.user_attrs]
+        best = max(map(_value, done), default=-math.inf)
+        if not cut_short:
+            return best, _reach(done, self.goal.scorer)
+        # Of trials that were stopped between folds, less is known: no bound.
+        partly = [float(trial.user_attrs["score"]) for trial in cut_short]
+        return (best if done else max(partly)), math.inf
+
+
+def _in_turns(allowed: Mapping[str, int], each: int) -> list[str]:
+    """Every name up to so many times, one after another."""
+    return [name for turn in range(each) for name, number in allowed.items() if number > turn]
+
+
+def _failure(results: list[dict[str, Any]]) -> str:
+    return next((result["failure"] for result in results if "failure" in result), "")
+
+
+def _value(trial: FrozenTrial) -> float:
+    return float(trial.values[0])
+
+
+def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
+    """The score of the best of everything that trials had, on each fold; infinite if unknown."""
+    measure, settings = getattr(scorer, "measure", None), getattr(scorer, "settings", {})
+    known = measure in (ice_of, negated_fire_of, negated_q_of)
+    if not trials or not known or settings.get("completeness", "volume") not in COMPLETENESSES:
+        return math.inf
+    folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
+
+    def best(name: str, pick: Callable[[list[float]], float]) -> np.ndarray:
+        return np.array([pick([result[name] for result in fold]) for fold in folds])
+
+    size = best("size", min)
+    if measure is negated_fire_of:
+        return float(np.mean(-np.asarray(fire_score(best("loss", min), size, psi=settings["psi"]))))
+    share = best(f"completeness_{settings['completeness']}", max)
+    if measure is negated_q_of:
+        return float(np.mean(-np.asarray(q_score(best("loss_q", min), size, share))))
+    weights = {name: settings[name] for name in ("phi", "rho")}
+    return float(np.mean(ice_score(best("performance", max), size, share, **weights)))
+
+
+def _contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
+    """What each extractor adds to the common front, by hypervolume."""
+    points = {name: np.array([t.values for t in trials]) for name, trials in done.items()}
+    some = {name: values for name, values in points.items() if len(values)}
+    if not some:
+        return dict.fromkeys(done, -math.inf)
+    everything = np.concatenate(list(some.values()))
+    reference = everything.max(axis=0) + 0.1 * np.ptp(everything, axis=0) + 1e-9
+    unit = reference - everything.min(axis=0)
+
+    def volume(values: list[np.ndarray]) -> float:
+        if not values:
+            return 0.0
+        return hypervolume(np.concatenate(values) / unit, reference / unit)
+
+    whole = volume(list(some.values()))
+    result = dict.fromkeys(done, -math.inf)
+    for name, values in some.items():
+        others = [other for other_name, other in some.items() if other_name != name]
+        # Of extractors that add nothing, the one with the better front of its own is ahead.
+        result[name] = whole - volume(others) + 1e-3 * volume([values])
+    return result

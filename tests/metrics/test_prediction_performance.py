@@ -1,0 +1,769 @@
+"""Measures of predictions by name: RuleKit's values, plain loops and scikit-learn's."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import pickle
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as sk
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skescore.metrics import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    characteristics,
+    performance,
+    performance_report,
+    performance_table,
+    performance_value,
+    prediction,
+)
+from skescore.rules import Fallback, Interval, Rule, RuleSet
+
+# RuleKit engine 2.1.24: its measures of made-up predictions and of those of ten models.
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "data" / "rulekit_performance.json").read_text(encoding="utf-8")
+)["cases"]
+CASES = [pytest.param(case, id=case["id"]) for case in REFERENCE]
+CLOSE = {"rel": 1e-9, "abs": 1e-12}
+
+
+def of_kind(*kinds: str) -> list[str]:
+    return [name for name, metric in PERFORMANCE_METRICS.items() if metric.kind in kinds]
+
+
+BINARY, CLASSES = of_kind("binary"), of_kind("multiclass")
+NUMBERS, SHARES = of_kind("regression"), of_kind("probability")
+
+
+def quiet(name: str, *columns: Any, **options: Any) -> float:
+    """The value, NaN without a word where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return performance_value(name, *columns, **options)
+
+
+def same(value: float, expected: float, **tolerance: float) -> bool:
+    return bool(value == pytest.approx(expected, nan_ok=True, **(tolerance or CLOSE)))
+
+
+# --- RuleKit -------------------------------------------------------------------------------------
+
+
+def columns_of(case: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    if "labels" not in case:
+        return case["y_true"], case["y_pred"]
+    labels = case["labels"]
+    return [labels[i] for i in case["y_true"]], [labels[i] for i in case["y_pred"]]
+
+
+def positive_of(case: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"pos_label": case["positive"]} if name in BINARY else {}
+
+
+def measured(case: dict[str, Any]) -> dict[str, float]:
+    """The engine's values of measures that need no rules."""
+    return {k: float(v) for k, v in case["performance"].items() if not k.startswith("#")}
+
+
+def test_the_reference_has_every_measure_in_every_state() -> None:
+    values = [(name, value) for case in REFERENCE for name, value in measured(case).items()]
+    assert len(values) == 250
+    assert {name for name, _ in values} == {*BINARY, *CLASSES, *NUMBERS}
+    unknown = {name for name, value in values if math.isnan(value)}
+    assert unknown >= {"kappa", "specificity", "fallout", "youden", "psep"}
+    assert {name for name, value in values if value == math.inf} == {
+        "relative_error_strict", "normalized_absolute_error", "root_relative_squared_error",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_of_the_engine(case: dict[str, Any]) -> None:
+    """With the options by which its oddities come out."""
+    for name, expected in measured(case).items():
+        options = {**PERFORMANCE_METRICS[name].rulekit, **positive_of(case, name)}
+        value = quiet(name, *columns_of(case), **options)
+        assert same(value, expected), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_engine_by_default_but_for_correlations_that_it_hides(case: dict[str, Any]) -> None:
+    odd = set()
+    for name, expected in measured(case).items():
+        value = quiet(name, *columns_of(case), **positive_of(case, name))
+        if not same(value, expected):
+            odd.add(name)
+    hides = case["id"].endswith(("negative_correlation", "constant_label"))
+    assert odd == ({"correlation", "squared_correlation"} if hides else set())
+
+
+def test_correlations_that_the_engine_hides() -> None:
+    case = next(c for c in REFERENCE if c["id"].endswith("negative_correlation"))
+    y, z = columns_of(case)
+    r = np.corrcoef(y, z)[0, 1]
+    assert r < -0.9
+    assert performance.correlation(y, z) == pytest.approx(r)
+    assert performance.squared_correlation(y, z) == pytest.approx(r**2)
+    assert performance.correlation(y, z, clip=True) == 0.0
+    assert performance.squared_correlation(y, z, clip=True) == 0.0
+
+
+def test_votes_of_rules_that_hold_nowhere() -> None:
+    """The reference's rows that no rule holds for; ten models are in test_characteristics."""
+    case = next(c for c in REFERENCE if c["id"].endswith("multi_votes_none"))
+    rules = RuleSet(
+        [Rule([Interval(0, lower=100)], "a"), Rule([Interval(0, lower=100)], "b")],
+        ["x"], task="classification", classes=["a", "b", "c"], ordered=False,
+        fallback=Fallback("a"),
+    )  # fmt: skip
+    figures = characteristics(rules, np.zeros((6, 1)), columns_of(case)[0])
+    for name in of_kind("rules"):
+        assert figures[name] == float(case["performance"][f"#{name}"]) == 0.0
+
+
+# --- plain loops ---------------------------------------------------------------------------------
+
+
+def binary_by_loops(y: list[Any], z: list[Any], w: list[float], positive: Any) -> dict[str, float]:
+    seen: Counter[tuple[bool, bool]] = Counter()
+    for truth, answer, weight in zip(y, z, w, strict=True):
+        seen[truth == positive, answer == positive] += weight
+    tp, fp, tn, fn = (
+        float(seen[key]) for key in [(True, True), (False, True), (False, False), (True, False)]
+    )
+
+    def per(part: float, whole: float) -> float:
+        return part / whole if whole > 0 else math.nan
+
+    found, spared, right, left = (
+        per(tp, tp + fn),
+        per(tn, tn + fp),
+        per(tp, tp + fp),
+        per(tn, tn + fn),
+    )
+    return {
+        "precision": right, "sensitivity": found, "specificity": spared,
+        "negative_predictive_value": left, "fallout": per(fp, fp + tn),
+        "youden": found + spared - 1, "psep": right + left - 1,
+        "geometric_mean": (found * spared) ** 0.5, "lift": per(found * sum(w), tp + fp),
+        "f_measure": per(2 * tp, 2 * tp + fp + fn), "true_positive": tp, "false_positive": fp,
+        "true_negative": tn, "false_negative": fn,
+    }  # fmt: skip
+
+
+def classes_by_loops(y: list[Any], z: list[Any], w: list[float]) -> dict[str, float]:
+    total = sum(w)
+    rows = [row for row in zip(y, z, w, strict=True) if row[2] > 0]
+    right = sum(weight for truth, answer, weight in rows if truth == answer) / total
+    recalls, chance = [], 0.0
+    for label in {label for truth, answer, _ in rows for label in (truth, answer)}:
+        true = sum(weight for truth, _, weight in rows if truth == label)
+        said = sum(weight for _, answer, weight in rows if answer == label)
+        both = sum(weight for truth, answer, weight in rows if truth == answer == label)
+        chance += true / total * said / total
+        if true:
+            recalls.append(both / true)
+    one_class = len({label for truth, answer, _ in rows for label in (truth, answer)}) == 1
+    return {
+        "accuracy": right, "classification_error": 1 - right,
+        "balanced_accuracy": sum(recalls) / len(recalls),
+        "kappa": math.nan if one_class else (right - chance) / (1 - chance),
+    }  # fmt: skip
+
+
+def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str, float]:
+    rows = [row for row in zip(y, z, w, strict=True) if row[2] > 0]
+    total = sum(weight for _, _, weight in rows)
+
+    def average(values: list[float]) -> float:
+        return sum(v * weight for v, (_, _, weight) in zip(values, rows, strict=True)) / total
+
+    def share(part: float, whole: float) -> float:
+        if abs(part) < 1e-6:
+            return 0.0
+        return math.inf if abs(whole) < 1e-6 else part / whole
+
+    away = [abs(truth - answer) for truth, answer, _ in rows]
+    large = [row for row in rows if abs(row[0]) >= 1e-6]
+    of_large = sum(abs(t - a) / abs(t) * weight for t, a, weight in large)
+    mean, mean_answer = average([row[0] for row in rows]), average([row[1] for row in rows])
+    varies = len({row[0] for row in rows}) > 1
+    moved, moved_2 = (average([abs(row[0] - mean) ** k for row in rows]) for k in (1, 2))
+
+    def beside(error: float, reference: float) -> float:
+        if varies:
+            return error / reference
+        return math.inf if error else math.nan
+
+    answers_move = average([(row[1] - mean_answer) ** 2 for row in rows])
+    together = average([(row[0] - mean) * (row[1] - mean_answer) for row in rows])
+    known = varies and len({row[1] for row in rows}) > 1
+    r = together / math.sqrt(moved_2 * answers_move) if known else math.nan
+    squared = average([d * d for d in away])
+    return {
+        "absolute_error": average(away), "squared_error": squared,
+        "root_mean_squared_error": math.sqrt(squared),
+        "relative_error": of_large / sum(row[2] for row in large) if large else math.nan,
+        "relative_error_lenient": average([
+            share(d, max(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)
+        ]),
+        "relative_error_strict": average([
+            share(d, min(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)
+        ]),
+        "normalized_absolute_error": beside(average(away), moved),
+        "root_relative_squared_error": math.sqrt(beside(squared, moved_2)),
+        "correlation": r, "squared_correlation": r * r,
+    }  # fmt: skip
+
+
+def shares_by_loops(y: list[int], q: np.ndarray, w: list[float]) -> dict[str, float]:
+    rows = [
+        (q[i, label], weight) for i, (label, weight) in enumerate(zip(y, w, strict=True)) if weight
+    ]
+    total = sum(weight for _, weight in rows)
+
+    def average(of: Any) -> float:
+        return sum(of(sure) * weight for sure, weight in rows) / total
+
+    return {
+        "cross_entropy": average(lambda s: -math.log2(s) if s else math.inf),
+        "margin": min(sure for sure, _ in rows),
+        "soft_margin_loss": average(lambda s: max(0.0, 1 - s)),
+        "logistic_loss": average(lambda s: math.log(1 + math.exp(-s))),
+    }
+
+
+@st.composite
+def tables(draw: st.DrawFn, entries: st.SearchStrategy[Any]) -> tuple[list, list, list[float]]:
+    n = draw(st.integers(1, 12))
+    y, z = (draw(st.lists(entries, min_size=n, max_size=n)) for _ in range(2))
+    w = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=n, max_size=n))
+    assume(any(w))
+    return y, z, w
+
+
+#: Quarters, so that sums are exact and means that agree are equal; some near zero.
+QUARTERS = st.integers(-12, 12).map(lambda k: k / 4) | st.sampled_from([1e-7, -2e-7, 1e-5])
+
+
+@given(tables(st.sampled_from(["no", "yes"])))
+def test_binary_measures_by_loops(table: Any) -> None:
+    y, z, w = table
+    expected = binary_by_loops(y, z, w, "yes")
+    assert set(expected) == set(BINARY)
+    for name, value in expected.items():
+        assert same(quiet(name, y, z, sample_weight=w, pos_label="yes"), value), name
+
+
+@given(tables(st.sampled_from("abcd")))
+def test_measures_of_many_classes_by_loops(table: Any) -> None:
+    expected = classes_by_loops(*table)
+    assert set(expected) == set(CLASSES)
+    for name, value in expected.items():
+        assert same(quiet(name, *table[:2], sample_weight=table[2]), value), name
+
+
+@given(tables(QUARTERS))
+def test_measures_of_numbers_by_loops(table: Any) -> None:
+    expected = numbers_by_loops(*table)
+    assert set(expected) == set(NUMBERS)
+    for name, value in expected.items():
+        # Squares of the least of these numbers leave few digits of a difference in the loops.
+        assert same(quiet(name, *table[:2], sample_weight=table[2]), value, rel=1e-6, abs=1e-9), (
+            name
+        )
+
+
+@given(tables(st.integers(0, 2)), st.data())
+def test_measures_of_confidence_by_loops(table: Any, data: Any) -> None:
+    y, _, w = table
+    parts = data.draw(
+        st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=len(y), max_size=len(y))
+    )
+    q = np.array(parts, dtype=float) + (np.sum(parts, axis=1, keepdims=True) == 0)
+    q /= q.sum(axis=1, keepdims=True)
+    expected = shares_by_loops(y, q, w)
+    assert set(expected) == set(SHARES)
+    labels = ["zero", "one", "two"]  # in no order: columns are as `labels` says
+    for name, value in expected.items():
+        got = performance_value(name, [labels[i] for i in y], q, labels=labels, sample_weight=w)
+        assert same(got, value), name
+
+
+# --- scikit-learn --------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(tables(st.integers(0, 1)))
+def test_scikit_learns_functions_of_classes_are_what_the_table_says(table: Any) -> None:
+    y, z, w = table
+    for name in (*BINARY, *CLASSES):
+        theirs = PERFORMANCE_METRICS[name].scikit_learn
+        if not theirs:
+            continue
+        value = quiet(name, y, z, sample_weight=w)
+        if math.isnan(value):
+            continue  # scikit-learn has 0 or NaN there, with a warning or without
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of answers that are no row's class
+            assert value == pytest.approx(getattr(sk, theirs)(y, z, sample_weight=w)), name
+
+
+@given(tables(QUARTERS))
+def test_scikit_learns_functions_of_numbers_are_what_the_table_says(table: Any) -> None:
+    y, z, w = table
+    for name in NUMBERS:
+        if theirs := PERFORMANCE_METRICS[name].scikit_learn:
+            value = performance_value(name, y, z, sample_weight=w)
+            assert value == pytest.approx(getattr(sk, theirs)(y, z, sample_weight=w)), name
+
+
+@given(tables(QUARTERS))
+def test_root_relative_squared_error_is_what_r2_leaves(table: Any) -> None:
+    y, z, w = table
+    assume(len({truth for truth, weight in zip(y, w, strict=True) if weight}) > 1)
+    assume(max(map(abs, y)) > 0.1)
+    value = performance.root_relative_squared_error(y, z, sample_weight=w)
+    assert value**2 == pytest.approx(1 - sk.r2_score(y, z, sample_weight=w), rel=1e-6, abs=1e-9)
+
+
+def test_cross_entropy_is_scikit_learns_log_loss_in_bits() -> None:
+    rng = np.random.default_rng(0)
+    q, y, w = rng.dirichlet([1, 2, 3], 60), rng.integers(0, 3, 60), rng.random(60)
+    value = performance.cross_entropy(y, q, sample_weight=w)
+    assert value == pytest.approx(sk.log_loss(y, q, sample_weight=w) / math.log(2))
+
+
+def test_f_measure_without_true_positives() -> None:
+    y, z = [1, 1, 0], [0, 0, 1]
+    assert performance.f_measure(y, z) == sk.f1_score(y, z) == 0.0
+    with pytest.warns(UndefinedMetricWarning, match="f_measure is undefined at TP = 0, FP = 1"):
+        assert math.isnan(performance.f_measure(y, z, harmonic=True))
+    with pytest.warns(UndefinedMetricWarning, match="TP = 0, FP = 0, TN = 2, FN = 0"):
+        assert math.isnan(performance.f_measure([0, 0], [0, 0]))
+    assert performance.f_measure(y, [1, 0, 1], harmonic=True) == 0.5
+
+
+# --- what must hold ------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(tables(st.sampled_from([0, 1])))
+def test_a_weight_of_two_is_a_row_given_twice(table: Any) -> None:
+    y, z, _ = table
+    counts = [(i * 7) % 4 for i in range(len(y))]
+    assume(any(counts))
+    longer_y, longer_z = (np.repeat(side, counts) for side in (y, z))
+    for name in (*BINARY, *CLASSES, *NUMBERS):
+        weighted = quiet(name, y, z, sample_weight=counts)
+        assert same(quiet(name, longer_y, longer_z), weighted), name
+    q = np.array([[0.25, 0.75], [0.5, 0.5]])[np.array(z)]
+    for name in SHARES:
+        weighted = performance_value(name, y, q, labels=[0, 1], sample_weight=counts)
+        repeated = performance_value(name, longer_y, np.repeat(q, counts, axis=0), labels=[0, 1])
+        assert weighted == pytest.approx(repeated), name
+
+
+@given(tables(st.sampled_from(["no", "yes"])))
+def test_relations_between_binary_measures(table: Any) -> None:
+    y, z, w = table
+
+    def value(name: str, pos_label: str = "yes") -> float:
+        return quiet(name, y, z, sample_weight=w, pos_label=pos_label)
+
+    pairs = {
+        "sensitivity": "specificity", "precision": "negative_predictive_value",
+        "true_positive": "true_negative", "false_positive": "false_negative",
+    }  # fmt: skip
+    for one, other in pairs.items():
+        assert same(value(one, "no"), value(other))
+    for name in ("youden", "geometric_mean", "psep"):
+        assert same(value(name), value(name, "no"))
+    assert same(value("fallout"), 1 - value("specificity"))
+    outcomes = of_kind("binary")[-4:]
+    assert sum(map(value, outcomes)) == pytest.approx(sum(w))
+    youden = value("youden")
+    if not math.isnan(youden):
+        balanced = quiet("balanced_accuracy", y, z, sample_weight=w)
+        assert youden == pytest.approx(2 * balanced - 1, abs=1e-12)
+        assert value("geometric_mean") <= balanced + 1e-12
+
+
+@given(tables(QUARTERS), st.sampled_from([2.0, -0.5, 1e-150, 1e150]))
+def test_units_of_numbers(table: Any, unit: float) -> None:
+    y, z, w = (np.array(side) for side in table)
+    for name in ("normalized_absolute_error", "root_relative_squared_error", "squared_correlation"):
+        value = quiet(name, y, z, sample_weight=w)
+        assert same(quiet(name, y * unit, z * unit, sample_weight=w), value), name
+    assert same(
+        quiet("correlation", y, z * unit, sample_weight=w),
+        math.copysign(1, unit) * quiet("correlation", y, z, sample_weight=w),
+    )
+    if abs(unit) == 0.5:
+        lenient, strict = (
+            performance_value(f"relative_error_{how}", y, z, sample_weight=w, zero=0.0)
+            for how in ("lenient", "strict")
+        )
+        assert lenient <= strict
+        assert lenient <= 2.0
+        assert same(
+            performance_value("relative_error_strict", z, y, sample_weight=w, zero=0.0), strict
+        )
+
+
+@pytest.mark.parametrize("name", [*BINARY, *CLASSES, *NUMBERS])
+def test_perfect_answers_have_the_best_value(name: str) -> None:
+    y = [0, 1, 1, 0, 1] if name not in NUMBERS else [0.5, 2.0, -3.0]
+    best, value = PERFORMANCE_METRICS[name].best, performance_value(name, y, y)
+    data_dependent = {"lift": 5 / 3, "true_positive": 3.0, "true_negative": 2.0}
+    assert math.isnan(best) is (name in data_dependent)
+    assert value == pytest.approx(data_dependent.get(name, best))
+    wrong = [1 - label for label in y] if name not in NUMBERS else [3.0, 1.0, 9.0]
+    greater = PERFORMANCE_METRICS[name].greater_is_better
+    worse = performance_value(name, y, wrong)
+    assert worse < value if greater else worse > value
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_sure_and_right_is_the_best(name: str) -> None:
+    value = performance_value(name, ["a", "b"], np.eye(2))
+    assert value == pytest.approx(PERFORMANCE_METRICS[name].best)
+    assert math.copysign(1, value) == 1.0  # no -0.0
+    worse = performance_value(name, ["a", "b"], [[0.9, 0.1], [0.0, 1.0]])
+    assert worse < value if PERFORMANCE_METRICS[name].greater_is_better else worse > value
+
+
+@pytest.mark.parametrize("same_number", [0.1, 1 / 3, 1e300, 1e-320, -7.7])
+def test_a_truth_that_never_varies_whatever_the_last_bit_of_its_mean_is(same_number: float) -> None:
+    y = [same_number] * 3
+    for name in ("normalized_absolute_error", "root_relative_squared_error"):
+        assert performance_value(name, y, [*y[:2], same_number / 2]) == math.inf
+        assert performance_value(name, y, y, undefined=-1.0) == -1.0
+    for name in ("correlation", "squared_correlation"):
+        assert performance_value(name, y, [1.0, 2.0, 3.0], undefined=0.5) == 0.5
+        assert performance_value(name, [1.0, 2.0, 3.0], y, undefined=0.5) == 0.5
+
+
+def test_numbers_near_the_ends_of_what_floats_hold() -> None:
+    y, z = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0])
+    for unit in (1e-320, 1e-200, 1e300, 2e307):
+        r = performance.correlation(y * unit, z)
+        assert r == pytest.approx(performance.correlation(y, z), rel=1e-3)
+        error = performance.root_relative_squared_error(y * unit, z * unit)
+        expected = performance.root_relative_squared_error(y, z)
+        assert error == pytest.approx(expected, rel=1e-3)
+    assert performance.squared_error([1e200], [-1e200]) == math.inf
+    assert performance.absolute_error([1.7e308], [-1.7e308]) == math.inf
+
+
+def test_what_counts_as_zero() -> None:
+    y, z = [1e-7, 2.0], [2e-7, 2.0]
+    assert performance.relative_error(y, z) == 0.0  # the first row is left out
+    assert performance.relative_error(y, z, zero=0.0) == pytest.approx(0.5)
+    assert performance.relative_error_strict(y, z) == 0.0
+    assert performance.relative_error_strict(y, z, zero=0.0) == pytest.approx(0.5)
+    assert performance.relative_error_strict([0.0, 1.0], [1.0, 1.0], zero=0.0) == math.inf
+    # Exactly the limit is no zero.
+    assert performance.relative_error([1e-6], [2e-6]) == pytest.approx(1.0)
+
+
+def test_a_row_without_weight_does_not_count() -> None:
+    with_it = {"sample_weight": [1, 1, 0]}
+    assert performance.margin(["a", "b", "a"], [[1, 0], [0.2, 0.8], [0, 1]], **with_it) == 0.8
+    # Three labels, but only two of them weigh anything.
+    assert (
+        performance.specificity(["n", "y", "?"], ["n", "y", "?"], pos_label="y", **with_it) == 1.0
+    )
+    assert performance.balanced_accuracy(["a", "a", "b"], ["a", "a", "a"], **with_it) == 1.0
+
+
+# --- labels of any kind --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "z", "pos_label"),
+    [
+        ([0, 0, 1, 1], [0, 1, 1, 1], None),
+        ([-1, -1, 1, 1], [-1, 1, 1, 1], None),
+        ([False, False, True, True], np.array([0.0, 1.0, 1.0, 1.0]), None),
+        (pd.Series([0, 0, 1, 1], index=list("dcba")), pd.Series([0, 1, 1, 1]), 1),
+        (pd.Categorical(["n", "n", "y", "y"]), np.array(["n", "y", "y", "y"]), "y"),
+        (pd.Series(["n", "n", "y", "y"], dtype="string"), ["n", "y", "y", "y"], "y"),
+        (np.array(["n", "n", 1, 1], dtype=object), np.array(["n", 1, 1, 1], dtype=object), 1),
+        ([5, 5, 7, 7], [5, 7, 7, 7], 7),
+    ],
+)
+def test_labels_of_any_kind(y: Any, z: Any, pos_label: Any) -> None:
+    assert performance.specificity(y, z, pos_label=pos_label) == 0.5
+    assert performance.sensitivity(y, z, pos_label=pos_label) == 1.0
+    assert performance.accuracy(y, z) == 0.75
+
+
+def test_rows_of_one_label() -> None:
+    assert performance.sensitivity([1, 1], [1, 1]) == 1.0
+    assert performance.specificity([0, 0], [0, 0]) == 1.0
+    assert performance.specificity(["no"], ["no"], pos_label="yes") == 1.0
+    assert performance.sensitivity(["no"], ["no"], pos_label="no") == 1.0
+
+
+# --- undefined -----------------------------------------------------------------------------------
+
+NEVER = {
+    "precision": ([1, 0], [0, 0]), "sensitivity": ([0, 0], [1, 0]), "specificity": ([1, 1], [1, 0]),
+    "negative_predictive_value": ([1, 0], [1, 1]), "fallout": ([1, 1], [1, 0]),
+    "youden": ([1, 1], [1, 0]), "geometric_mean": ([0, 0], [1, 0]), "psep": ([1, 0], [1, 1]),
+    "lift": ([0, 0], [1, 0]), "f_measure": ([0, 0], [0, 0]), "kappa": ([1, 1], [1, 1]),
+    "relative_error": ([0, 0], [1, 0]), "normalized_absolute_error": ([3, 3], [3, 3]),
+    "root_relative_squared_error": ([3, 3], [3, 3]), "correlation": ([1, 2], [3, 3]),
+    "squared_correlation": ([3, 3], [1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_undefined_values(name: str) -> None:
+    with pytest.warns(UndefinedMetricWarning, match=rf"^{name} is undefined.*Pass undefined="):
+        assert math.isnan(performance_value(name, *NEVER[name]))
+    assert performance_value(name, *NEVER[name], undefined=0.25) == 0.25
+    with pytest.raises(TypeError, match="undefined must be a number, NaN included, got None"):
+        performance_value(name, *NEVER[name], undefined=None)
+
+
+@pytest.mark.parametrize("name", sorted({*BINARY, *CLASSES, *NUMBERS} - set(NEVER)))
+@given(table=tables(st.integers(0, 1)))
+@settings(max_examples=20)
+def test_the_others_always_have_a_value(name: str, table: Any) -> None:
+    value = performance_value(name, *table[:2], sample_weight=table[2])
+    assert type(value) is float
+    assert not math.isnan(value)
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+EYE = np.eye(2)
+REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+    ("youdn", ([1], [1]), {}, ValueError, "no measure of predictions 'youdn'. Did you mean 'you"),
+    (3, ([1], [1]), {}, ValueError, "no measure of predictions 3. Known: absolute_error"),
+    ("voting_conflicts", ([1], [1]), {}, ValueError, r"characteristics.*\['voting_conflicts'\]"),
+    ("integrated_brier_score", ([1], [1]), {}, ValueError, "skescore.metrics.survival"),
+    ("youden", ([1], [1]), {"clip": True}, TypeError, "no option 'clip'. Known: pos_label"),
+    ("accuracy", ([1], [1]), {"pos_label": 1}, TypeError, "no option 'pos_label'. Known: none"),
+    ("f_measure", ([1], [1]), {"harmonic": 1}, TypeError, "harmonic must be True or False, got 1"),
+    ("correlation", ([1], [1]), {"clip": "r"}, TypeError, "clip must be True or False, got 'r'"),
+    ("accuracy", ([], []), {}, ValueError, "at least one row, got 0 rows"),
+    ("accuracy", ([1, 0], [1]), {}, ValueError, "as many rows, got 2 and 1"),
+    ("accuracy", ([[1], [0]], [1, 0]), {}, ValueError, r"one label per row, got shape \(2, 1\)"),
+    ("accuracy", (["a", None], ["a", "a"]), {}, ValueError, "no missing labels, got None in row 1"),
+    ("accuracy", (["a", "b"], ["a", np.nan]), {}, ValueError, "y_pred must have no missing labels"),
+    ("accuracy", ([np.float32(0.5), 1.0], [0, 1]), {}, ValueError, r"0\.5\)? is not a whole"),
+    ("accuracy", ([np.inf], [1]), {}, ValueError, "inf is not a whole number"),
+    ("kappa", (["1", "0"], [1, 0]), {}, ValueError, "labels of one kind, got '1' and 1"),
+    ("youden", ([0, 1, 2], [0, 1, 1]), {}, ValueError, "two classes, but .* 3 labels: 0, 1, 2"),
+    ("youden", (["n", "y"], ["n", "y"]), {}, ValueError, "pos_label must say which .* None with"),
+    ("youden", ([1, 2], [1, 2]), {}, ValueError, "pos_label must say which .* labels 1, 2"),
+    ("youden", ([0, 1], [0, 1]), {"pos_label": 2}, ValueError, "one of the labels 0, 1, got 2"),
+    ("youden", ([0, 0], [0, 0]), {"pos_label": "1"}, ValueError, "one of the labels 0, got '1'"),
+    ("accuracy", ([1, 0], [1, 0]), {"sample_weight": [1]}, ValueError, "one number per row"),
+    ("accuracy", ([1, 0], [1, 0]), {"sample_weight": [1, -1]}, ValueError, "or more, got -1.0"),
+    ("accuracy", ([1, 0], [1, 0]), {"sample_weight": [0, 0]}, ValueError, "number, got 2 z"),
+    ("accuracy", ([1, 0], [1, 0]), {"sample_weight": [1e308] * 2}, ValueError, "a finite sum"),
+    ("squared_error", ([1.0], [np.nan]), {}, ValueError, "y_pred must be not NaN, got nan"),
+    ("squared_error", ([1.0], [-np.inf]), {}, ValueError, "y_pred must be finite, got -inf"),
+    ("squared_error", ([np.inf], [1.0]), {}, ValueError, "y_true must be .* got inf"),
+    ("squared_error", (["a"], [1.0]), {}, TypeError, "y_true must be a number .* got 'a'"),
+    ("squared_error", ([[1.0]], [[1.0]]), {}, ValueError, r"number per row, got shape \(1, 1\)"),
+    ("relative_error", ([1.0], [1.0]), {"zero": -1}, ValueError, "zero must be >= 0"),
+    ("relative_error", ([1.0], [1.0]), {"zero": [1.0]}, TypeError, "zero must be a single number"),
+    ("margin", (["a", "b"], [0.5, 0.5]), {}, ValueError, "one column per class"),
+    ("margin", (["a", "a"], EYE), {}, ValueError, "must have 1 columns, as y_true has so many"),
+    ("margin", (["a", "b"], EYE), {"labels": "abc"}, ValueError, "one label per row, got shape"),
+    ("margin", (["a", "b"], EYE), {"labels": ["a", "a"]}, ValueError, "different from each other"),
+    ("margin", (["a", "b"], EYE), {"labels": ["a", "c"]}, ValueError, "label 'b', which is not"),
+    ("margin", (["a", "b"], EYE / 2), {}, ValueError, "must sum to 1, but row 0 sums to 0.5"),
+    ("margin", (["a", "b"], 2 * EYE - 0.5), {}, ValueError, "y_prob must be >= -0.0001"),
+    ("margin", (["a", 1], EYE), {}, ValueError, "labels must name the columns .* cannot be sorted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "columns", "options", "kind", "message"), REFUSED)
+def test_what_is_refused(
+    name: Any, columns: Any, options: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        performance_value(name, *columns, **options)
+
+
+# --- the catalogue -------------------------------------------------------------------------------
+
+#: The wiki's list of performance metrics.
+WIKI = [
+    "accuracy",
+    "classification_error",
+    "balanced_accuracy",
+    "kappa",
+    "rules_per_example",
+    "voting_conflicts",
+    "negative_voting_conflicts",
+    "cross_entropy",
+    "margin",
+    "soft_margin_loss",
+    "logistic_loss",
+    "precision",
+    "sensitivity",
+    "specificity",
+    "negative_predictive_value",
+    "fallout",
+    "youden",
+    "geometric_mean",
+    "psep",
+    "lift",
+    "f_measure",
+    "false_positive",
+    "false_negative",
+    "true_positive",
+    "true_negative",
+    "absolute_error",
+    "relative_error",
+    "relative_error_lenient",
+    "relative_error_strict",
+    "normalized_absolute_error",
+    "squared_error",
+    "root_mean_squared_error",
+    "root_relative_squared_error",
+    "correlation",
+    "squared_correlation",
+    "integrated_brier_score",
+]
+
+
+def test_the_table_names_every_metric_and_whose_it_is() -> None:
+    table = performance_table()
+    assert list(table.index) == WIKI == list(PERFORMANCE_METRICS)
+    for name, row in table.iterrows():
+        module, _, function = row["function"].rpartition(".")
+        metric = PERFORMANCE_METRICS[str(name)]
+        if row["owner"] == "scikit-learn":
+            assert module == "sklearn.metrics"
+            assert callable(getattr(sk, function))
+        elif metric.function is not None:
+            assert row["owner"] == "skescore"
+            assert metric.function is getattr(performance, str(name))
+            assert (module, function) == ("skescore.metrics.performance", name)
+        else:
+            # What needs rules, too, has a place of ours.
+            assert callable(getattr(importlib.import_module(module), function))
+            assert module.startswith("skescore.metrics.")
+        assert (
+            row["better"] == {True: "greater", False: "smaller", None: ""}[metric.greater_is_better]
+        )
+    owners = Counter(table["owner"])
+    assert owners == {"scikit-learn": 10, "skescore": 25, "scikit-survival": 1}
+    assert performance_table("probability").index.tolist() == SHARES
+    with pytest.raises(ValueError, match=r"no kind 'binry' of measures. Did you mean 'binary'"):
+        performance_table("binry")
+
+
+def test_the_room_of_predictions_holds_the_table_too() -> None:
+    for name in prediction.__all__:
+        assert hasattr(prediction, name)
+    shared = set(prediction.__all__) & set(performance.__all__)
+    assert shared == {
+        "PERFORMANCE_METRICS", "PerformanceMetric", "performance_report", "performance_table",
+        "performance_value",
+    }  # fmt: skip
+    for name in shared:
+        assert getattr(prediction, name) is getattr(performance, name)
+
+
+@pytest.mark.parametrize("name", [*BINARY, *CLASSES, *NUMBERS, *SHARES])
+def test_functions_are_documented_and_can_be_pickled(name: str) -> None:
+    function = getattr(performance, name)
+    assert function.__name__ == name
+    assert name in performance.__all__
+    assert pickle.loads(pickle.dumps(function)) is function
+    documentation = inspect.getdoc(function)
+    assert documentation
+    assert documentation.partition("\n")[0].endswith((".", "`."))
+    assert "Examples\n--------\n>>> " in documentation
+    parameters = inspect.signature(function).parameters
+    assert {"sample_weight", "undefined"} < set(parameters)
+    if "Parameters of" not in documentation and "Parameters and errors" not in documentation:
+        for parameter in parameters:
+            assert parameter in documentation, parameter
+
+
+def test_a_measure_of_ones_own() -> None:
+    def over(y_true: Any, y_pred: Any, *, by: float = 0.0, sample_weight: Any, undefined: float):
+        return np.average(np.asarray(y_pred) > np.asarray(y_true) + by, weights=sample_weight)
+
+    own = PerformanceMetric("over", over, "regression", False, 0.0, "share of z > y + by")
+    assert own.options == ("by",)
+    assert performance_value(own, [1, 2], [2, 2.5], by=0.7) == 0.5
+    with pytest.raises(TypeError, match=r"'over' has no option 'bye'. Did you mean 'by'"):
+        performance_value(own, [1, 2], [2, 2.5], bye=0.7)
+
+
+# --- reports -------------------------------------------------------------------------------------
+
+
+def test_report_of_two_classes() -> None:
+    y, z, w = ["n", "n", "y", "y"], ["n", "y", "y", "y"], [1, 1, 2, 2]
+    q = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]])
+    report = performance_report(
+        y, z, task="classification", y_prob=q, pos_label="y", sample_weight=w
+    )
+    assert set(report.index) == {*BINARY, *CLASSES, *SHARES}
+    for name, row in report.iterrows():
+        pos_label = {"pos_label": "y"} if name in BINARY else {}
+        column = q if name in SHARES else z
+        assert row["value"] == performance_value(str(name), y, column, sample_weight=w, **pos_label)
+        assert row["formula"] == PERFORMANCE_METRICS[str(name)].formula
+    flipped = performance_report(
+        y, z, task="classification", y_prob=q[:, ::-1], labels=["y", "n"], sample_weight=w
+    )
+    assert set(flipped.index) == {*CLASSES, *SHARES}  # no word about which is positive
+    assert flipped["value"].to_dict() == report.loc[flipped.index, "value"].to_dict()
+
+
+def test_report_of_many_classes_and_of_numbers() -> None:
+    report = performance_report([0, 1, 2], [0, 1, 1], task="classification")
+    assert report.index.tolist() == CLASSES
+    report = performance_report([0, 1, 2], [0, 1, 1], task="regression")
+    assert report.index.tolist() == NUMBERS
+    assert report.loc["absolute_error", "value"] == pytest.approx(1 / 3)
+
+
+def test_a_report_shows_what_has_no_value_without_a_word() -> None:
+    report = performance_report([1, 1], [1, 1], task="classification")
+    assert report["value"].isna().sum() == 7
+    filled = performance_report([1, 1], [1, 1], task="classification", undefined=0.0)
+    assert filled["value"].equals(report["value"].fillna(0.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"task": "class"}, ValueError, "task must be 'classification' or 'regression', got 'cla"),
+        ({"task": "regression", "pos_label": 1}, ValueError, "pos_label is for task='classificati"),
+        ({"task": "regression", "y_prob": EYE}, ValueError, "y_prob is for task="),
+        ({"task": "classification", "labels": [0, 1]}, ValueError, "y_prob, which is None"),
+        ({"task": "classification", "pos_label": 3}, ValueError, "pos_label must be one of"),
+        ({"task": "classification", "undefined": "0"}, TypeError, "undefined must be a number"),
+    ],
+)
+def test_reports_that_cannot_be_made(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        performance_report([0, 1], [1, 1], **options)

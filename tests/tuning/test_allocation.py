@@ -1,0 +1,151 @@
+"""Who gets the next trials: rounds, bounds, and a budget that is spent exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.tuning.allocation import Allocation, Standing
+
+
+def spend(
+    allocation: Allocation, values: Mapping[str, Sequence[float]], bound: float = math.inf
+) -> dict[str, int]:
+    """Run a search in which the trials of each extractor give the values, over and over."""
+    started = dict.fromkeys(values, 0)
+
+    def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
+        done = {
+            n: [values[n][i % len(values[n])] for i in range(started[n])][:first] for n in names
+        }
+        return {n: (max(done[n], default=-math.inf), bound) for n in names}
+
+    for _ in range(10_000):
+        allowed = allocation.allowed({n: Standing(k) for n, k in started.items()}, judge)
+        if not allowed:
+            return started
+        for name, number in allowed.items():
+            assert number > 0
+            started[name] += number
+    raise AssertionError("it never ends")
+
+
+def test_rounds_halve_the_extractors_and_the_reasons_are_told() -> None:
+    values = {"a": [0.5], "b": [0.9], "c": [0.7], "d": [0.1]}
+    allocation = Allocation(list(values), 40, None, "halving")
+    # Rounds of 20, 10 and 10 trials: 5 for each of four, 5 for each of two, 10 for the last.
+    assert spend(allocation, values) == {"a": 5, "b": 20, "c": 10, "d": 5}
+    assert allocation.stopped == {
+        "a": "after 5 trials its best was 0.5, place 3 of 4; the first 2 went on (b had 0.9)",
+        "d": "after 5 trials its best was 0.1, place 4 of 4; the first 2 went on (b had 0.9)",
+        "c": "after 10 trials its best was 0.7, place 2 of 2; the first 1 went on (b had 0.9)",
+    }
+
+
+def test_of_equal_extractors_the_first_named_goes_on() -> None:
+    values = {name: [0.5] for name in "zyxw"}
+    assert spend(Allocation(list(values), 40, None, "halving"), values)["z"] == 20
+
+
+def test_one_that_cannot_reach_the_leader_is_stopped() -> None:
+    values = {"a": [0.5], "b": [0.9], "c": [0.8]}
+    allocation = Allocation(list(values), 30, None, "halving")
+    started = spend(allocation, values, bound=0.85)
+    assert started["a"] == started["c"] == 5
+    assert allocation.stopped["c"] == (
+        "after 5 trials its best loss with its fewest rules would give 0.85, and b had 0.9"
+    )
+
+
+def test_one_without_any_score_is_stopped() -> None:
+    values = {"a": [0.5], "b": [-math.inf]}
+    allocation = Allocation(list(values), 12, None, "halving")
+    assert spend(allocation, values) == {"a": 8, "b": 4}
+    assert allocation.stopped == {"b": "no trial gave a score after 4 trials"}
+
+
+def test_a_late_bloomer_is_judged_by_what_it_showed_in_time() -> None:
+    values = {"a": [0.5], "b": [0.1, 0.1, 0.1, 0.1, 0.1, 1.0]}
+    assert spend(Allocation(["a", "b"], 15, None, "halving"), values) == {"a": 10, "b": 5}
+
+
+@pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (11, "halving")])
+def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) -> None:
+    values = {"a": [0.1], "b": [0.9], "c": [0.5]}
+    allocation = Allocation(list(values), n_trials, None, policy)
+    assert spend(allocation, values) == {
+        name: n_trials // 3 + (place < n_trials % 3) for place, name in enumerate(values)
+    }
+    assert allocation.stopped == {}
+
+
+@given(
+    st.lists(
+        st.lists(st.floats(-1, 1) | st.just(-math.inf), min_size=1, max_size=4),
+        min_size=1, max_size=8,
+    ),
+    st.integers(1, 200),
+    st.sampled_from(["halving", "even"]),
+    st.floats(-1, 1) | st.just(math.inf),
+)  # fmt: skip
+def test_the_budget_is_spent_to_the_last_trial(
+    values: list[list[float]], n_trials: int, policy: str, bound: float
+) -> None:
+    named = {f"e{place}": found for place, found in enumerate(values)}
+    allocation = Allocation(list(named), n_trials, None, policy)
+    started = spend(allocation, named, bound)
+    assert sum(started.values()) == n_trials
+    if n_trials >= len(named):
+        assert min(started.values()) >= 1
+    going = [name for name in named if name not in allocation.stopped]
+    assert going
+    assert max(started.values()) == max(started[name] for name in going)
+
+
+def test_what_a_halted_extractor_leaves_goes_to_the_others() -> None:
+    def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(names, (0.5, math.inf))
+
+    allocation = Allocation(["a", "b"], 12, None, "halving")
+    standings = {"a": Standing(2), "b": Standing(4)}
+    assert allocation.allowed(standings, judge) == {"a": 2}
+    assert allocation.allowed(standings, judge, halted={"a"}) == {"b": 4}
+    standings["b"] = Standing(9)
+    assert allocation.allowed(standings, judge, halted={"a"}) == {"b": 1}
+    standings["b"] = Standing(12)
+    assert allocation.allowed(standings, judge, halted={"a", "b"}) == {}
+
+
+def test_time_is_divided_too() -> None:
+    best = {"a": 0.5, "b": 0.9, "c": 0.7, "d": 0.1}
+
+    def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
+        assert first is None
+        return {name: (best[name], math.inf) for name in names}
+
+    allocation = Allocation(list(best), None, 100.0, "halving")
+    fresh = {name: Standing(0) for name in best}
+    assert allocation.allowed(fresh, judge, 0.0) == dict.fromkeys("abcd", 1)
+    # Who has had less than the mean comes next: c took most of the time.
+    spent = {"a": 1.0, "b": 2.0, "c": 30.0, "d": 1.0}
+    standings = {name: Standing(1, seconds) for name, seconds in spent.items()}
+    assert allocation.allowed(standings, judge, 40.0) == {"a": 1, "b": 1, "d": 1}
+    assert allocation.allowed(standings, judge, 60.0) == {"b": 1}  # of b and c
+    assert sorted(allocation.stopped) == ["a", "d"]
+    assert allocation.allowed(standings, judge, 80.0) == {"b": 1}
+    assert allocation.allowed(standings, judge, 100.0) == {}
+
+
+def test_with_both_limits_the_first_counts() -> None:
+    allocation = Allocation(["a"], 5, 10.0, "halving")
+
+    def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(names, (0.0, math.inf))
+
+    assert allocation.allowed({"a": Standing(2)}, judge, 9.0) == {"a": 3}
+    assert allocation.allowed({"a": Standing(2)}, judge, 10.0) == {}
+    assert allocation.allowed({"a": Standing(5)}, judge, 1.0) == {}

@@ -1,0 +1,345 @@
+"""Our extractors and spaces in other people's searches, and other people's samplers in ours."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sklearn.datasets import load_iris, load_wine
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    ParameterGrid,
+    RandomizedSearchCV,
+    cross_val_score,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CARTExtractor, GridExExtractor
+from skescore.registry import extractor_names, make_extractor
+from skescore.scorers import make_ice_scorer
+from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
+from skescore.tuning.spaces import SearchSpace, starting_points
+
+IRIS = load_iris(return_X_y=True, as_frame=True)
+ICE = make_ice_scorer()
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def gridex() -> GridExExtractor:
+    return GridExExtractor(KNeighborsClassifier(9), random_state=0)
+
+
+def gridex_space() -> SearchSpace:
+    return search_space("gridex", *IRIS).fixed(min_examples=1, n_slices=4)
+
+
+# --- scikit-learn's searches ---------------------------------------------------------------------
+
+
+def check_winner(search: Any, space: SearchSpace) -> None:
+    """The winner lies in the space and scores what the search says it does."""
+    assert space.holds(search.best_params_)
+    assert space.active(search.best_params_) == search.best_params_
+    assert len(search.best_estimator_.rules_) >= 1
+    score = cross_val_score(
+        search.estimator.set_params(**search.best_params_), *IRIS, scoring=ICE, cv=search.cv
+    ).mean()
+    assert search.best_score_ == pytest.approx(score)
+
+
+def test_a_grid_search_tries_each_candidate_of_the_grid() -> None:
+    space = gridex_space()
+    grid = space.param_grid(2)
+    search = GridSearchCV(gridex(), grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
+    tried = search.cv_results_["params"]
+    assert len(tried) == 2 + 2 * 2  # importances; and with depth 3 thresholds as well
+    assert {params["depth"] for params in tried if "threshold" not in params} == {1}
+    assert {params["depth"] for params in tried if "threshold" in params} == {3}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    check_winner(search, space)
+
+
+def test_a_random_search_draws_from_the_space() -> None:
+    space = gridex_space()
+    search = RandomizedSearchCV(
+        gridex(), space.param_distributions(), n_iter=8, scoring=ICE, cv=3, random_state=0,
+        error_score="raise",
+    ).fit(*IRIS)  # fmt: skip
+    tried = search.cv_results_["params"]
+    assert all(space.holds(params) and space.active(params) == params for params in tried)
+    assert {params["depth"] > 1 for params in tried} == {True, False}
+    check_winner(search, space)
+
+
+@pytest.mark.parametrize("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
+def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
+    space = search_space("cart", *IRIS).without("criterion").fixed(max_depth=4)
+    if kind is HalvingGridSearchCV:
+        search = kind(
+            CARTExtractor(KNeighborsClassifier(5), random_state=0), space.param_grid(3),
+            scoring=ICE, cv=3, random_state=0, min_resources=50, error_score="raise",
+        )  # fmt: skip
+    else:
+        search = kind(
+            CARTExtractor(KNeighborsClassifier(5), random_state=0), space.param_distributions(),
+            scoring=ICE, cv=3, random_state=0, min_resources=50, error_score="raise",
+            n_candidates=6,
+        )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="max_leaves=2 is less than the 3 classes")
+        search.fit(*IRIS)
+    assert search.n_resources_ == [50, 150]
+    assert space.holds(search.best_params_)
+    assert len(search.best_estimator_.rules_) >= 1
+    assert search.best_score_ > 0.9
+
+
+def test_a_space_reaches_a_step_of_a_pipeline() -> None:
+    space = search_space("cart", *IRIS).without("criterion", "min_samples_leaf")
+    pipeline = Pipeline(
+        [("scale", StandardScaler()), ("rules", CARTExtractor(KNeighborsClassifier(9)))]
+    )
+    grid = space.with_(max_leaves=IntDistribution(3, 9)).param_grid(2, prefix="rules__")
+    search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_params_["rules__max_leaves"] == 3
+    assert len(search.best_estimator_["rules"].rules_) == 3
+
+
+def test_optunas_own_search_takes_our_distributions() -> None:
+    space = search_space("cart", *IRIS)
+    with warnings.catch_warnings():
+        # Their package calls what Optuna 5 has deprecated, and calls itself experimental.
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        integration = pytest.importorskip("optuna_integration")
+        search = integration.OptunaSearchCV(
+            CARTExtractor(KNeighborsClassifier(9), random_state=0), space.distributions(),
+            scoring=ICE, cv=3, n_trials=5, random_state=0, error_score="raise", verbose=0,
+        )  # fmt: skip
+        warnings.filterwarnings("ignore", message="max_leaves=2 is less than the 3 classes")
+        search.fit(*IRIS)
+    assert len(search.trials_) == 5
+    assert {trial.state.name for trial in search.trials_} == {"COMPLETE"}
+    check_winner(search, space)
+
+
+def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> None:
+    # Names are no estimators, but a pipeline's last step may be any of them.
+    steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
+    pipeline = Pipeline([("rules", steps[0])])
+    spaces = [
+        search_space("cart", *IRIS).fixed(max_leaves=3).param_grid(1, prefix="rules__"),
+        search_space("gridex", *IRIS).fixed(depth=1, n_slices=8, importance_threshold=0.99)
+        .without("min_examples").param_grid(1, prefix="rules__")[0],
+    ]  # fmt: skip
+    grid = [{"rules": [step]} | dict(space) for step, space in zip(steps, spaces, strict=True)]
+    search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
+    assert len(search.cv_results_["params"]) == 2 + 1  # two criteria of the tree
+    assert search.best_score_ > 0.9
+
+
+# --- samplers and studies of the user's own ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def objective() -> ExtractorObjective:
+    return ExtractorObjective(
+        DecisionTreeClassifier(random_state=0), *IRIS, extractor="gridex", cv=2, random_state=0
+    )
+
+
+SAMPLERS = {
+    "random": lambda: optuna.samplers.RandomSampler(seed=0),
+    "quasi-random": lambda: optuna.samplers.QMCSampler(seed=0, warn_independent_sampling=False),
+    "groups": lambda: optuna.samplers.TPESampler(
+        seed=0, multivariate=True, group=True, n_startup_trials=3
+    ),
+    "evolution": lambda: optuna.samplers.CmaEsSampler(
+        seed=0, n_startup_trials=3, warn_independent_sampling=False
+    ),
+    "genes": lambda: optuna.samplers.NSGAIISampler(seed=0, population_size=4),
+}
+
+
+@pytest.mark.parametrize("name", list(SAMPLERS))
+def test_any_sampler_searches_a_space_with_conditions(
+    name: str, objective: ExtractorObjective
+) -> None:
+    if name == "evolution":
+        pytest.importorskip("cmaes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = SAMPLERS[name]()
+    study = optuna.create_study(
+        direction="maximize", sampler=sampler, pruner=optuna.pruners.NopPruner()
+    )
+    study.enqueue_trial({"n_slices": 8, "importance_threshold": 0.99, "depth": 1})
+    study.optimize(objective, n_trials=12)
+    space = objective.space
+    assert isinstance(space, SearchSpace)
+    assert {trial.state.name for trial in study.trials} == {"COMPLETE"}
+    for trial in study.trials:
+        assert space.holds(trial.params)
+        assert space.active(trial.params) == trial.params
+        assert set(space) - set(trial.params) <= {"threshold"}
+        assert len(trial.user_attrs["folds"]) == 2
+    assert {"threshold" in trial.params for trial in study.trials} == {True, False}
+    assert study.trials[0].params["n_slices"] == 8
+    assert study.best_value >= study.trials[0].value > 0.6
+
+
+def test_exhaustive_sampling_visits_each_candidate_of_the_grid_once() -> None:
+    space = SearchSpace(
+        {
+            "depth": IntDistribution(1, 2),
+            "threshold": FloatDistribution(0.1, 0.3, step=0.1),
+            "importance_threshold": CategoricalDistribution((0.5, 0.9)),
+            "n_slices": IntDistribution(2, 3),
+        },
+        conditions={"threshold": {"depth": (2,)}},
+    )
+    objective = ExtractorObjective(
+        DecisionTreeClassifier(random_state=0), *IRIS, extractor="gridex", cv=2, space=space
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.BruteForceSampler(seed=0)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=100)
+
+    def keys(candidates: Any) -> list[tuple[tuple[str, float], ...]]:
+        return sorted(
+            tuple(sorted((name, round(value, 9)) for name, value in params.items()))
+            for params in candidates
+        )
+
+    grid = list(ParameterGrid(space.param_grid(3)))
+    assert len(grid) == 4 + 12
+    assert keys(trial.params for trial in study.trials) == keys(grid)
+
+
+def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
+    space = {"max_leaves": IntDistribution(3, 5), "max_depth": IntDistribution(4, 4)}
+    objective = ExtractorObjective(
+        DecisionTreeClassifier(random_state=0), *IRIS, extractor="cart", cv=2, space=space
+    )
+    study = optuna.create_study(direction="maximize", sampler=SAMPLERS["random"]())
+    study.optimize(objective, n_trials=3)
+    assert all(set(trial.params) == set(space) for trial in study.trials)
+    search = ExtractorSearchCV(
+        DecisionTreeClassifier(random_state=0), extractors=("cart",), spaces={"cart": space},
+        n_trials=3, cv=2, random_state=0,
+    ).fit(*IRIS)  # fmt: skip
+    assert set(search.best_params_) == set(space)
+
+
+def test_a_search_of_ours_honours_conditions_and_changed_spaces() -> None:
+    space = gridex_space().with_(depth=IntDistribution(1, 2))
+    search = ExtractorSearchCV(
+        DecisionTreeClassifier(random_state=0), extractors=("cart", "gridex"),
+        spaces={"gridex": space}, n_trials=14, cv=2, random_state=0,
+    ).fit(*IRIS)  # fmt: skip
+    table = search.leaderboard_
+    tried = table.loc[table["extractor"] == "gridex", "params"]
+    assert len(tried)
+    for params in tried:
+        assert params["n_slices"] == 4
+        assert ("threshold" in params) == (params["depth"] == 2)
+    assert str(space) in {str(given) for given in search.get_params()["spaces"].values()}
+
+
+@pytest.mark.parametrize("name", [n for n in extractor_names() if not n.startswith("psyke:")])
+def test_all_extractors_explain_the_same_study_code(name: str) -> None:
+    """Define-by-run, as a user writes it: no objective of ours at all."""
+    if name not in {"cart", "cream", "exact", "gridex", "iter", "real", "trepan"}:
+        pytest.skip("for regression, or not ours")
+    X, y = load_wine(return_X_y=True)
+    X, y = X[::3, :4], y[::3]
+    space = search_space(name, X, y)
+    first = starting_points(name, space, y, "classification")
+
+    def objective(trial: optuna.Trial) -> float:
+        extractor = make_extractor(name, DecisionTreeClassifier(random_state=0))
+        extractor.set_params(**space.suggest(trial))
+        if "random_state" in extractor.get_params():
+            extractor.set_params(random_state=0)
+        return ICE(extractor.fit(X, y), X, y)
+
+    study = optuna.create_study(direction="maximize", sampler=SAMPLERS["random"]())
+    study.enqueue_trial(first[-1])
+    study.optimize(objective, n_trials=2)
+    assert study.trials[0].params == first[-1]
+    assert study.best_value > 0.5
+
+
+# --- nothing leaks -------------------------------------------------------------------------------
+
+
+class Witness(DecisionTreeClassifier):
+    """A black box that remembers which rows it has seen, by the number in their first column."""
+
+    seen: ClassVar[set[float]] = set()
+
+    def fit(self, X: Any, y: Any) -> Witness:
+        self.seen.update(np.asarray(X)[:, 0].tolist())
+        super().fit(X, y)
+        return self
+
+    def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
+        self.seen.update(np.asarray(X)[:, 0].tolist())
+        return super().predict(X)
+
+
+def test_a_search_within_cross_validation_never_sees_the_rows_it_is_scored_on() -> None:
+    X, y = load_iris(return_X_y=True)
+    X = pd.DataFrame(np.column_stack([np.arange(150) + 0.25, X[:, 2:]]), columns=list("nlw"))
+    order = np.random.default_rng(0).permutation(150)
+    X, y = X.iloc[order], y[order]
+    checked = []
+
+    def score(search: ExtractorSearchCV, rows: Any, target: Any) -> float:
+        held_out = set(rows["n"])
+        assert not held_out & Witness.seen
+        assert set(X["n"]) - held_out <= Witness.seen  # it was asked, and by these numbers
+        checked.append(len(held_out))
+        Witness.seen.clear()
+        return float(np.mean(search.predict(rows) == target))
+
+    Witness.seen.clear()
+    search = ExtractorSearchCV(
+        Witness(random_state=0), extractors=("cart", "gridex"), n_trials=6, cv=2, random_state=0
+    )
+    scores = cross_val_score(search, X, y, cv=KFold(3), scoring=score, error_score="raise")
+    assert checked == [50, 50, 50]
+    assert scores.mean() > 0.85
+
+
+def test_labels_that_mean_nothing_score_as_such() -> None:
+    # A search that scored on the rows it learned from would find rules for these as well.
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(120, 3)), random.integers(2, size=120)
+    search = ExtractorSearchCV(
+        KNeighborsClassifier(1), extractors=("cart",), n_trials=8, cv=4, random_state=0
+    ).fit(X, y)
+    assert search.leaderboard_["performance"].max() < 0.65

@@ -1,0 +1,48 @@
+"""How far a search is, on a terminal and beside one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import optuna
+import pytest
+
+from skescore.tuning.progress import SearchProgress
+
+
+def trials(progress: SearchProgress, name: str, values: list[float | None]) -> None:
+    for value in values:
+        state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
+        attributes = {} if value is None else {"score": value}
+        progress(
+            SimpleNamespace(study_name=f"wine/{name}"),
+            SimpleNamespace(state=state, user_attrs=attributes),
+        )
+
+
+@pytest.mark.parametrize(("sign", "best"), [(1, "0.5"), (-1, "-0.5")])
+def test_beside_a_terminal_there_is_a_line_per_study_at_the_end(
+    sign: int, best: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SearchProgress(5, "ICE", sign) as progress:
+        trials(progress, "cart", [0.25, None, 0.5])
+        trials(progress, "gridex", [None])
+        assert capsys.readouterr().err == ""
+    assert capsys.readouterr() == ("", f"3 trials of cart, best ICE {best}\n1 trial of gridex\n")
+
+
+def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        with SearchProgress(5, "ICE", 1) as progress:
+            trials(progress, "cart", [0.25])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_not_shown_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with SearchProgress(5, "ICE", 1, shown=False) as progress:
+        trials(progress, "cart", [0.25])
+    assert capsys.readouterr() == ("", "")
