@@ -135,12 +135,13 @@ def _shown(value: Any) -> str:
     return str(getattr(value, "__name__", repr(value)))
 
 
-def _undefined(value: float, why: str) -> float:
+def _undefined(value: float, why: str, depth: int = 6) -> float:
+    """Warn of a score that is NaN, `depth` calls above: where the scorer was called."""
     if math.isnan(value):
         warnings.warn(
             f"{why} Pass undefined=... to choose another value.",
             UndefinedMetricWarning,
-            stacklevel=6,
+            stacklevel=depth,
         )
     return value
 
@@ -228,7 +229,7 @@ def quality_of(
     """A measure of the single rules of an evaluation, made one number."""
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
     if len(e.ruleset) == 0:
-        return _undefined(undefined, f"There are no rules, so {known.name} is undefined.")
+        return _undefined(undefined, f"There are no rules, so {known.name} is undefined.", 5)
     # A frame whose columns are not those of the rules is read by position, as extractors do.
     by_name = set(map(str, getattr(e.X, "columns", ()))) >= set(e.ruleset.feature_names)
     X = e.X if by_name else np.asarray(e.X)
@@ -256,7 +257,7 @@ def quality_of(
         rules = f"{without} of {len(e.ruleset)} rules have no value on these {len(e.y_true)} rows"
         if weights is not None and not len(values):
             rules = f"no rule holds for any of these {len(e.y_true)} rows"
-        return _undefined(undefined, f"{known.name} is undefined: {rules}.")
+        return _undefined(undefined, f"{known.name} is undefined: {rules}.", 5)
     return float(result)
 
 

@@ -35,6 +35,7 @@ from skescore.evaluation import (
 )
 from skescore.metrics.knowledge import fire_score, ice_score
 from skescore.metrics.prediction import METRICS, UNCOVERED
+from skescore.metrics.quality import MEASURES
 from skescore.prediction_scorers import (
     PERFORMANCE_SCORERS,
     PerformanceScorer,
@@ -391,5 +392,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     known: dict[str, Any] = {**PERFORMANCE_SCORERS, **SCORERS}
     scorer = known.get(scoring) or known.get(f"neg_{scoring}")
     if scorer is None:
-        raise ValueError(f"There is no score {scoring!r}. {did_you_mean(scoring, known)}")
+        hint = did_you_mean(scoring, known)
+        if scoring in MEASURES:
+            hint = f"As a measure of single rules it is called 'mean_rule_{scoring}'."
+        raise ValueError(f"There is no score {scoring!r}. {hint}")
     return scorer

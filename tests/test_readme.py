@@ -21,7 +21,8 @@ def _blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("source", _blocks("python"))
-def test_python_examples_run(source, capsys):
+def test_python_examples_run(source, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # what an example writes is not to be met by the next run
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -16,11 +16,14 @@ from skescore.cli.usage import Parser as Parser
 from skescore.cli.usage import unknown_arguments as unknown_arguments
 from skescore.datasets import BUILT_IN, Dataset, load_dataset
 from skescore.scorers import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
     RuleScorer,
     get_rule_scorer,
     make_fire_scorer,
     make_ice_scorer,
     make_knowledge_scorer,
+    make_performance_scorer,
     make_q_scorer,
     make_rule_scorer,
 )
@@ -100,9 +103,10 @@ def scoring(text: str) -> str:
     """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
     if text in SCORINGS:
         return text
-    if "_rule_" not in text:
+    known = (*SCORINGS, *PERFORMANCE_SCORERS)
+    if "_rule_" not in text and text not in PERFORMANCE_SCORERS:
         raise argparse.ArgumentTypeError(
-            f"there is no score {text!r}. {did_you_mean(text, SCORINGS)} Measures of single rules "
+            f"there is no score {text!r}. {did_you_mean(text, known)} Measures of single rules "
             "are called mean_rule_c2 and the like."
         )
     try:
@@ -183,7 +187,7 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def scorer_from(options: argparse.Namespace) -> RuleScorer:
+def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     """The scorer that the options ask for."""
     reference = options.reference.replace("-", "_")
     if options.scoring == "fire":
@@ -193,6 +197,8 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer:
     if "_rule_" in options.scoring:
         how, _, measure = options.scoring.partition("_rule_")
         return make_rule_scorer(measure, aggregate=how, reference=reference)
+    if options.scoring in PERFORMANCE_SCORERS:
+        return make_performance_scorer(options.scoring.removeprefix("neg_"), reference=reference)
     return make_ice_scorer(
         options.phi, options.rho, completeness=options.completeness, reference=reference
     )

@@ -197,8 +197,8 @@ def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> 
     """Note how many trials an earlier run, or another worker, has finished."""
     if count := count_finished(kept, extractors):
         notes.add(
-            f"going on after {output.plural(count, 'trial')} of an earlier run or another worker; "
-            f"to begin anew: {kept.remedy}"
+            f"going on after {output.plural(count, 'trial')} that were kept; to begin anew: "
+            f"{kept.remedy}"
         )
 
 
@@ -218,11 +218,11 @@ def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
             f"--output {options.output} holds another search that was broken off. Repeat its "
             "command to go on with it, forget it with --fresh, or name another folder."
         )
-    marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")
     try:
+        marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")
         yield
     except BaseException:
-        if not (there or path.exists() or options.storage is not None):
+        if not (there or path.exists()):
             marker.unlink(missing_ok=True)
         raise
     if not options.exit_code:
@@ -282,8 +282,8 @@ def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | 
         path = folder / (f"{digest}.journal" if number == 1 else f"{digest}-{number}.journal")
         lock = path.with_suffix(".lock")
         file = stack.enter_context(lock.open("a"))
-        # The last user may have deleted the lock since it was opened: then it locks nobody out.
-        if _locked(file) and lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+        # The last user may have deleted the lock since it was opened: then it keeps nobody out.
+        if _locked(file) and lock.exists() and os.path.samefile(file.fileno(), lock):
             stack.callback(_unlock, lock, path)
             return path
     return None
@@ -306,10 +306,11 @@ def _is_sound(kept: Kept, extractors: Sequence[str]) -> bool:
 
 def _forget_old(folder: Path) -> None:
     """Delete what nobody went on with."""
-    for path in folder.iterdir():
+    for path in folder.glob("*.journal"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < time.time() - _KEPT_DAYS * 86400:
                 path.unlink()
+                path.with_suffix(".lock").unlink()
 
 
 def _cache_folder() -> Path:

@@ -27,8 +27,10 @@ from skescore.cli.trials import (
     Kept,
     Workers,
     add_trial_options,
+    is_unfinished,
     kept_trials,
     note_earlier,
+    shown_command_line,
     study_name,
 )
 from skescore.cli.tune_text import label, scoring_name, sign, tune_text
@@ -105,16 +107,16 @@ def add_parser(commands: Any) -> None:
         default="ice",
         metavar="SCORE",
         help="what is best (default ice): ice, fire, q, pareto (loss, rules and incompleteness "
-        "together; the knee of the front is shown as the best), or a measure of single rules such "
-        "as mean_rule_c2",
+        "together; the knee of the front is shown as the best), a measure of single rules such as "
+        "mean_rule_c2, or one of predictions such as kappa",
     )
     group.add_argument(
         "--measures",
         type=arguments.rule_measures,
         default=(),
         metavar="NAME,...",
-        help="measures of single rules as further columns of the leaderboard, such as c2 or "
-        "min_rule_precision",
+        help="measures of single rules as further columns of the leaderboard, such as "
+        "min_rule_precision; c2 alone stands for mean_rule_c2",
     )
     group.add_argument(
         "--allocation",
@@ -214,7 +216,7 @@ def _check_output(options: argparse.Namespace) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--output {folder} is a file; name a folder.")
     there = [name for name in FILES if (folder / name).exists()]
-    if there and not options.overwrite:
+    if there and not (options.overwrite or is_unfinished(folder)):
         raise ValueError(
             f"--output {folder} already holds {', '.join(there)}. Name another folder, or pass "
             "--overwrite to replace them."
@@ -304,7 +306,7 @@ def _search(
     # Rare classes have a note of their own, with their names.
     with notes.instead_of_warnings("The least populated class") as further:
         try:
-            with Workers(options, kept), progress:
+            with Workers(options, kept, notes), progress:
                 search.fit(dataset.X, dataset.y)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
@@ -385,7 +387,7 @@ def _result(
             "completeness_instances": best.coverage_,
         },
         "run": {
-            "command_line": options.command_line,
+            "command_line": shown_command_line(options.command_line),
             "versions": output.versions(),
             "platform": platform.platform(),
         },

@@ -134,6 +134,14 @@ def _leaderboard(
         "the rows that rules cover.)"
     )
 
+    if options.measures and board[columns_of(options)].isna().any(axis=None):
+        printer.line("(- where a rule holds for no row of some fold.)")
+    tied = int(board["tied"].sum())
+    if board["score"].iloc[0] < board["score"].max():
+        printer.line(
+            f"(The first is the one with the fewest rules, then the fewest questions to the black "
+            f"box, of the {tied} trials within one standard error of the best score.)"
+        )
     if search.stopped_:
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():

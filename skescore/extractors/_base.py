@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
@@ -101,6 +102,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError, TypeError
             If the rows, the black box or a parameter cannot be used; the message says what to do.
         """
+        began = time.perf_counter()
         check.check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         check.check_label("abstain_label", self.abstain_label)
         check.check_integer("batch_size", self.batch_size, 1, optional=True)
@@ -133,12 +135,20 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rows, answers, task, classes, self.oracle_, settings, encoder.categories,
             encoder.decode if encoder else None,
         )  # fmt: skip
+        growing = time.perf_counter()
         self.rules_ = self._extract(extraction)
         shown = X if encoder else rows
+        pruning = time.perf_counter()
         if pruner is not None:
             self.rules_ = pruner(
                 self.rules_, shown, answers if classes is None else classes[answers], self.prune
             )
+        ended = time.perf_counter()
+        # By the names of `characteristics`, which tells them.
+        self.times_ = {
+            "time_total_s": ended - began, "time_growing_s": pruning - growing,
+            "time_pruning_s": ended - pruning,
+        }  # fmt: skip
         seen = self.rules_.conclusions.n_rows
         if self.rules_.disjoint and seen is not None:
             # Every row was counted by the one rule that holds for it.

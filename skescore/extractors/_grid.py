@@ -5,18 +5,19 @@ Rows and queried points are never copied per cell; each carries the number of it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skescore.extractors._cells import CellMerger, group_cells, slice_numbers, slice_width
 from skescore.extractors._extraction import Extraction
+from skescore.extractors._grid_points import GridCells, GridPoints
 from skescore.extractors._neighbours import join_edges
 from skescore.extractors._random import combine, uniform_points
 from skescore.extractors._reference import ReferenceRounding, collect_first_met, reference_domain
+from skescore.extractors._sharing import Sharing, WatchedThreshold, digest
 from skescore.extractors._statistics import (
     ClassCountsTable,
     JoinableTable,
@@ -70,34 +71,20 @@ class Boxes(Regions):
 
 
 @dataclass(eq=False)
-class _Points:
-    """Rows first, then queried points: where they are, what was answered, in which box."""
+class _Joined:
+    """What the cells have become: the box of each, and the boxes."""
 
-    X: np.ndarray
-    answers: np.ndarray
-    n_rows: int
-    box: np.ndarray | None  # None: all in box 0
-
-    def add(self, X: np.ndarray, answers: np.ndarray, box: np.ndarray) -> None:
-        assert self.box is not None
-        self.X = np.concatenate([self.X, X])
-        self.answers = np.concatenate([self.answers, answers])
-        self.box = np.concatenate([self.box, box])
-
-    def move(self, new_box: np.ndarray) -> None:
-        """Renumber boxes; points whose box gets -1 are done with, and dropped."""
-        assert self.box is not None
-        box = new_box[self.box]
-        keep = box >= 0
-        if keep.all():
-            self.box = box
-            return
-        self.n_rows = int(np.count_nonzero(keep[: self.n_rows]))
-        self.X, self.answers, self.box = self.X[keep], self.answers[keep], box[keep]
+    group: np.ndarray
+    boxes: Boxes
 
 
 def refine(
-    extraction: Extraction, levels: list[Level], seed: int, *, rounding: bool = False
+    extraction: Extraction,
+    levels: list[Level],
+    seed: int,
+    *,
+    rounding: bool = False,
+    sharing: Sharing | None = None,
 ) -> tuple[BoxTable, Conclusions]:
     """Cut the domain level by level; constant outputs.
 
@@ -111,6 +98,8 @@ def refine(
         Of the points that fill up cells.
     rounding : bool, default=False
         Round the domain and joined boxes as the reference platform does.
+    sharing : Sharing, optional
+        Memory of what other extractions from these rows have worked out.
 
     Returns
     -------
@@ -120,7 +109,12 @@ def refine(
         Their outputs.
     """
     boxes, done = cut_domain(
-        extraction, levels, seed, _collector(extraction, rounding), rounding=rounding
+        extraction,
+        levels,
+        seed,
+        _collector(extraction, rounding),
+        rounding=rounding,
+        sharing=sharing,
     )
     parts = [part.statistics.conclude(part.n_rows) for part in done]
     return boxes, _concatenated(parts)
@@ -133,6 +127,8 @@ def cut_domain(
     collect: Collector,
     *,
     rounding: bool = False,
+    sharing: Sharing | None = None,
+    kind: Hashable = "constant",
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut the domain level by level; any kind of statistics.
 
@@ -147,7 +143,11 @@ def cut_domain(
     collect : callable
         Makes the statistics of cells.
     rounding : bool, default=False
-        Round the domain and joined boxes as the reference platform does.
+        Round the domain and joined boxes as the reference platform does; nothing is shared then.
+    sharing : Sharing, optional
+        Memory of what other extractions from these rows have worked out.
+    kind : hashable, default="constant"
+        What tells the statistics that `collect` makes from those of other collectors.
 
     Returns
     -------
@@ -162,19 +162,21 @@ def cut_domain(
     else:
         domain = extraction.settings["domain"]
         lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
-    points = _Points(X, answers, len(X), None)
     whole = Regions(lower[None], upper[None], np.zeros(1, np.uint64))
-    cut = partial(_cut, points=points, collect=collect, ask=extraction.ask, seed=seed)
-    frontier = cut(whole, level=levels[0], rounding=rounding)  # the first level always cuts
+    cutter = _Cutter(
+        GridPoints(X, answers), collect, extraction, seed, rounding, None if rounding else sharing,
+        kind,
+    )  # fmt: skip
+    frontier = cutter.cut(whole, levels[0])  # the first level always cuts
     done: list[Boxes] = []
     for level in levels[1:]:
         final = frontier.statistics.diversity < level.threshold
         done.append(frontier.take(np.flatnonzero(final)))
-        points.move(np.where(final, -1, np.cumsum(~final) - 1))
         frontier = frontier.take(np.flatnonzero(~final))
         if final.all():
             break
-        frontier = cut(frontier, level=level, rounding=rounding)
+        cutter.leave_out(final)
+        frontier = cutter.cut(frontier, level)
     done.append(frontier)
     lower_bounds = np.concatenate([part.lower for part in done])
     upper_bounds = np.concatenate([part.upper for part in done])
@@ -202,65 +204,132 @@ def _concatenated(parts: list[Conclusions]) -> Conclusions:
     )
 
 
-def _cut(
-    frontier: Regions,
-    *,
-    points: _Points,
-    level: Level,
-    collect: Collector,
-    ask: Callable[[np.ndarray], np.ndarray],
-    seed: int,
-    rounding: bool,
-) -> Boxes:
-    """Cut every box of the frontier; give the joined cells, with the points moved to them."""
-    n_slices = level.n_slices
-    numbers = slice_numbers(points.X, points.box, frontier.lower, frontier.upper, n_slices)
-    cell, example = group_cells(points.box, numbers, n_slices, len(points.X), len(frontier.lower))
-    n_rows = np.bincount(cell[: points.n_rows], minlength=len(example))
-    kept = n_rows > 0
-    parent = np.zeros(len(example), np.intp) if points.box is None else points.box[example]
-    slices, parent, n_rows = numbers[:, example[kept]].T, parent[kept], n_rows[kept]
-    points.box = cell
-    points.move(np.where(kept, np.cumsum(kept) - 1, -1))
+class _Cutter:
+    """Cuts the boxes of one level after the other, or finds them cut already.
 
-    key = frontier.key[parent]
-    for column in slices.T:
-        key = combine(key, column)
-    slices = slices.astype(np.int64)
-    edges = _Edges(frontier, n_slices)
-    above = edges.above(parent, slices)
+    Parameters
+    ----------
+    points : GridPoints
+        The rows.
+    collect : callable
+        Makes the statistics of cells.
+    extraction : Extraction
+        Asks the black box.
+    seed : int
+        Of the points that fill up cells.
+    rounding : bool
+        Round joined boxes as the reference platform does.
+    sharing : Sharing or None
+        Memory of what other extractions from these rows have worked out.
+    kind : hashable
+        What tells the statistics from those of other collectors.
+    """
 
-    wanted = np.maximum(0, level.min_examples - n_rows)
-    if wanted.any():
-        lower, upper = edges.boxes(parent, slices, above)
-        drawn, owner = uniform_points(seed, key, wanted, lower, upper)
-        points.add(drawn, ask(drawn), owner)
-    table = collect(points.X, points.answers, points.box, len(parent))
+    def __init__(
+        self, points: GridPoints, collect: Collector, extraction: Extraction, seed: int,
+        rounding: bool, sharing: Sharing | None, kind: Hashable,
+    ) -> None:  # fmt: skip
+        self._points, self._collect, self._extraction = points, collect, extraction
+        self._seed, self._rounding = seed, rounding
+        self._sharing, self._kind = sharing, kind
+        #: What decides the boxes so far, and which points are in them.
+        self._trail = b""
 
-    rounder = ReferenceRounding(frontier.lower, frontier.upper, n_slices) if rounding else None
-    merger = CellMerger(
-        parent,
-        slices,
-        above,
-        n_slices[n_slices > 1],
-        table,
-        level.threshold,
-        rounder.join if rounder else join_edges,
-    )
-    group, low, high, table = merger.result()
-    first = np.unique(group, return_index=True)[1]
-    if rounder is not None:
-        lower, upper = rounder.boxes(parent[first], low, high, np.bincount(group) > 1)
-    else:
-        lower, upper = edges.boxes(parent[first], low, high)
-    points.move(group)
-    # A union's key must not depend on the order in which its cells joined.
-    scrambled = np.zeros(len(first), np.uint64)
-    np.add.at(scrambled, group, combine(key, 0))
-    statistics = table.closed(lower, upper)
-    return Boxes(
-        lower, upper, scrambled, statistics, np.bincount(group, weights=n_rows).astype(np.intp)
-    )
+    def leave_out(self, final: np.ndarray) -> None:
+        """Go on without the boxes that are final."""
+        self._points.move_later(np.where(final, -1, np.cumsum(~final) - 1))
+        if self._sharing is not None:
+            self._trail += digest(final)
+
+    def cut(self, frontier: Regions, level: Level) -> Boxes:
+        """Cut every box; give the joined cells, with the points moved to them."""
+        sharing, points = self._sharing, self._points
+        if sharing is None:
+            cells = self._cells(frontier, level)
+            points.enter_later(cells)
+            joined = self._joined(frontier, level, cells, level.threshold)
+            points.move_later(joined.group)
+            return joined.boxes
+        # The seed matters where points are drawn only, the threshold where cells are joined.
+        drawing = (level.min_examples, self._seed) if level.min_examples > 1 else None
+        key = (self._trail, digest(level.n_slices.astype(np.int64)), drawing)
+        cells = sharing.get(key)
+        if cells is None:
+            cells = self._cells(frontier, level)
+            sharing.put(key, cells.compact())
+        elif cells.drawn is not None:
+            self._extraction.oracle.count_again(len(cells.drawn))
+        points.enter_later(cells)
+        joined = sharing.get_for_threshold((key, self._kind), level.threshold)
+        if joined is None:
+            watched: Any = WatchedThreshold(level.threshold)
+            joined = self._joined(frontier, level, cells, watched)
+            sharing.put_for_threshold((key, self._kind), watched, joined)
+        points.move_later(joined.group)
+        self._trail = digest(
+            np.frombuffer(repr(key).encode(), np.uint8), joined.group.astype(np.int64)
+        )
+        return joined.boxes
+
+    def _cells(self, frontier: Regions, level: Level) -> GridCells:
+        """The cells with rows, and points that fill them up."""
+        points = self._points.settled()
+        n_slices = level.n_slices
+        numbers = slice_numbers(points.X, points.box, frontier.lower, frontier.upper, n_slices)
+        cell, example = group_cells(
+            points.box, numbers, n_slices, len(points.X), len(frontier.lower)
+        )
+        n_rows = np.bincount(cell[: points.n_rows], minlength=len(example))
+        kept = n_rows > 0
+        parent = np.zeros(len(example), np.intp) if points.box is None else points.box[example]
+        slices, parent, n_rows = numbers[:, example[kept]].T, parent[kept], n_rows[kept]
+        if not kept.all():
+            cell = np.where(kept, np.cumsum(kept) - 1, -1)[cell]
+        key = frontier.key[parent]
+        for column in slices.T:
+            key = combine(key, column)
+        cells = GridCells(cell, parent, slices.astype(np.int64), n_rows, key)
+
+        wanted = np.maximum(0, level.min_examples - n_rows)
+        if wanted.any():
+            edges = _Edges(frontier, n_slices)
+            lower, upper = edges.boxes(parent, cells.slices, edges.above(parent, cells.slices))
+            cells.drawn, cells.owner = uniform_points(self._seed, key, wanted, lower, upper)
+            cells.drawn_answers = self._extraction.ask(cells.drawn)
+        return cells
+
+    def _joined(
+        self, frontier: Regions, level: Level, cells: GridCells, threshold: float
+    ) -> _Joined:
+        """Join the cells that belong together; the points must be in them."""
+        points, n_slices, parent = self._points.settled(), level.n_slices, cells.parent
+        assert points.box is not None
+        table = self._collect(points.X, points.answers, points.box, len(parent))
+        edges = _Edges(frontier, n_slices)
+        rounder = None
+        if self._rounding:
+            rounder = ReferenceRounding(frontier.lower, frontier.upper, n_slices)
+        merger = CellMerger(
+            parent,
+            cells.slices,
+            edges.above(parent, cells.slices),
+            n_slices[n_slices > 1],
+            table,
+            threshold,
+            rounder.join if rounder else join_edges,
+        )
+        group, low, high, table = merger.result()
+        first = np.unique(group, return_index=True)[1]
+        if rounder is not None:
+            lower, upper = rounder.boxes(parent[first], low, high, np.bincount(group) > 1)
+        else:
+            lower, upper = edges.boxes(parent[first], low, high)
+        # A union's key must not depend on the order in which its cells joined.
+        scrambled = np.zeros(len(first), np.uint64)
+        np.add.at(scrambled, group, combine(cells.key, 0))
+        statistics = table.closed(lower, upper)
+        n_rows = np.bincount(group, weights=cells.n_rows).astype(np.intp)
+        return _Joined(group, Boxes(lower, upper, scrambled, statistics, n_rows))
 
 
 class _Edges:

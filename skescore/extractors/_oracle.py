@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections import OrderedDict
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
+
+from skescore.extractors._result_memory import ResultMemory
 
 #: Sets of rows whose answers are kept; only answers are stored, never rows.
 _KEPT_ANSWERS = 64
@@ -43,6 +46,9 @@ class Oracle:
         Rows answered without a call.
     seconds : float
         Time spent in those calls.
+    first_question : bytes or None
+        Digest of the rows that were asked about first: an extractor's training rows. None if they
+        are neither numbers nor names.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class Oracle:
         self.n_rows = 0
         self.n_rows_remembered = 0
         self.seconds = 0.0
+        self.first_question: bytes | None = None
         self._answers: OrderedDict[bytes, np.ndarray] = OrderedDict()
         self._feature_names = None if feature_names is None else list(feature_names)
         self._names = getattr(estimator, "feature_names_in_", None)
@@ -86,7 +93,11 @@ class Oracle:
         """
         if not hasattr(X, "columns"):
             X = np.asarray(X)
-        key = _content_key(X) if remember else None
+        return self._ask(X, _content_key(X) if remember else None, remember)
+
+    def _ask(self, X: Any, key: bytes | None, remember: bool) -> np.ndarray:
+        if self.n_calls == 0:
+            self.first_question = key
         if key is not None and key in self._answers:
             self._answers.move_to_end(key)
             self.n_rows_remembered += len(X)
@@ -94,8 +105,11 @@ class Oracle:
         shown = self._shown(X)
         n_rows = len(shown)
         size = self.batch_size or max(1, n_rows)
+        # Rows that are shown as they are and all at once need no second digest further on.
+        whole = key if shown is X and n_rows <= size else None
         parts = [
-            self._call(shown, start, start + size, remember) for start in range(0, n_rows, size)
+            self._call(shown, start, start + size, remember, whole)
+            for start in range(0, n_rows, size)
         ]
         answers = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if key is not None:
@@ -104,17 +118,36 @@ class Oracle:
                 self._answers.popitem(last=False)
         return answers
 
+    def count_again(self, n_rows: int) -> None:
+        """Count a question to which the answers are known already.
+
+        What an extractor asks for must not depend on what others have asked before.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows that :meth:`ask` would have been given.
+        """
+        self.n_calls += math.ceil(n_rows / (self.batch_size or max(1, n_rows)))
+        self.n_rows += n_rows
+
     @property
     def _black_box_name(self) -> str:
         frozen = isinstance(self.estimator, FrozenEstimator)
         return type(self.estimator.estimator if frozen else self.estimator).__name__
 
-    def _call(self, shown: Any, start: int, stop: int, remember: bool) -> np.ndarray:
+    def _call(
+        self, shown: Any, start: int, stop: int, remember: bool, whole: bytes | None
+    ) -> np.ndarray:
         # A pandas frame with numbers as row labels could be sliced by label otherwise.
         rows = shown.iloc[start:stop] if hasattr(shown, "iloc") else shown[start:stop]
         begin = time.perf_counter()
         if isinstance(self.estimator, RememberingBlackBox):
-            answers = self.estimator.oracle.ask(rows, remember=remember)
+            inner = self.estimator.oracle
+            if whole is None:
+                answers = inner.ask(rows, remember=remember)
+            else:
+                answers = inner._ask(rows, whole, remember)
         else:
             answers = np.asarray(self.estimator.predict(rows))
         self.seconds += time.perf_counter() - begin
@@ -258,11 +291,15 @@ class RememberingBlackBox(FrozenEstimator):
     ----------
     oracle : Oracle
         Counts what really reached the black box.
+    memory : ResultMemory
+        What estimators that ask about the same rows have worked out for each other. Bounded; left
+        behind by pickles and copies.
     """
 
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator)
         self.oracle = Oracle(estimator)
+        self.memory = ResultMemory()
 
     def predict(self, X: Any) -> np.ndarray:
         """Answer rows, from memory where they have been asked before."""

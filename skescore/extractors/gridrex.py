@@ -15,6 +15,7 @@ from skescore.extractors._linear import Units, ridge_slopes
 from skescore.extractors._planes import Planes, PlaneSettings, PlanesTable
 from skescore.extractors._random import draw_seed
 from skescore.extractors._reference import least_norm_slopes
+from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex import GridExExtractor
 from skescore.rules import BoxTable, RuleSet
 
@@ -189,7 +190,8 @@ class GridRExExtractor(GridExExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         settings = self._settings(extraction, float(self.coefficient_tolerance))
-        levels = self._levels(extraction)
+        sharing = Sharing.of(extraction)
+        levels = self._levels(extraction, sharing)
         self.threshold_ = float(levels[0].threshold)
         boxes, done = cut_domain(
             extraction,
@@ -199,6 +201,8 @@ class GridRExExtractor(GridExExtractor):
                 X, answers, box, n_boxes, settings
             ),
             rounding=self._reference_rounding,
+            sharing=sharing,
+            kind=("linear", settings.tolerance),
         )
         tables: list[Any] = [part.statistics for part in done]
         planes = Planes.joined(settings.units, tables)
@@ -222,12 +226,17 @@ class GridRExExtractor(GridExExtractor):
         solver = least_norm_slopes if self._reference_rounding else ridge_slopes
         return PlaneSettings(units, tolerance, solver)
 
-    def _default_threshold(self, extraction: Extraction) -> float:
+    def _default_threshold(self, extraction: Extraction, sharing: Sharing | None) -> float:
         X, answers = extraction.X, extraction.answers
-        whole = PlanesTable.collect(
-            X, answers, np.zeros(len(X), np.intp), 1, self._settings(extraction, 0.0)
-        )
-        residual = float(whole.closed(X[:1], X[:1]).diversity[0])
+
+        def residual_of_one_plane() -> float:
+            settings = self._settings(extraction, 0.0)
+            whole = PlanesTable.collect(X, answers, np.zeros(len(X), np.intp), 1, settings)
+            return float(whole.closed(X[:1], X[:1]).diversity[0])
+
+        if self._reference_rounding:
+            sharing = None
+        residual = once(sharing, "residual of one plane", residual_of_one_plane)
         deviation = float(np.std(answers))
         # Answers that are all the same join below any number but 0.
         smallest = float(np.finfo(float).tiny)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,11 @@ from skescore.evaluation import COMPLETENESSES
 from skescore.metrics._arguments import as_numbers
 from skescore.tuning._weights_fire import fire_scores
 from skescore.tuning._weights_ice import folds_of
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.candidates import Candidates
 
 #: Weights of each score, in the order in which they are shown.
 WEIGHTS = {"fire": ("psi",), "ice": ("phi", "rho")}
 WITHIN = {"fire": (0.1, 100.0), "ice": (0.1, 10.0)}
-
-
-def as_candidates(candidates: Any) -> Candidates:
-    """Candidates of a search or a list; at least one, with a fold at least."""
-    found = getattr(candidates, "candidates_", candidates)
-    if not isinstance(found, Candidates):
-        if not isinstance(found, Sequence) or not all(isinstance(c, Candidate) for c in found):
-            raise TypeError(
-                "candidates must be Candidates, a sequence of Candidate or a fitted search with "
-                f"candidates_, got {candidates!r}."
-            )
-        found = Candidates(found)
-    if not len(found) or not found[0].folds:
-        raise ValueError(
-            "candidates must hold at least one candidate that was measured on a fold, got "
-            f"{candidates!r}. Fit the search with more trials, or see why those failed."
-        )
-    return found
 
 
 def check_score(score: Any, completeness: Any = "volume") -> None:
@@ -52,6 +34,19 @@ def weight(name: str, value: Any) -> float:
     if np.ndim(value):
         raise TypeError(f"{name} must be one number, got {value!r}. Ask for one weight at a time.")
     return float(as_numbers(name, value, low=0.0, strict=True, remedy="Pass 1.0 for neutral."))
+
+
+def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
+    """The weights of a score, 1 where none was chosen; those of another score are an error."""
+    names = WEIGHTS.get(score, ())
+    others = [name for name, value in given.items() if value is not None and name not in names]
+    if others:
+        owner = next(known for known, theirs in WEIGHTS.items() if others[0] in theirs)
+        raise ValueError(
+            f"{' and '.join(others)} {'weighs' if len(others) == 1 else 'weigh'} {owner!r}, not {score!r}, got "
+            f"{others[0]}={given[others[0]]!r}. Pass score={owner!r}, or leave it out."
+        )
+    return {name: weight(name, 1.0 if given[name] is None else given[name]) for name in names}
 
 
 def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
 _LEAST_TO_JUDGE = 4
+#: So many extractors go on to the end: with one alone, the trade-off would be its own.
+_LAST_ROUND = 2
 #: With fewer trials, the best of everything that an extractor has shown says too little.
 _LEAST_TO_BOUND = 3
 #: The first round decides on the most extractors, and gets as much as this many of the others.
@@ -38,10 +40,10 @@ Judge = Callable[[Sequence[str], int | None], Mapping[str, tuple[float, float]]]
 class Allocation:
     """Divides a budget between extractors.
 
-    Successive halving: every round halves the number of extractors, so that most of the trials go
-    to those that do best. Beside that, an extractor is stopped after a round if the best that it
-    can reach, its smallest loss with its fewest rules and its greatest completeness, would not beat
-    the best score so far.
+    Successive halving: every round halves the number of extractors, down to two, so that most of
+    the trials go to those that do best. Beside that, an extractor is stopped after a round if the
+    best of all that it has shown, its smallest loss with its fewest rules and its greatest
+    completeness, would not beat the best score so far.
 
     Parameters
     ----------
@@ -53,14 +55,23 @@ class Allocation:
         Seconds in all; needed without `n_trials`.
     policy : {"halving", "even"}
         ``"even"`` gives every extractor the same number of trials.
+    merit : str
+        What extractors are judged by, for the reasons.
     """
 
     def __init__(
-        self, names: Sequence[str], n_trials: int | None, timeout: float | None, policy: str
+        self,
+        names: Sequence[str],
+        n_trials: int | None,
+        timeout: float | None,
+        policy: str,
+        *,
+        merit: str = "best",
     ) -> None:
         self.names = list(names)
         self.n_trials = n_trials
         self.timeout = timeout
+        self.merit = merit
         self.rounds = _rounds(len(self.names), n_trials, policy)
         self._halted: Collection[str] = ()
         #: Why extractors were stopped, as far as :meth:`allowed` knows.
@@ -170,8 +181,8 @@ class Allocation:
                 )
             elif place >= keep:
                 self.stopped[name] = (
-                    f"{after} its best was {merit:.4g}, place {place + 1} of {len(live)}; the "
-                    f"first {keep} went on ({leader} had {best:.4g})"
+                    f"{after} its {self.merit} was {merit:.4g}, place {place + 1} of {len(live)}; "
+                    f"the first {keep} went on ({leader} had {best:.4g})"
                 )
             else:
                 kept.add(name)
@@ -183,7 +194,7 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
     if policy == "even" or n_names == 1 or (n_trials or math.inf) < _LEAST_TO_JUDGE * n_names:
         return [(n_names, 0 if n_trials is None else n_trials // n_names)]
     sizes = [n_names]
-    while sizes[-1] > 1:
+    while sizes[-1] > min(_LAST_ROUND, n_names - 1):
         sizes.append(math.ceil(sizes[-1] / 2))
     if n_trials is None:
         return [(size, 0) for size in sizes]

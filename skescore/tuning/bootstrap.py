@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from skescore.evaluation import RuleEvaluation, evaluate_rules
 from skescore.metrics._arguments import as_numbers
 from skescore.scorers import RuleScorer, get_rule_scorer
-from skescore.tuning._weights_common import as_candidates, preference
-from skescore.tuning.candidates import SCORES
+from skescore.tuning._weights_common import chosen_weights, preference
+from skescore.tuning.candidates import SCORES, as_candidates
 
 __all__ = ["ScoreInterval", "compare_scores", "score_interval", "win_probability"]
 
@@ -215,9 +215,9 @@ def win_probability(
     candidates: Any,
     score: str = "ice",
     *,
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
+    psi: float | None = None,
+    phi: float | None = None,
+    rho: float | None = None,
     completeness: str = "volume",
     n_resamples: int = 10_000,
     random_state: Any = None,
@@ -233,10 +233,10 @@ def win_probability(
         What was measured.
     score : {"ice", "fire", "q"}, default="ice"
         What decides.
-    psi : float, default=1.0
-        Weight of FiRe.
-    phi, rho : float, default=1.0
-        Weights of ICE.
+    psi : float, optional
+        Weight of FiRe, for ``score="fire"``; 1 by default.
+    phi, rho : float, optional
+        Weights of ICE, for ``score="ice"``; 1 by default.
     completeness : {"volume", "instances"}, default="volume"
         How completeness is measured, for ICE and Q.
     n_resamples : int, default=10000
@@ -276,7 +276,8 @@ def win_probability(
     [0.75, 0.25]
     """
     found = as_candidates(candidates)
-    per_fold = found.scores(score, psi=psi, phi=phi, rho=rho, completeness=completeness)
+    weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
+    per_fold = found.scores(score, completeness=completeness, **weights)
     times = _whole("n_resamples", n_resamples)
     order = preference(found)
     signed = per_fold[order] * (1.0 if SCORES[score] else -1.0)

@@ -10,6 +10,8 @@ import numpy as np
 import optuna
 import pandas as pd
 from optuna.trial import FrozenTrial, TrialState
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from skescore.evaluation import COMPLETENESSES
 from skescore.metrics.knowledge import fire_score, ice_score, q_score
@@ -101,13 +103,13 @@ class Candidates(Sequence[Candidate]):
 
     @classmethod
     def from_studies(
-        cls, studies: Mapping[str, optuna.Study] | Sequence[optuna.Study]
+        cls, studies: Mapping[str, optuna.Study] | Sequence[optuna.Study] | optuna.Study
     ) -> Candidates:
         """Collect the finished trials of studies that :class:`ExtractorObjective` ran.
 
         Parameters
         ----------
-        studies : dict of str to optuna.Study, or sequence of them
+        studies : dict of str to optuna.Study, sequence of them, or one
             Studies by extractor. Trials that failed, were pruned, repeat an earlier one or hold a
             measure that is undefined are left out.
 
@@ -116,6 +118,8 @@ class Candidates(Sequence[Candidate]):
         Candidates
             In the order of the studies, then of the trials.
         """
+        if isinstance(studies, optuna.Study):
+            studies = [studies]
         if not isinstance(studies, Mapping):
             studies = {study.study_name: study for study in studies}
         return cls.from_trials(
@@ -264,3 +268,41 @@ class Candidates(Sequence[Candidate]):
 def _is_measured(fold: Mapping[str, Any]) -> bool:
     # No rule, no size, no score: such a fold cannot be judged by any weights.
     return all(np.isfinite(fold[name]) for name in _MEASURED) and fold["size"] > 0
+
+
+def as_candidates(candidates: Any) -> Candidates:
+    """Candidates of a search or a list; at least one, with a fold at least.
+
+    Parameters
+    ----------
+    candidates : Candidates, sequence of Candidate or fitted search
+        What holds them.
+
+    Returns
+    -------
+    Candidates
+        At least one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are none, or there is none.
+    sklearn.exceptions.NotFittedError
+        If the search has not been fitted.
+    """
+    if isinstance(candidates, BaseEstimator):
+        check_is_fitted(candidates)
+    found = getattr(candidates, "candidates_", candidates)
+    if not isinstance(found, Candidates):
+        if not isinstance(found, Sequence) or not all(isinstance(c, Candidate) for c in found):
+            raise TypeError(
+                "candidates must be Candidates, a sequence of Candidate or a fitted search with "
+                f"candidates_, got {candidates!r}."
+            )
+        found = Candidates(found)
+    if not len(found) or not found[0].folds:
+        raise ValueError(
+            "candidates must hold at least one candidate that was measured on a fold, got "
+            f"{candidates!r}. Fit the search with more trials, or see why those failed."
+        )
+    return found

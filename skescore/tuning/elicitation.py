@@ -12,7 +12,6 @@ import numpy as np
 from skescore.metrics._arguments import as_numbers
 from skescore.tuning._weights_common import (
     WEIGHTS,
-    as_candidates,
     check_score,
     ranges_of,
     undominated,
@@ -20,7 +19,7 @@ from skescore.tuning._weights_common import (
 from skescore.tuning._weights_fire import fire_steps
 from skescore.tuning._weights_ice import IcePlane
 from skescore.tuning._weights_remaining import Remaining, RemainingPlane, RemainingPsi
-from skescore.tuning.candidates import Candidate
+from skescore.tuning.candidates import Candidate, as_candidates
 
 __all__ = ["Question", "WeightElicitation"]
 

@@ -88,6 +88,14 @@ class Goal:
         return list(self.objectives) or [self.name]
 
     @property
+    def shown(self) -> str:
+        """The scorer as text, the same in every process."""
+        if isinstance(self.scorer, RuleScorer):
+            return repr(self.scorer)
+        kind = self.scorer if hasattr(self.scorer, "__qualname__") else type(self.scorer)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    @property
     def best_possible(self) -> float | None:
         """The greatest score that any rules can have on a fold; None if that is not known."""
         if not isinstance(self.scorer, RuleScorer):

@@ -50,6 +50,7 @@ def leaderboard(
             kept = trial.user_attrs
             state = trial.state.name.lower()
             record: dict[str, Any] = {
+                "tied": False,
                 "extractor": name,
                 "score": kept.get("score", np.nan) if state == "complete" else np.nan,
                 **{c: kept.get(c, np.nan) for c in (*_COLUMNS, *measures, *_COSTS)},
@@ -63,8 +64,8 @@ def leaderboard(
             records.append(record)
             fold_scores.append([fold["score"] for fold in kept.get("folds", ())])
     columns = [
-        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "params", "trial", "state", "same_as",
-        "stopped", "error",
+        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "tied", "params", "trial", "state",
+        "same_as", "stopped", "error",
     ]  # fmt: skip
     table = pd.DataFrame(records, columns=columns)
     # As objects, or the number of a trial would turn from 3 into 3.0.
@@ -82,6 +83,7 @@ def leaderboard(
         if len(done):
             scores = np.array([fold_scores[place] for place in done], dtype=float)
             costs = [table.loc[done, c].to_numpy(float) for c in ("size", "black_box_rows")]
+            table.loc[done[within(scores, standard_errors)], "tied"] = True
             first = done[winner(scores, costs, standard_errors)]
             table = table.loc[[first, *table.index.drop(first)]]
     return table.reset_index(drop=True)
@@ -111,12 +113,17 @@ def winner(scores: np.ndarray, costs: Sequence[np.ndarray], standard_errors: flo
     the paired differences of the same folds. The best of many candidates owes part of its score to
     luck; the cheapest of those that are no worse by more than chance owes less.
     """
+    near = within(scores, standard_errors)
+    keys = [np.nan_to_num(cost[near].round(9), nan=np.inf) for cost in costs]
+    order = np.lexsort([-scores.mean(axis=1)[near], *keys[::-1]])
+    return int(near[order[0]])
+
+
+def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+    """Give the places of the candidates that are as good as the first, see :func:`winner`."""
     behind = scores[0] - scores
     n_folds = scores.shape[1]
     error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
     means = scores.mean(axis=1)
     noise = 1e-12 * max(1.0, abs(means[0]))
-    near = np.flatnonzero(means[0] - means <= standard_errors * error + noise)
-    keys = [np.nan_to_num(cost[near].round(9), nan=np.inf) for cost in costs]
-    order = np.lexsort([-means[near], *keys[::-1]])
-    return int(near[order[0]])
+    return np.flatnonzero(means[0] - means <= standard_errors * error + noise)

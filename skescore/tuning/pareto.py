@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skescore.evaluation import COMPLETENESSES
+from skescore.tuning.candidates import Candidates, as_candidates
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from skescore.tuning.candidates import Candidates
 
 #: What may be minimised: measures of a candidate of which less is better.
 OBJECTIVES = (
@@ -186,7 +185,7 @@ def knee(losses: Any) -> int:
 
 
 def pareto_front(
-    candidates: Candidates,
+    candidates: Any,
     objectives: Sequence[str] = _DEFAULT,
     *,
     completeness: str = "volume",
@@ -195,7 +194,7 @@ def pareto_front(
 
     Parameters
     ----------
-    candidates : Candidates
+    candidates : Candidates, sequence of Candidate or fitted search
         What was tried, with what was measured; means over the folds are compared.
     objectives : sequence of str, default=("loss", "n_rules", "incompleteness")
         What is minimised: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
@@ -246,6 +245,8 @@ def pareto_front(
     shown = (*names, "n_rules", "performance", "completeness_volume", "completeness_instances")
     shown = tuple(dict.fromkeys(shown))
     columns = ["extractor", *shown, "params", "trial", "knee"]
+    if not isinstance(candidates, Candidates):
+        candidates = as_candidates(candidates)
     if not len(candidates):
         return pd.DataFrame(columns=columns).astype({"knee": bool})
     measured = {name: _means(candidates, name, completeness) for name in shown}

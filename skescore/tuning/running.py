@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -117,6 +118,10 @@ class Runner:
             self.studies.revive()
         standings = self.studies.standings()
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
+        if allowed and self.studies.shared and (waiting := self.studies.waiting()):
+            # First what a broken-off search had begun: the next trials learn from it.
+            left = sum(allowed.values())
+            return _in_turns(waiting, max(waiting.values()))[:left]
         if self.studies.shared and self.studies.running():
             # Others are at work as well: take no more than can be begun at once.
             return _in_turns(allowed, max(allowed.values(), default=0))[: max(1, n_jobs)]
@@ -135,15 +140,21 @@ class Runner:
             try:
                 for name in names:
                     trial, params = self.studies.ask(name)
+                    if not self._is_granted(name, trial.number):
+                        self.studies.interrupt(name, trial, again=False)
+                        continue
                     opened.append(_Open(name, trial, params))
                     if self.studies.shared:
                         opened[-1].heartbeat = alive.enter_context(beating(trial))
-                self._evaluate(opened, workers)
-                for one in opened:
-                    kept = self._close(one)
-                    closed += 1
-                    if kept:
-                        self._call_back(one)
+                # In one process a trial is kept as soon as it is measured, in several all together.
+                alone = workers.n_jobs == 1
+                for part in [[one] for one in opened] if alone else [opened]:
+                    self._evaluate(part, workers)
+                    for one in part:
+                        kept = self._close(one)
+                        closed += 1
+                        if kept:
+                            self._call_back(one)
             except BaseException as error:
                 for one in opened[closed:]:
                     # What has been measured is not lost because a callback failed.
@@ -152,6 +163,16 @@ class Runner:
                     else:
                         self._close(one)
                 raise
+
+    def _is_granted(self, name: str, number: int) -> bool:
+        """Whether a trial is within the budget: workers may have begun some at one moment."""
+        if not self.studies.shared or self.allocation.n_trials is None:
+            return True
+        trial = self.studies.frozen(name, number)
+        if "fixed_params" in trial.system_attrs:  # queued anew
+            return True
+        standings = self.studies.standings(before=(name, trial))
+        return name in copy.copy(self.allocation).allowed(standings, self.judge, 0, self._halted)
 
     def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
         """Fill in the results; fold after fold if a trial may be stopped between them."""
@@ -225,7 +246,7 @@ class Runner:
 
     def _call_back(self, one: _Open) -> None:
         study = self._study(one)
-        frozen = study.get_trials(deepcopy=False)[one.trial.number]
+        frozen = self.studies.frozen(one.name, one.trial.number)
         if call_back(self.callbacks, study, frozen):
             self._halted.add(one.name)
 

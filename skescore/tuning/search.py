@@ -21,7 +21,7 @@ from skescore.registry import extractor_spec, make_extractor
 from skescore.tuning._ranges import Space
 from skescore.tuning._winner import Winner, choose_by
 from skescore.tuning.allocation import Allocation
-from skescore.tuning.candidates import Candidates
+from skescore.tuning.candidates import Candidate, Candidates
 from skescore.tuning.folds import Fold, black_box_quality, make_folds, target_or_answers
 from skescore.tuning.goals import Goal
 from skescore.tuning.leaderboard import leaderboard, winner
@@ -121,8 +121,9 @@ class ExtractorSearchCV(Winner):
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its spread over
         the folds, performance, loss, n_rules, both completenesses, further measures, seconds of an
-        extraction and questions (means over the folds), parameters, trial number, state, number of
-        the trial that it repeats, why the extractor was stopped, and error.
+        extraction and questions (means over the folds), whether it is as good as the best as far as
+        one can tell, parameters, trial number, state, number of the trial that it repeats, why the
+        extractor was stopped, and error.
     pareto_front_ : pandas.DataFrame
         The candidates that no other beats in loss, rules and incompleteness (or in the measures of
         `scoring`), with the knee marked.
@@ -299,8 +300,8 @@ class ExtractorSearchCV(Winner):
     ) -> pd.Series:
         """Find the candidate that wins with other weights, without another extraction.
 
-        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights after a search, or with :func:`skescore.tuning.winning_regions` to
-        see all that matter.
+        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
+        after a search, or with :func:`skescore.tuning.winning_regions` to see all that matter.
 
         Parameters
         ----------
@@ -347,7 +348,7 @@ class ExtractorSearchCV(Winner):
 
         Parameters
         ----------
-        row : mapping or Series
+        row : mapping, Series or Candidate
             Holds ``extractor`` and ``params``.
 
         Returns
@@ -356,6 +357,8 @@ class ExtractorSearchCV(Winner):
             Around the black box, not fitted.
         """
         check_is_fitted(self, "leaderboard_")
+        if isinstance(row, Candidate):
+            row = {"extractor": row.extractor, "params": row.params}
         candidate = make_extractor(row["extractor"], self.estimator)
         if "random_state" in candidate.get_params(deep=False):
             candidate.set_params(random_state=self._extractor_seed)
@@ -467,7 +470,7 @@ class ExtractorSearchCV(Winner):
         settings: dict[str, Any] = {}
         if storage is not None:
             settings = {
-                "scoring": f"{goal.metric_names} {goal.scorer!r}",
+                "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
                 "rows": _digest(folds),
                 "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
                 "measures": list(check_measures(self.measures)),
@@ -495,7 +498,13 @@ class ExtractorSearchCV(Winner):
         measures = check_measures(self.measures)
         return Runner(
             studies,
-            Allocation(list(objectives), self.n_trials, self.timeout, self.allocation),
+            Allocation(
+                list(objectives),
+                self.n_trials,
+                self.timeout,
+                self.allocation,
+                merit="share of the front's hypervolume" if goal.objectives else "best",
+            ),
             FoldEvaluator(folds, goal.scorer, measures),
             n_jobs=self.n_jobs,
             pruner=self.pruner,

@@ -10,16 +10,15 @@ import numpy as np
 import pandas as pd
 
 from skescore.tuning._weights_common import (
-    WEIGHTS,
-    as_candidates,
     check_score,
+    chosen_weights,
     undominated,
     weight,
 )
 from skescore.tuning._weights_fire import fire_scores, fire_steps, first_best
 from skescore.tuning._weights_ice import IcePlane
 from skescore.tuning._weights_tree import along_line, nearest_change
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.candidates import Candidate, Candidates, as_candidates
 
 __all__ = ["WeightStability", "weight_stability"]
 
@@ -64,16 +63,17 @@ def weight_stability(
     candidates: Any,
     score: str = "ice",
     *,
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
+    psi: float | None = None,
+    phi: float | None = None,
+    rho: float | None = None,
     completeness: str = "volume",
     reach: float = 100.0,
 ) -> WeightStability:
     """Tell how far weights may move before another candidate wins, and which one.
 
     Use it when weights have been chosen: a winner that survives a factor of 3 either way needs no
-    discussion of the weights, one that falls at 1.05 does.
+    discussion of the weights, one that falls at 1.05 does. The winner is the one with the best mean
+    score; a search that prefers fewer rules among equally good ones may have chosen another.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def weight_stability(
         What was measured.
     score : {"ice", "fire"}, default="ice"
         What decides.
-    psi : float, default=1.0
-        Weight of FiRe; not looked at for ICE.
-    phi, rho : float, default=1.0
-        Weights of ICE; not looked at for FiRe.
+    psi : float, optional
+        Weight of FiRe, for ``score="fire"``; 1 by default.
+    phi, rho : float, optional
+        Weights of ICE, for ``score="ice"``; 1 by default.
     completeness : {"volume", "instances"}, default="volume"
         How completeness is measured, for ICE.
     reach : float, default=100.0
@@ -125,8 +125,7 @@ def weight_stability(
     """
     found = as_candidates(candidates)
     check_score(score, completeness)
-    given = {"psi": psi, "phi": phi, "rho": rho}
-    weights = {name: weight(name, given[name]) for name in WEIGHTS[score]}
+    weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
     furthest = weight("reach", reach)
     if furthest <= 1.0:
         raise ValueError(f"reach must be a factor > 1, got {reach!r}. Pass 10 or 100.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import datetime
 import json
 import warnings
 import zlib
@@ -136,14 +137,14 @@ class Studies:
         finally:
             study.sampler = before
 
-    def interrupt(self, name: str, trial: optuna.Trial) -> None:
-        """End a trial that does not count; in a storage its parameters are tried again."""
+    def interrupt(self, name: str, trial: optuna.Trial, *, again: bool = True) -> None:
+        """End a trial that does not count; in a storage its parameters may be tried again."""
         study = self.studies[name]
         with contextlib.suppress(UpdateFinishedTrialError):
             trial.set_user_attr(INTERRUPTED, True)
             study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-            if self.shared:
-                kept = study.get_trials(deepcopy=False)[trial.number].system_attrs
+            if again and self.shared:
+                kept = self.frozen(name, trial.number).system_attrs
                 fixed = kept.get("fixed_params", {})
                 study.enqueue_trial(fixed | trial.params)
 
@@ -162,6 +163,10 @@ class Studies:
                 seed=seed, n_startup_trials=self.n_startup, constant_liar=True
             )
 
+    def frozen(self, name: str, number: int) -> FrozenTrial:
+        """A trial as it is kept."""
+        return self.studies[name].get_trials(deepcopy=False)[number]
+
     def counted(self, name: str) -> list[FrozenTrial]:
         """The trials of an extractor that were begun, but for those that are to be repeated."""
         study = self.studies[name]
@@ -175,11 +180,13 @@ class Studies:
             and trial.number not in again
         ]
 
-    def standings(self) -> dict[str, Standing]:
-        """What every extractor has done."""
+    def standings(self, before: tuple[str, FrozenTrial] | None = None) -> dict[str, Standing]:
+        """What every extractor has done; by the trials begun before one, if it is given."""
         result = {}
         for name in self.studies:
             trials = self.counted(name)
+            if before is not None:
+                trials = [trial for trial in trials if _begun(name, trial) < _begun(*before)]
             spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
             result[name] = Standing(len(trials), sum(spent))
         return result
@@ -188,6 +195,15 @@ class Studies:
         """Queue the trials anew that nobody works at any more."""
         for study in self.studies.values():
             revive_stale(study)
+
+    def waiting(self) -> dict[str, int]:
+        """How many trials are queued that an earlier worker had begun, where there are some."""
+        states = (TrialState.WAITING,)
+        queued = {
+            name: len(study.get_trials(deepcopy=False, states=states))
+            for name, study in self.studies.items()
+        }
+        return {name: number for name, number in queued.items() if number}
 
     def running(self) -> bool:
         """Whether some trial is being worked at: between two waves, by another worker."""
@@ -214,6 +230,11 @@ def call_back(
     return study._stop_flag
 
 
+def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
+    """By which trials of all extractors are in one order, the same for all workers."""
+    return trial.datetime_start or datetime.datetime.max, name, trial.number
+
+
 def _fixed(
     params: dict[str, Any], base: optuna.samplers.BaseSampler
 ) -> optuna.samplers.PartialFixedSampler:
@@ -228,8 +249,8 @@ def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
         if len(trial.user_attrs.get("folds", ())) != n_folds:
             raise ValueError(
                 f"studies[{name!r}] holds trials that were not measured on {n_folds} folds by "
-                f"ExtractorObjective, such as trial {trial.number}. Pass a study without trials, or "
-                "one of the same search."
+                f"ExtractorObjective, such as trial {trial.number}. Pass a study without trials, "
+                "or one of the same search."
             )
 
 
@@ -238,8 +259,8 @@ def _check_directions(study: optuna.Study, name: str, goal: Goal) -> None:
     if directions != goal.directions:
         raise ValueError(
             f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
-            f"search of {', '.join(goal.metric_names)} needs {goal.directions}. Name another "
-            "study_name, or make the study with these directions."
+            f"search of {', '.join(goal.metric_names)} needs {goal.directions}. Give this search a "
+            "study name of its own, or make the study with these directions."
         )
 
 
@@ -253,9 +274,14 @@ def _check_settings(study: optuna.Study, name: str, settings: dict[str, Any], go
         return
     different = [key for key in wanted if known.get(key) != wanted[key]]
     if different:
-        told = "; ".join(f"{key} {known.get(key)!r}, now {wanted[key]!r}" for key in different)
+        told = "; ".join(
+            "other rows, target or folds"
+            if key == "rows"
+            else f"{key} {known.get(key)!r}, now {wanted[key]!r}"
+            for key in different
+        )
         raise ValueError(
-            f"The stored study {study.study_name!r} belongs to another search ({told}). Name "
-            "another study_name, or repeat that search with the same data, black box (with its "
-            "random_state), cv, scoring and random_state."
+            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
+            "search a study name of its own, or repeat that one with the same data, black box "
+            "(with its random_state), folds, scoring, spaces and seed."
         )

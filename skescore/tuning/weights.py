@@ -17,7 +17,6 @@ import pandas as pd
 
 from skescore.tuning._weights_common import (
     WEIGHTS,
-    as_candidates,
     check_score,
     ranges_of,
     undominated,
@@ -28,7 +27,7 @@ from skescore.tuning._weights_fire import fire_scores, fire_steps, first_best
 from skescore.tuning._weights_ice import IcePlane
 from skescore.tuning._weights_plot import plot_intervals, plot_plane
 from skescore.tuning._weights_tree import Region, along_line, regions
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.candidates import Candidate, Candidates, as_candidates
 
 __all__ = ["WinningRegions", "winning_regions"]
 

@@ -663,7 +663,7 @@ def test_the_table_names_every_metric_and_whose_it_is() -> None:
         else:
             # What needs rules, too, has a place of ours.
             assert callable(getattr(importlib.import_module(module), function))
-            assert module.startswith("skescore.metrics.")
+            assert module.startswith("skescore.metrics")
         assert (
             row["better"] == {True: "greater", False: "smaller", None: ""}[metric.greater_is_better]
         )

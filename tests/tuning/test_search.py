@@ -175,7 +175,7 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
     assert board.columns.tolist() == [
         "extractor", "score", "score_std", "performance", "loss", "loss_q", "n_rules", "size",
         "completeness_volume", "completeness_instances", "seconds", "black_box_calls",
-        "black_box_rows", "params", "trial", "state", "same_as", "stopped", "error",
+        "black_box_rows", "tied", "params", "trial", "state", "same_as", "stopped", "error",
     ]  # fmt: skip
     assert board.index.tolist() == list(range(8))
     assert board["score"].is_monotonic_decreasing

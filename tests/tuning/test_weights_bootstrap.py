@@ -159,24 +159,34 @@ def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize("score", ["ice", "fire", "q"])
-def test_all_draws_of_folds_are_gone_through(score: str) -> None:
+@pytest.mark.parametrize(
+    ("score", "weights"), [("ice", {"phi": 2, "rho": 0.5}), ("fire", {"psi": 2}), ("q", {})]
+)
+def test_all_draws_of_folds_are_gone_through(score: str, weights: dict[str, float]) -> None:
     random = np.random.default_rng(0)
     candidates = Candidates(
         measured(i, random.uniform(0.05, 0.2, size=4).tolist(), int(random.integers(3, 5)))
         for i in range(6)
     )
-    values = candidates.scores(score, psi=2, phi=2, rho=0.5)
+    values = candidates.scores(score, **weights)
     wins = np.zeros(6)
     for draw in itertools.product(range(4), repeat=4):
         means = values[:, draw].mean(axis=1)
         wins[np.argmax(means if score == "ice" else -means)] += 1 / 4**4
-    table = win_probability(candidates, score, psi=2, phi=2, rho=0.5)
+    table = win_probability(candidates, score, **weights)
     assert table.sort_values("candidate")["probability"].tolist() == pytest.approx(wins.tolist())
     assert (np.diff(table["probability"]) <= 1e-15).all()
     assert table["score"].tolist() == pytest.approx(
         values.mean(axis=1)[table["candidate"]].tolist()
     )
+
+
+def test_weights_of_another_score_are_refused() -> None:
+    candidates = [measured(0, [0.1, 0.2]), measured(1, [0.2, 0.1])]
+    with pytest.raises(ValueError, match="psi weighs 'fire', not 'ice', got psi=3"):
+        win_probability(candidates, psi=3)
+    with pytest.raises(ValueError, match="phi and rho weigh 'ice', not 'q'"):
+        win_probability(candidates, "q", phi=1, rho=1)
 
 
 def test_many_folds_are_drawn() -> None:

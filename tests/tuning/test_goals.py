@@ -1,0 +1,196 @@
+"""What a search is after: one score, or several measures that are minimised together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.metrics import fire_score, ice_score, q_score
+from skescore.scorers import (
+    ice,
+    knowledge,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_knowledge_scorer,
+    make_q_scorer,
+    make_rule_scorer,
+    neg_fire,
+)
+from skescore.tuning.goals import OBJECTIVES, Goal, check_scoring, name_of
+
+FOLDS: list[dict[str, Any]] = [
+    {
+        "score": 0.5, "loss": 0.25, "loss_q": 0.5, "n_rules": 3, "size": 7,
+        "completeness_volume": 0.75, "completeness_instances": 1.0,
+    },
+    {
+        "score": 0.75, "loss": 0.5, "loss_q": 0.25, "n_rules": 4, "size": 8,
+        "completeness_volume": 0.5, "completeness_instances": 0.5,
+    },
+]  # fmt: skip
+
+
+def own_score(model: Any, X: Any, y: Any) -> float:
+    return 0.0
+
+
+# --- one score -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scoring", "name"),
+    [
+        ("ice", "ice"),
+        ("neg_fire", "neg_fire"),
+        ("fire", "fire"),  # as the caller says it
+        (make_fire_scorer(psi=3), "neg_fire"),
+        ("mean_rule_c2", "mean_rule_c2"),
+        (own_score, "own_score"),
+    ],
+)
+def test_one_score_is_maximised(scoring: Any, name: str) -> None:
+    goal = Goal.of(scoring)
+    assert (goal.name, goal.objectives) == (name, ())
+    assert goal.directions == ["maximize"]
+    assert goal.metric_names == [name]
+    assert goal.values(FOLDS) == (0.625,)
+    assert callable(goal.scorer)
+
+
+def test_what_has_no_name_is_a_score() -> None:
+    class Nameless:
+        def __call__(self, model: Any, X: Any, y: Any) -> float:
+            return 0.0
+
+    assert Goal.of(Nameless()).name == name_of(Nameless(), Nameless()) == "score"
+
+
+def test_the_settings_of_a_scorer_stay() -> None:
+    scorer = make_fire_scorer(psi=3, size="conditions")
+    assert Goal.of(scorer).scorer is scorer
+    assert Goal.of("neg_fire").scorer.measure is neg_fire.measure
+
+
+def test_an_undefined_fold_makes_the_value_undefined() -> None:
+    assert math.isnan(Goal.of("ice").values([*FOLDS, FOLDS[0] | {"score": math.nan}])[0])
+
+
+# --- several measures ----------------------------------------------------------------------------
+
+
+def test_several_measures_are_minimised_in_their_order() -> None:
+    goal = Goal.of(["n_rules", "loss", "incompleteness"])
+    assert goal.objectives == ("n_rules", "loss", "incompleteness")
+    assert goal.directions == ["minimize"] * 3
+    assert goal.metric_names == ["n_rules", "loss", "incompleteness"]
+    assert goal.values(FOLDS) == (3.5, 0.375, 0.375)
+    assert goal.scorer.measure is ice.measure  # the score that is kept beside them
+    assert Goal.of(("loss", "n_rules"), "neg_fire").name == "neg_fire"
+    assert Goal.of(("loss", "n_rules"), own_score).scorer is own_score
+
+
+def test_every_measure_is_a_mean_over_the_folds() -> None:
+    expected = {
+        "loss": 0.375, "loss_q": 0.375, "n_rules": 3.5, "size": 7.5, "incompleteness": 0.375,
+        "incompleteness_instances": 0.25,
+    }  # fmt: skip
+    assert set(OBJECTIVES) == set(expected)
+    names = tuple(expected)
+    assert dict(zip(names, Goal.of(names).values(FOLDS), strict=True)) == expected
+    undefined = [FOLDS[0], FOLDS[1] | {"completeness_volume": math.nan}]
+    values = dict(zip(names, Goal.of(names).values(undefined), strict=True))
+    assert [name for name in names if math.isnan(values[name])] == ["incompleteness"]
+
+
+# --- the best that any rules can have ------------------------------------------------------------
+
+
+def test_the_best_possible_scores() -> None:
+    # The loss is zero at best; ICE is greatest for one flawless rule over the whole space.
+    for scorer in (neg_fire, make_fire_scorer(psi=0.5), make_q_scorer(size="literals")):
+        assert Goal.of(scorer).best_possible == 0.0
+    by_hand = 1 / (1 + math.exp(-5)) / (1 + math.exp(0.3 - 5))
+    assert Goal.of("ice").best_possible == pytest.approx(by_hand, rel=1e-12)
+    assert by_hand == pytest.approx(0.984354, abs=1e-6)
+    heavy = make_ice_scorer(phi=2, rho=5)
+    expected = 1 / (1 + math.exp(-5)) / (1 + math.exp(1.5 - 5))
+    assert Goal.of(heavy).best_possible == pytest.approx(expected, rel=1e-12)
+    # A size of the caller's own may fall below one, but not to nothing.
+    own = make_ice_scorer(size=lambda model: 0.001)
+    limit = (1 + math.exp(-5)) ** -2
+    assert Goal.of(own).best_possible == pytest.approx(limit, rel=1e-9)
+
+
+def test_an_undefined_score_may_be_the_best_of_all() -> None:
+    assert Goal.of(make_fire_scorer(undefined=3.0)).best_possible == 3.0
+    assert Goal.of(make_fire_scorer(undefined=-3.0)).best_possible == 0.0
+    assert Goal.of(make_ice_scorer(undefined=3.0)).best_possible == 3.0
+
+
+@pytest.mark.parametrize("scoring", [own_score, "mean_rule_c2", "accuracy", make_rule_scorer("c2")])
+def test_of_other_scores_the_best_is_not_known(scoring: Any) -> None:
+    assert Goal.of(scoring).best_possible is None
+
+
+@given(
+    st.floats(-10, 1), st.floats(0, 100), st.integers(1, 300), st.floats(0, 1),
+    st.floats(0.01, 50), st.floats(0.01, 50), st.floats(0.01, 50),
+)  # fmt: skip
+def test_no_score_is_above_the_best_possible(
+    performance: float, loss: float, size: int, share: float, phi: float, rho: float, psi: float
+) -> None:
+    def best(scorer: Any) -> float:
+        value = Goal.of(scorer).best_possible
+        assert value is not None
+        return value
+
+    score = ice_score(performance, size, share, phi=phi, rho=rho)
+    assert score <= best(make_ice_scorer(phi=phi, rho=rho))
+    assert -fire_score(loss, size, psi=psi) <= best(make_fire_scorer(psi=psi))
+    assert -q_score(loss, size, share) <= best(make_q_scorer())
+
+
+def test_the_best_possible_is_reached() -> None:
+    assert Goal.of(make_ice_scorer(phi=3, rho=0.5)).best_possible == ice_score(
+        1.0, 1, 1.0, phi=3, rho=0.5
+    )
+    assert -fire_score(0.0, 1) == Goal.of("neg_fire").best_possible
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scoring", "kind", "message"),
+    [
+        (("loss", "n_rule"), ValueError, "'n_rule', which is no measure.*Did you mean 'n_rules'"),
+        (("loss", "ice"), ValueError, "'ice', which is no measure.*scoring='ice'"),
+        (("loss", 3), ValueError, "names 3, which is no measure"),
+        (("loss",), ValueError, r"at least two different measures.*got \('loss',\)"),
+        ((), ValueError, r"at least two different measures.*got \(\)"),
+        (("loss", "loss"), ValueError, r"at least two different measures.*got \('loss', 'loss'\)"),
+        ("los", ValueError, "'los'"),
+        (None, TypeError, "None"),
+        (3, TypeError, "3"),
+        ({"loss", "n_rules"}, TypeError, "n_rules"),  # without order
+        (np.array(["loss", "n_rules"]), TypeError, "n_rules"),
+        (knowledge, TypeError, r"one number per candidate.*choose one.*scoring='ice'"),
+        (make_knowledge_scorer(psi=2), TypeError, "one number per candidate"),
+    ],
+)
+def test_what_cannot_be_a_goal(scoring: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        Goal.of(scoring)
+
+
+def test_the_score_beside_several_measures_is_checked_too() -> None:
+    with pytest.raises(ValueError, match=r"no score 'icee'\. Did you mean 'ice'"):
+        Goal.of(("loss", "n_rules"), "icee")
+    with pytest.raises(TypeError, match="one number per candidate"):
+        Goal.of(("loss", "n_rules"), "knowledge")
+    assert check_scoring("ice").measure is ice.measure

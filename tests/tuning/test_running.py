@@ -1,0 +1,619 @@
+"""The loop of a search: budgets, rounds, pruners, interrupts, storages, and other processes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.trial import TrialState
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.metrics import ice_score
+from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.spaces import search_space, starting_points
+from skescore.tuning.storages import open_storage
+
+# Fewer leaves than classes are a bad candidate, not a wrong one.
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+
+X, Y = (part[::3] for part in load_iris(return_X_y=True))
+BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
+LEAVES = {"cart": {"max_leaves": IntDistribution(2, 9)}}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_studies() -> Iterator[None]:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
+    settings = {"n_trials": 12, "cv": 3, "random_state": 0} | options
+    return ExtractorSearchCV(black_box, **settings)
+
+
+def board_of(search: ExtractorSearchCV) -> pd.DataFrame:
+    return search.leaderboard_.drop(columns="seconds")
+
+
+def trials_of(search: ExtractorSearchCV) -> list[optuna.trial.FrozenTrial]:
+    return [trial for study in search.studies_.values() for trial in study.trials]
+
+
+@pytest.fixture(scope="module")
+def unbroken() -> ExtractorSearchCV:
+    return search_of().fit(X, Y)
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Any]]:
+    """Opens a storage, a journal by default, as each process would for itself."""
+    kind = getattr(request, "param", "journal")
+    path = f"{tmp_path}/s.journal" if kind == "journal" else f"sqlite:///{tmp_path}/s.db"
+    storages = []
+
+    def open_it() -> Any:
+        storages.append(open_storage(path))
+        return storages[-1]
+
+    yield open_it
+    for storage in storages:
+        if hasattr(storage, "engine"):
+            storage.engine.dispose()
+
+
+class BreakdownError(Exception):
+    """Something that a callback did not expect."""
+
+
+def raising(error: BaseException, name: str, number: int) -> Callable[..., None]:
+    """A callback that raises after one trial."""
+
+    def callback(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if study.study_name.endswith(name) and trial.number == number:
+            raise error
+
+    return callback
+
+
+# --- rounds --------------------------------------------------------------------------------------
+
+
+def test_rounds_stop_the_extractor_that_does_worse_and_spend_the_budget(
+    unbroken: ExtractorSearchCV,
+) -> None:
+    assert list(unbroken.stopped_) == ["gridex"]
+    counts = {name: len(study.trials) for name, study in unbroken.studies_.items()}
+    assert counts == {"cart": 8, "gridex": 4}  # 4 for each, then 4 for the better
+    best = {name: max(t.value for t in s.trials[:4]) for name, s in unbroken.studies_.items()}
+    assert best["cart"] > best["gridex"]
+    reason = unbroken.stopped_["gridex"]
+    assert reason.startswith("after 4 trials ")
+    assert f"cart had {best['cart']:.4g}" in reason
+    board = unbroken.leaderboard_
+    assert set(board["stopped"][board["extractor"] == "gridex"]) == {reason}
+    assert set(board["stopped"][board["extractor"] == "cart"]) == {""}
+    assert len(board) == 12
+
+
+def test_one_that_cannot_reach_the_leader_is_told_what_it_could_reach() -> None:
+    # A single box for everything: the labels of two kinds of three are wrong for sure.
+    spaces = {"gridex": {"n_slices": CategoricalDistribution([1])}}
+    search = search_of(spaces=spaces).fit(X, Y)
+    (score,) = set(search.leaderboard_["score"][search.leaderboard_["extractor"] == "gridex"])
+    leader = max(trial.value for trial in search.studies_["cart"].trials[:4])
+    reason = search.stopped_["gridex"]
+    assert reason.startswith("after 4 trials ")
+    assert "its best loss with its fewest rules" in reason
+    assert f"{score:.4g}" in reason  # of equal candidates the best parts are those of each
+    assert f"cart had {leader:.4g}" in reason
+
+
+@pytest.mark.parametrize("n_trials", [2, 7, 9, 13])
+def test_the_budget_is_spent_exactly(n_trials: int) -> None:
+    search = search_of(
+        n_trials=n_trials, extractors=["cart", "gridex"], spaces=LEAVES, refit=False
+    ).fit(X, Y)
+    assert len(trials_of(search)) == len(search.leaderboard_) == n_trials
+    even = search_of(n_trials=n_trials, allocation="even", spaces=LEAVES, refit=False).fit(X, Y)
+    counts = [len(study.trials) for study in even.studies_.values()]
+    assert counts == [math.ceil(n_trials / 2), n_trials // 2]
+    assert even.stopped_ == {}
+
+
+def test_time_alone_may_be_the_budget() -> None:
+    def three_each(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if trial.number == 2:
+            study.stop()
+
+    search = search_of(n_trials=None, timeout=1e6, callbacks=[three_each], spaces=LEAVES)
+    search.fit(X, Y)
+    assert {name: len(study.trials) for name, study in search.studies_.items()} == {
+        "cart": 3, "gridex": 3,
+    }  # fmt: skip
+    short = search_of(n_trials=None, timeout=1e-9, refit=False)
+    with pytest.raises(ValueError, match="No trial was started within timeout=1e-09 seconds"):
+        short.fit(X, Y)
+
+
+def test_callbacks_see_what_was_measured() -> None:
+    seen = []
+
+    def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        seen.append((study, trial))
+
+    search = search_of(n_trials=6, callbacks=[note], spaces=LEAVES).fit(X, Y)
+    assert len(seen) == 6
+    for study, trial in seen:
+        name = study.study_name
+        assert study is search.studies_[name]
+        assert trial.state == TrialState.COMPLETE
+        assert trial == study.trials[trial.number]
+        assert trial.user_attrs["extractor"] == name
+        assert len(trial.user_attrs["folds"]) == 3
+        mean = np.mean([fold["score"] for fold in trial.user_attrs["folds"]])
+        assert trial.value == trial.user_attrs["score"] == pytest.approx(mean)
+        assert trial.user_attrs["black_box_rows"] > 0
+
+
+def test_studies_are_stopped_one_by_one() -> None:
+    seen = []
+
+    def stop_first(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        seen.append(study.study_name)
+        if study.study_name == "cart":
+            study.stop()
+
+    search = search_of(callbacks=[stop_first, lambda *_: None], spaces=LEAVES).fit(X, Y)
+    assert seen == ["cart", *["gridex"] * 11]
+    assert len(search.leaderboard_) == 12
+    search.set_params(callbacks=[lambda study, _: study.stop()], n_trials=30).fit(X, Y)
+    assert len(search.leaderboard_) == 2
+
+
+# --- pruners -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", ["neg_fire", "neg_q", "ice"])
+def test_a_bound_changes_no_winner(scoring: str) -> None:
+    options = {
+        "scoring": scoring, "standard_errors": 0, "cv": 5, "spaces": LEAVES, "n_trials": 14,
+        "extractors": ["cart"], "sampler": optuna.samplers.RandomSampler(seed=4),
+    }  # fmt: skip
+    bound = search_of(pruner="bound", **options).fit(X, Y)
+    free = search_of(**options).fit(X, Y)
+    assert bound.best_score_ == free.best_score_
+    assert bound.best_params_ == free.best_params_
+    stopped = 0
+    for pruned, full in zip(trials_of(bound), trials_of(free), strict=True):
+        assert pruned.params == full.params
+        assert full.state == TrialState.COMPLETE
+        if pruned.state == TrialState.PRUNED:
+            stopped += 1
+            seen = pruned.user_attrs["folds"]
+            assert len(seen) < 5
+            assert pruned.user_attrs["error"] == (
+                f"Stopped by the pruner after {len(seen)} of 5 folds."
+            )
+            known = full.user_attrs["folds"][: len(seen)]
+            assert [f["score"] for f in seen] == [f["score"] for f in known]
+            # It could not have won, whatever the other folds had been.
+            best = {"ice": ice_score(1.0, 1, 1.0)}.get(scoring, 0.0)
+            reach = (sum(fold["score"] for fold in seen) + best * (5 - len(seen))) / 5
+            assert full.value <= reach < bound.best_score_
+        else:
+            assert pruned.value == full.value
+    assert stopped >= (scoring != "ice")
+    states = bound.leaderboard_["state"].tolist()
+    assert states == ["complete"] * (14 - stopped) + ["pruned"] * stopped
+    assert len(bound.candidates_) == len({t.params["max_leaves"] for t in trials_of(bound)} - {
+        t.params["max_leaves"] for t in trials_of(bound) if t.state == TrialState.PRUNED
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
+    # Many of the four trials that are begun together are equal.
+    spaces = {"cart": {"max_leaves": CategoricalDistribution([2, 3])}}
+    search = search_of(
+        extractors=["cart"], spaces=spaces, scoring="neg_fire", pruner="bound",
+        sampler=optuna.samplers.RandomSampler(seed=seed),
+    ).fit(X, Y)  # fmt: skip
+    for trial in trials_of(search):
+        complete = trial.state == TrialState.COMPLETE
+        assert complete == (len(trial.user_attrs["folds"]) == 3)
+    scores = search.leaderboard_["score"][search.leaderboard_["state"] == "complete"]
+    params = search.leaderboard_["params"].map(str)[scores.index]
+    assert all(group.nunique() == 1 for _, group in scores.groupby(params))
+
+
+def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
+    def by_size(model: Any, X: Any, y: Any) -> float:
+        return float(len(model.rules_))
+
+    study = optuna.create_study(direction="maximize", study_name="cart")
+    for leaves in (8, 7, 2, 9):
+        study.enqueue_trial({"max_leaves": leaves})
+    black_box = DecisionTreeClassifier(random_state=0)
+    noisy = np.random.default_rng(0).permutation(Y)  # enough leaves to tell apart
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=2)
+    study.pruner = pruner
+    search = search_of(
+        black_box, extractors=["cart"], n_trials=4, scoring=by_size, pruner=pruner,
+        studies={"cart": study}, spaces=LEAVES, standard_errors=0,
+    ).fit(X, noisy)  # fmt: skip
+    states = {trial.params["max_leaves"]: trial.state for trial in study.trials}
+    assert states[2] == TrialState.PRUNED
+    assert states[8] == states[9] == TrialState.COMPLETE
+    stopped = next(trial for trial in study.trials if trial.params["max_leaves"] == 2)
+    assert stopped.intermediate_values == {0: 2.0}
+    assert stopped.user_attrs["error"] == "Stopped by the pruner after 1 of 3 folds."
+    assert search.best_params_["max_leaves"] in {8, 9}
+
+
+# --- interrupts ----------------------------------------------------------------------------------
+
+
+def test_an_interrupt_keeps_what_was_found() -> None:
+    search = search_of(callbacks=[raising(KeyboardInterrupt(), "cart", 2)])
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    board = search.leaderboard_
+    assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
+        ("cart", 0), ("cart", 1), ("cart", 2), ("gridex", 0), ("gridex", 1),
+    ]  # fmt: skip
+    assert set(board["state"]) == {"complete"}
+    assert search.best_params_ == board.iloc[0]["params"]
+    assert (search.predict(X) == Y).mean() > 0.9
+    assert search.search_seconds_ > 0
+    assert len(search.pareto_front_) >= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 1e6}, {"storage": "journal"}])
+def test_an_interrupt_before_the_first_result_is_an_interrupt(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    def interrupted(model: Any, X: Any, y: Any) -> float:
+        raise KeyboardInterrupt
+
+    if "storage" in options:
+        options = {"storage": tmp_path / "search.journal"}
+    with pytest.raises(KeyboardInterrupt):
+        search_of(scoring=interrupted, **options).fit(X, Y)
+
+
+def test_interrupted_trials_are_tried_again_and_in_no_table(
+    opened: Callable[[], Any],
+) -> None:
+    storage = opened()
+    search = search_of(storage=storage, callbacks=[raising(KeyboardInterrupt(), "cart", 1)])
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    assert len(search.leaderboard_) < 12
+    going_on = search_of(storage=opened()).fit(X, Y)
+    board = going_on.leaderboard_
+    assert len(board) == 12
+    assert set(board["state"]) == {"complete"}
+    states = [trial.state for trial in trials_of(going_on)]
+    assert TrialState.RUNNING not in states
+    assert TrialState.WAITING not in states
+    # No starting point is lost.
+    for name, study in going_on.studies_.items():
+        done = [t.params for t in study.trials if t.state == TrialState.COMPLETE]
+        points = starting_points(name, search_space(name, X, Y), Y, "classification")
+        for point in points[: len(done)]:
+            assert any(point.items() <= params.items() for params in done), (name, point)
+    tried = {json.dumps(t.params) for t in trials_of(search)}
+    assert tried <= {json.dumps(params) for params in board["params"]}
+
+
+# --- storages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opened", ["journal", "sqlite"], indirect=True)
+def test_a_storage_changes_nothing_in_the_result(
+    opened: Callable[[], Any], unbroken: ExtractorSearchCV
+) -> None:
+    search = search_of(storage=opened(), study_name="iris").fit(X, Y)
+    pd.testing.assert_frame_equal(board_of(search), board_of(unbroken))
+    assert search.rules_ == unbroken.rules_
+    assert search.stopped_ == unbroken.stopped_
+    names = [study.study_name for study in search.studies_.values()]
+    assert names == ["iris/cart", "iris/gridex"]
+    again = pickle.loads(pickle.dumps(search))
+    pd.testing.assert_frame_equal(again.leaderboard_, search.leaderboard_)
+
+
+def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
+    options = {"extractors": ["cart"], "spaces": LEAVES}
+    first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
+    begun = [trial.params for trial in trials_of(first)]
+    again = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
+    pd.testing.assert_frame_equal(again.leaderboard_, first.leaderboard_)  # seconds too
+    more = search_of(storage=opened(), n_trials=7, **options).fit(X, Y)
+    assert [t.params for t in trials_of(more)][:5] == begun
+    assert len(more.leaderboard_) == len(trials_of(more)) == 7
+
+
+@pytest.mark.parametrize(
+    "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
+)
+def test_a_search_that_was_broken_off_between_two_waves_goes_on_as_it_would_have(
+    opened: Callable[[], Any], unbroken: ExtractorSearchCV, error: BaseException
+) -> None:
+    search = search_of(storage=opened(), callbacks=[raising(error, "gridex", 2)])
+    with pytest.raises(type(error)):
+        search.fit(X, Y)
+    going_on = search_of(storage=opened()).fit(X, Y)
+    pd.testing.assert_frame_equal(board_of(going_on), board_of(unbroken))
+    assert going_on.rules_ == unbroken.rules_
+
+
+def test_an_error_of_a_callback_leaves_no_trial_behind(
+    opened: Callable[[], Any], unbroken: ExtractorSearchCV
+) -> None:
+    error = BreakdownError("no more paper")
+    search = search_of(storage=opened(), callbacks=[raising(error, "cart", 1)])
+    with pytest.raises(BreakdownError, match="no more paper"):
+        search.fit(X, Y)
+    storage = opened()
+    for summary in optuna.get_all_study_summaries(storage):
+        study = optuna.load_study(study_name=summary.study_name, storage=storage)
+        # Those that were begun and not measured are queued.
+        assert all(trial.state != TrialState.RUNNING for trial in study.trials)
+    # So that nobody waits for it.
+    going_on = search_of(storage=storage).fit(X, Y)
+    assert len(going_on.leaderboard_) == 12
+    assert set(going_on.leaderboard_["state"]) == {"complete"}
+    assert going_on.best_score_ == unbroken.best_score_
+
+
+DIFFERENT: list[tuple[dict[str, Any], str]] = [
+    ({"random_state": 1}, "seed"),
+    ({"cv": 4}, "rows"),
+    ({"scoring": "neg_fire"}, r"scoring .*neg_fire"),
+    ({"scoring": ("loss", "n_rules")}, "directions"),
+    ({"measures": ["mean_rule_coverage"]}, "measures"),
+    ({"estimator": DecisionTreeClassifier(max_depth=1, random_state=0)}, "black_box"),
+    ({"rows": X[::-1]}, ""),
+    ({"rows": X * 1.5}, "rows"),
+    ({"spaces": {"cart": {"max_leaves": CategoricalDistribution([3])}}}, "space"),
+]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("stored") / "search.journal"
+    search_of(storage=path, extractors=["cart"], n_trials=2, spaces=LEAVES).fit(X, Y)
+    return path
+
+
+def contents(path: Path) -> list[Any]:
+    storage = open_storage(path)
+    summaries = optuna.get_all_study_summaries(storage)
+    studies = [optuna.load_study(study_name=s.study_name, storage=storage) for s in summaries]
+    return [(study.study_name, study.user_attrs, study.trials) for study in studies]
+
+
+@pytest.mark.parametrize(("options", "told"), DIFFERENT, ids=lambda value: str(value)[:30])
+def test_another_search_of_the_same_name_is_refused(
+    stored: Path, options: dict[str, Any], told: str
+) -> None:
+    before = contents(stored)
+    rows = options.get("rows", X)
+    options = {k: v for k, v in options.items() if k != "rows"}
+    settings = {"storage": stored, "extractors": ["cart"], "n_trials": 4, "spaces": LEAVES}
+    search = search_of(options.pop("estimator", BLACK_BOX), **settings | options)
+    with pytest.raises(ValueError, match=rf"(?s)study 'skescore/cart' .*{told}.*study name"):
+        search.fit(rows, Y)
+    assert contents(stored) == before  # and nothing was begun
+    other = search_of(
+        search.estimator, **settings | options | {"study_name": "other", "storage": None}
+    )
+    assert len(other.fit(rows, Y).leaderboard_) == 4
+
+
+def test_other_rows_are_refused_where_a_fitted_black_box_is_asked_about_them(
+    tmp_path: Path,
+) -> None:
+    frozen = FrozenEstimator(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y))
+    options = {"storage": tmp_path / "s.journal", "cv": KFold(3), "extractors": ["cart"]}
+    search_of(frozen, n_trials=2, **options).fit(X)
+    with pytest.raises(ValueError, match="belongs to another search"):
+        search_of(frozen, n_trials=4, **options).fit(X * 1.1)
+
+
+def test_a_function_of_the_same_name_is_the_same_scoring_in_another_process(
+    tmp_path: Path,
+) -> None:
+    def made() -> Callable[..., float]:  # anew, as by another run of a script
+        def few_rules(model: Any, X: Any, y: Any) -> float:
+            return -float(len(model.rules_))
+
+        return few_rules
+
+    options = {"storage": tmp_path / "s.journal", "extractors": ["cart"], "spaces": LEAVES}
+    search_of(scoring=made(), n_trials=2, **options).fit(X, Y)
+    again = search_of(scoring=made(), n_trials=3, **options).fit(X, Y)
+    assert len(again.leaderboard_) == 3
+    other = {"scoring": lambda model, X, y: 0.0, "n_trials": 3} | options
+    with pytest.raises(ValueError, match="belongs to another search"):
+        search_of(**other).fit(X, Y)
+
+
+# --- several workers, one of which is killed -----------------------------------------------------
+
+# A process that forks the workers, after its imports. Killed in mid-wave, a worker leaves trials
+# behind that were begun. Those that share a budget begin at the same moment.
+PROGRAM = """
+import json, os, signal, sys, time, traceback, warnings
+from pathlib import Path
+import optuna
+from sklearn.datasets import load_iris
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+from skescore.tuning import ExtractorSearchCV
+
+warnings.filterwarnings("error")
+warnings.filterwarnings("ignore", message="max_leaves=")
+folder = Path(sys.argv[1])
+X, Y = (part[::3] for part in load_iris(return_X_y=True))
+
+class Together(StratifiedKFold):
+    def __init__(self, number, room):
+        super().__init__(3)
+        self.number, self.room = number, room
+
+    def split(self, X, y, groups=None):
+        (self.room / f"here{self.number}").touch()
+        while len(list(self.room.glob("here*"))) < 2:
+            time.sleep(0.001)
+        return super().split(X, y, groups)
+
+def search_of(**options):
+    settings = {"n_trials": 12, "cv": 3, "random_state": 0} | options
+    return ExtractorSearchCV(DecisionTreeClassifier(max_depth=3, random_state=0), **settings)
+
+def forked(work, log):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        Path(log).write_text(traceback.format_exc())
+        os._exit(1)
+
+def told(search):
+    board = search.leaderboard_
+    return {
+        "board": board.drop(columns="seconds").to_json(orient="records", double_precision=15),
+        "winner": [search.best_name_, search.best_params_, search.best_score_],
+        "trials": {
+            name: [
+                [t.state.name, t.params, *map(t.user_attrs.get, ("retry_of", "error"))]
+                for t in study.trials
+            ]
+            for name, study in search.studies_.items()
+        },
+    }
+
+def killed():
+    path, paused = folder / "killed.journal", folder / "paused"
+
+    def pause(study, trial):
+        if study.study_name.endswith("cart") and trial.number == 1:
+            paused.touch()
+            signal.pause()
+
+    victim = forked(lambda: search_of(storage=path, callbacks=[pause]).fit(X, Y), folder / "log")
+    while not paused.exists():
+        assert not (folder / "log").exists(), (folder / "log").read_text()
+        time.sleep(0.01)
+    os.kill(victim, signal.SIGKILL)
+    os.waitpid(victim, 0)
+    return told(search_of(storage=path).fit(X, Y))
+
+def shared(n_trials, name):
+    room = folder / name
+    room.mkdir()
+
+    def work(number):
+        search = search_of(
+            storage=folder / f"{name}.journal", n_trials=n_trials, cv=Together(number, room)
+        ).fit(X, Y)
+        (room / f"told{number}").write_text(json.dumps(told(search)))
+
+    pids = [forked(lambda: work(number), room / f"log{number}") for number in (1, 2)]
+    for pid in pids:
+        os.waitpid(pid, 0)
+    assert not list(room.glob("log*")), [log.read_text() for log in room.glob("log*")]
+    return [json.loads((room / f"told{number}").read_text()) for number in (1, 2)]
+
+print(json.dumps({
+    "killed": killed(),
+    "shared": shared(14, "shared"),
+    "small": [shared(2, f"small{number}") for number in range(2)],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    if not hasattr(os, "fork"):
+        pytest.skip("workers are forked")
+    folder = tmp_path_factory.mktemp("workers")
+    output = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert (output.returncode, output.stderr) == (0, "")
+    result: dict[str, Any] = json.loads(output.stdout)
+    return result
+
+
+def test_what_a_killed_worker_leaves_behind_is_tried_once_more(workers: dict[str, Any]) -> None:
+    trials, board = workers["killed"]["trials"], json.loads(workers["killed"]["board"])
+    left = [
+        (name, number, params)
+        for name, some in trials.items()
+        for number, (state, params, _, error) in enumerate(some)
+        if state == "FAIL" and "process" in (error or "")
+    ]
+    # The rest of the wave: one more trial of the one, two of the other.
+    assert sorted((name, number) for name, number, _ in left) == [
+        ("cart", 2), ("gridex", 1), ("gridex", 2),
+    ]  # fmt: skip
+    for name, number, params in left:
+        again = [trial for trial in trials[name] if trial[2] == number]
+        assert [(state, p) for state, p, _, _ in again] == [("COMPLETE", params)]
+    assert {trial[0] for some in trials.values() for trial in some} == {"COMPLETE", "FAIL"}
+    # Every trial is in the table once, but not what was tried again.
+    assert len(board) == 12
+    rows = [(row["extractor"], row["trial"]) for row in board]
+    assert len(set(rows)) == 12
+    assert not set(rows) & {(name, number) for name, number, _ in left}
+    assert {row["state"] for row in board} == {"complete"}
+
+
+def check_shared(one: dict[str, Any], other: dict[str, Any], n_trials: int) -> None:
+    assert one == other
+    board = json.loads(one["board"])
+    assert len(board) == n_trials
+    assert {row["state"] for row in board} == {"complete"}
+    rows = {(row["extractor"], row["trial"]) for row in board}
+    assert len(rows) == n_trials
+    # What both began at the same moment, one too many, was given back.
+    for name, trials in one["trials"].items():
+        for number, (state, *_) in enumerate(trials):
+            assert state == ("COMPLETE" if (name, number) in rows else "FAIL")
+
+
+def test_workers_share_a_budget_and_agree_on_the_winner(workers: dict[str, Any]) -> None:
+    one, other = workers["shared"]
+    check_shared(one, other, 14)
+
+
+def test_a_budget_of_one_trial_each_is_kept_by_workers_that_begin_together(
+    workers: dict[str, Any],
+) -> None:
+    for one, other in workers["small"]:
+        check_shared(one, other, 2)
+        assert {row["extractor"] for row in json.loads(one["board"])} == {"cart", "gridex"}

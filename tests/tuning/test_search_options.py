@@ -1,0 +1,575 @@
+"""ExtractorSearchCV: several measures, other weights, samplers, studies, measures and messages."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.metrics import fire_score, ice_score
+from skescore.scorers import (
+    ice,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_rule_scorer,
+    neg_fire,
+    neg_q,
+)
+from skescore.tuning import ExtractorObjective, ExtractorSearchCV
+from skescore.tuning.spaces import starting_points
+
+# Fewer leaves than classes are a bad candidate, not a wrong one.
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+
+X, Y = (part[::2] for part in load_iris(return_X_y=True))
+X = X[:, :2]  # of two features it takes many rules to tell the kinds apart
+X_NUMBERS, Y_NUMBERS = (part[:90] for part in load_diabetes(return_X_y=True))
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
+SEVERAL = ("loss", "n_rules", "incompleteness")
+# Volume counts: boxes that GridEx leaves out make it incomplete.
+SPACES: dict[str, Any] = {
+    "cart": {"max_leaves": IntDistribution(2, 8)},
+    "gridex": {"n_slices": IntDistribution(2, 6), "min_examples": IntDistribution(1, 9)},
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_studies() -> Any:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
+    settings: dict[str, Any] = {
+        "n_trials": 12, "cv": FOLDS, "random_state": 0, "spaces": SPACES, "allocation": "even",
+        "sampler": optuna.samplers.RandomSampler(seed=2), "standard_errors": 0,
+    }  # fmt: skip
+    settings |= options
+    names = settings.get("extractors", ("cart", "gridex"))
+    if settings["spaces"] is SPACES:
+        settings["spaces"] = {name: SPACES[name] for name in names}
+    return ExtractorSearchCV(black_box, **settings)
+
+
+def params_of(search: ExtractorSearchCV) -> dict[str, list[dict[str, Any]]]:
+    return {name: [t.params for t in study.trials] for name, study in search.studies_.items()}
+
+
+def folds_of(search: ExtractorSearchCV, row: Any) -> list[dict[str, Any]]:
+    trial = search.studies_[row["extractor"]].trials[row["trial"]]
+    folds: list[dict[str, Any]] = trial.user_attrs["folds"]
+    return folds
+
+
+@pytest.fixture(scope="module")
+def by_ice() -> ExtractorSearchCV:
+    return search_of().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def by_several() -> ExtractorSearchCV:
+    return search_of(scoring=SEVERAL).fit(X, Y)
+
+
+# --- several measures ----------------------------------------------------------------------------
+
+
+def losses_of(search: ExtractorSearchCV, names: tuple[str, ...]) -> dict[tuple[str, int], Any]:
+    """What every trial is worth, from what was measured on the folds."""
+    part = {"incompleteness": "completeness_volume"}
+    result = {}
+    for name, study in search.studies_.items():
+        for trial in study.trials:
+            values = []
+            for measure in names:
+                mean = np.mean([f[part.get(measure, measure)] for f in trial.user_attrs["folds"]])
+                values.append(1 - mean if measure == "incompleteness" else mean)
+            result[name, trial.number] = tuple(np.round(values, 10))
+    return result
+
+
+def front_by_hand(losses: dict[tuple[str, int], Any]) -> set[tuple[float, ...]]:
+    points = set(losses.values())
+    return {
+        p for p in points if not any(q != p and all(np.array(q) <= np.array(p)) for q in points)
+    }
+
+
+def test_several_measures_are_minimised(by_several: ExtractorSearchCV) -> None:
+    losses = losses_of(by_several, SEVERAL)
+    for name, study in by_several.studies_.items():
+        assert [direction.name for direction in study.directions] == ["MINIMIZE"] * 3
+        for trial in study.trials:
+            assert trial.values == pytest.approx(losses[name, trial.number], abs=1e-9)
+            by_scorer = np.mean([fold["score"] for fold in trial.user_attrs["folds"]])
+            assert trial.user_attrs["score"] == pytest.approx(by_scorer)  # ICE, beside them
+
+
+def test_the_front_is_that_of_comparing_every_pair(by_several: ExtractorSearchCV) -> None:
+    front = by_several.pareto_front_
+    losses = losses_of(by_several, SEVERAL)
+    expected = front_by_hand(losses)
+    assert 1 < len(expected) < len(set(losses.values()))
+    shown = [losses[row.extractor, row.trial] for row in front.itertuples()]
+    assert len(shown) == len(expected)
+    assert set(shown) == expected
+    assert front["n_rules"].is_monotonic_increasing
+    assert front["knee"].sum() == 1
+    knee = by_several.knee_
+    assert bool(knee["knee"])
+    # The nearest to the ideal where every measure goes from 0 to 1 on the front.
+    points = np.array(shown)
+    width = np.ptp(points, axis=0)
+    scaled = ((points - points.min(axis=0)) / np.where(width > 0, width, 1)) ** 2
+    nearest = points[np.argmin(np.round(scaled.sum(axis=1), 9))]
+    assert losses[knee["extractor"], knee["trial"]] == pytest.approx(nearest)
+
+
+def test_of_several_measures_the_knee_wins(by_several: ExtractorSearchCV) -> None:
+    knee, first = by_several.knee_, by_several.leaderboard_.iloc[0]
+    assert (first["extractor"], first["trial"]) == (knee["extractor"], knee["trial"])
+    assert (by_several.best_name_, by_several.best_params_) == (knee["extractor"], knee["params"])
+    assert by_several.best_score_ == first["score"]
+    assert first["score"] < by_several.leaderboard_["score"].max()  # ICE would choose another
+    parameters = by_several.best_extractor_.get_params(deep=False)
+    assert {n: parameters[n] for n in by_several.best_params_} == by_several.best_params_
+    rest = by_several.leaderboard_.iloc[1:]
+    assert rest["score"].is_monotonic_decreasing
+    assert len(by_several.leaderboard_) == 12
+    assert by_several.score(X, Y) == ice(by_several.best_extractor_, X, Y)
+
+
+@pytest.mark.parametrize(
+    ("refit", "scorer"), [("ice", ice), ("neg_fire", neg_fire), (neg_q, neg_q)]
+)
+def test_refit_names_the_score_that_chooses_among_several_measures(
+    by_several: ExtractorSearchCV, refit: Any, scorer: Any
+) -> None:
+    search = search_of(scoring=SEVERAL, refit=refit).fit(X, Y)
+    assert params_of(search) == params_of(by_several)
+    scores = [
+        cross_val_score(search.make_candidate(row), X, Y, scoring=scorer, cv=FOLDS).mean()
+        for _, row in search.leaderboard_.iterrows()
+    ]
+    assert search.leaderboard_["score"].tolist() == pytest.approx(scores)
+    assert search.best_score_ == pytest.approx(max(scores))
+    assert search.score(X, Y) == scorer(search.best_extractor_, X, Y)
+
+
+def test_two_measures_without_refit() -> None:
+    search = search_of(scoring=["n_rules", "loss"], refit=False, n_trials=8).fit(X, Y)
+    assert not hasattr(search, "best_extractor_")
+    assert search.best_params_ == search.knee_["params"]
+    losses = losses_of(search, ("n_rules", "loss"))
+    assert len(search.pareto_front_) == len(front_by_hand(losses))
+
+
+def test_several_measures_of_a_regression_by_the_default_sampler_in_rounds() -> None:
+    black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
+    search = search_of(
+        black_box, scoring=SEVERAL, cv=3, sampler=None, allocation="halving", spaces=None
+    ).fit(X_NUMBERS, Y_NUMBERS)
+    expected = front_by_hand(losses_of(search, SEVERAL))
+    losses = losses_of(search, SEVERAL)
+    front = search.pareto_front_
+    assert {losses[row.extractor, row.trial] for row in front.itertuples()} == expected
+    assert len(search.stopped_) == 1
+    assert len(search.leaderboard_) == 12
+    # Who went on added more to the common front of the first four trials than the other.
+    (loser,) = search.stopped_
+    assert [len(study.trials) for name, study in search.studies_.items() if name == loser] == [4]
+
+
+# --- other weights -------------------------------------------------------------------------------
+
+FIRE = [{"psi": psi} for psi in (0.5, 1, 3, 9)]
+ICE = [{"phi": 1}, {"rho": 1}, {"phi": 3, "rho": 1}, {"phi": 1, "rho": 5}]
+ICE.append({"phi": 1, "rho": 2, "completeness": "instances"})
+
+
+@pytest.mark.parametrize("weights", [*FIRE, *ICE], ids=repr)
+def test_other_weights_find_what_scoring_everything_anew_finds(
+    by_ice: ExtractorSearchCV, weights: dict[str, Any]
+) -> None:
+    best, share = (-math.inf, 0.0), weights.get("completeness", "volume")
+    scores = {}
+    for _, row in by_ice.leaderboard_.iterrows():
+        folds = folds_of(by_ice, row)
+        if "psi" in weights:
+            each = [-fire_score(fold["loss"], fold["size"], psi=weights["psi"]) for fold in folds]
+        else:
+            each = [
+                ice_score(
+                    fold["performance"], fold["size"], fold[f"completeness_{share}"],
+                    phi=weights.get("phi", 1), rho=weights.get("rho", 1),
+                )
+                for fold in folds
+            ]  # fmt: skip
+        scores[row["extractor"], row["trial"]] = float(np.mean(each))
+        best = max(best, (scores[row["extractor"], row["trial"]], -float(row["size"])))
+    found = by_ice.best_for(**weights)
+    assert found["score"] == pytest.approx(best[0], rel=1e-12)
+    assert scores[found["extractor"], found["trial"]] == pytest.approx(best[0], rel=1e-12)
+    assert found["size"] <= -best[1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "scoring"),
+    [
+        ({"psi": 1}, "neg_fire"),
+        ({"psi": 5}, make_fire_scorer(psi=5)),
+        ({"phi": 1, "rho": 8}, make_ice_scorer(rho=8)),
+        ({"phi": 4}, make_ice_scorer(phi=4)),
+    ],
+    ids=repr,
+)
+def test_other_weights_find_what_a_search_after_them_finds(
+    by_ice: ExtractorSearchCV, weights: dict[str, Any], scoring: Any
+) -> None:
+    other = search_of(scoring=scoring).fit(X, Y)
+    scorer = neg_fire if scoring == "neg_fire" else scoring
+    assert params_of(other) == params_of(by_ice)  # the sampler looks at no score
+    found = by_ice.best_for(**weights)
+    assert found["score"] == pytest.approx(other.best_score_, rel=1e-12)
+    winner = other.leaderboard_.iloc[0]
+    assert (found["extractor"], found["size"]) == (winner["extractor"], winner["size"])
+    again = cross_val_score(by_ice.make_candidate(found), X, Y, scoring=scorer, cv=FOLDS)
+    assert found["score"] == pytest.approx(again.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({}, "takes psi, .* or phi and rho"),
+        ({"psi": 1, "phi": 1}, "got psi=1, phi=1, rho=None"),
+        ({"psi": 0}, "psi.*0"),
+        ({"psi": math.nan}, "psi.*nan"),
+        ({"phi": -1}, "phi.*-1"),
+        ({"rho": math.inf}, "rho.*inf"),
+        ({"phi": 1, "completeness": "rows"}, r"'volume', 'instances'.*got 'rows'"),
+        ({"psi": 1, "completeness": "rows"}, r"'volume', 'instances'.*got 'rows'"),
+    ],
+    ids=repr,
+)
+def test_weights_that_are_refused(
+    by_ice: ExtractorSearchCV, weights: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        by_ice.best_for(**weights)
+
+
+# --- the winner and other candidates -------------------------------------------------------------
+
+
+def test_every_row_of_the_leaderboard_can_be_made_again() -> None:
+    extractors = ("cart", "trepan")  # the second draws rows at random
+    spaces = {
+        "cart": {"max_leaves": IntDistribution(2, 6)},
+        "trepan": {"max_leaves": IntDistribution(2, 3)},
+    }
+    search = search_of(extractors=extractors, spaces=spaces, n_trials=4).fit(X, Y)
+    for _, row in search.leaderboard_.iterrows():
+        candidate = search.make_candidate(row)
+        assert candidate.estimator is search.estimator
+        assert not hasattr(candidate, "rules_")
+        scores = cross_val_score(candidate, X, Y, scoring=ice, cv=FOLDS)
+        assert row["score"] == pytest.approx(scores.mean(), rel=1e-12)
+    for row in (search.knee_, search.best_for(psi=1)):
+        assert search.make_candidate(row).get_params()["max_leaves"] == row["params"]["max_leaves"]
+    made = search.make_candidate({"extractor": "cart", "params": {"max_leaves": 5}}).fit(X, Y)
+    assert len(made.rules_) == 5
+
+
+def test_a_seed_that_is_searched_is_the_winners_own() -> None:
+    spaces = {"cart": {"random_state": CategoricalDistribution([7, 8])}}
+    search = search_of(extractors=["cart"], spaces=spaces, n_trials=2).fit(X, Y)
+    row = search.leaderboard_.iloc[0]
+    assert search.make_candidate(row).random_state == row["params"]["random_state"]
+    assert search.best_extractor_.random_state == search.best_params_["random_state"]
+
+
+@pytest.mark.parametrize("standard_errors", [0, 0.5, 1.0, 3.0])
+def test_the_winner_is_the_smallest_within_standard_errors_of_the_best(
+    by_ice: ExtractorSearchCV, standard_errors: float
+) -> None:
+    search = search_of(standard_errors=standard_errors).fit(X, Y)
+    assert params_of(search) == params_of(by_ice)
+    board = search.leaderboard_
+    rows = [(row, [f["score"] for f in folds_of(search, row)]) for _, row in board.iterrows()]
+    best = max(rows, key=lambda pair: (pair[0]["score"], -pair[0]["n_rules"]))[1]
+    near = []
+    for row, scores in rows:
+        behind = np.array(best) - np.array(scores)
+        error = np.std(behind, ddof=1) / math.sqrt(3)
+        if behind.mean() <= standard_errors * error + 1e-12:
+            near.append((row["size"], row["black_box_rows"], -row["score"]))
+    winner = board.iloc[0]
+    found = (winner["size"], winner["black_box_rows"], -winner["score"])
+    assert found == pytest.approx(min(near))
+    if standard_errors == 0:
+        assert winner["score"] == board["score"].max()
+    assert board["score"][1:].is_monotonic_decreasing
+
+
+# --- samplers and studies of one's own -----------------------------------------------------------
+
+
+def test_a_sampler_is_copied_for_each_study_and_left_alone() -> None:
+    sampler = optuna.samplers.RandomSampler(seed=5)
+    before = copy.deepcopy(sampler)._rng.rng.get_state()[1].tolist()
+    search = search_of(sampler=sampler, n_trials=10)
+    first = params_of(search.fit(X, Y))
+    samplers = [study.sampler for study in search.studies_.values()]
+    assert all(isinstance(found, optuna.samplers.RandomSampler) for found in samplers)
+    assert len({id(found) for found in [sampler, *samplers]}) == 3
+    assert sampler._rng.rng.get_state()[1].tolist() == before
+    assert params_of(search.fit(X, Y)) == first
+    other = search_of(sampler=optuna.samplers.RandomSampler(seed=6), n_trials=10).fit(X, Y)
+    assert params_of(other) != first
+
+
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler is experimental")
+def test_a_sampler_that_fixes_parameters_goes_on_to_do_so() -> None:
+    sampler = optuna.samplers.PartialFixedSampler(
+        {"min_examples": 3}, optuna.samplers.RandomSampler(seed=0)
+    )
+    search = search_of(extractors=["gridex"], sampler=sampler, n_trials=8).fit(X, Y)
+    starting = {"n_slices", "min_examples"}
+    later = search.studies_["gridex"].trials[5:]  # after the starting points
+    assert [set(trial.params) for trial in later] == [starting] * 3
+    assert {trial.params["min_examples"] for trial in later} == {3}
+
+
+class Noting(optuna.samplers.RandomSampler):
+    """A sampler that tells whether it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=3)
+        self.asked = 0
+
+    def sample_independent(self, *arguments: Any) -> Any:
+        self.asked += 1
+        return super().sample_independent(*arguments)
+
+
+def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
+    sampler = Noting()
+    study = optuna.create_study(study_name="mine", direction="maximize", sampler=sampler)
+    objective = ExtractorObjective(
+        BLACK_BOX, X, Y, cv=FOLDS, space=SPACES["cart"],
+        random_state=int(np.random.RandomState(0).randint(2**31 - 1)),
+    )  # fmt: skip
+    study.enqueue_trial({"max_leaves": 5})
+    study.enqueue_trial({"max_leaves": 4})
+    study.optimize(objective, n_trials=2)
+    search = search_of(studies={"cart": study}, sampler=None, n_trials=12).fit(X, Y)
+    assert search.studies_["cart"] is study
+    assert [trial.params for trial in study.trials[:2]] == [{"max_leaves": 5}, {"max_leaves": 4}]
+    assert len(study.trials) == len(search.studies_["gridex"].trials) == 6  # they count
+    rows = search.leaderboard_[search.leaderboard_["extractor"] == "cart"]
+    assert sorted(rows["trial"]) == list(range(6))
+    for _, row in rows.iterrows():
+        scores = cross_val_score(search.make_candidate(row), X, Y, scoring=ice, cv=FOLDS)
+        assert row["score"] == pytest.approx(scores.mean(), rel=1e-12)
+    # What was measured before is not extracted anew.
+    for trial in study.trials[2:]:
+        first = next(t.number for t in study.trials if t.params == trial.params)
+        assert trial.user_attrs.get("same_as") == (first if first < trial.number else None)
+    assert study.sampler is sampler
+    drawn = len(study.trials) - len(starting_points("cart", SPACES["cart"], Y, "classification"))
+    assert sampler.asked == drawn > 0
+
+
+def test_studies_with_trials_of_something_else_are_refused() -> None:
+    foreign = optuna.create_study(direction="maximize")
+    foreign.optimize(lambda trial: trial.suggest_int("max_leaves", 2, 8), n_trials=2)
+    with pytest.raises(ValueError, match=r"studies\['cart'\] holds trials that were not measured"):
+        search_of(studies={"cart": foreign}).fit(X, Y)
+    other_folds = optuna.create_study(direction="maximize")
+    other_folds.optimize(ExtractorObjective(BLACK_BOX, X, Y, cv=4, space=SPACES["cart"]), 2)
+    with pytest.raises(ValueError, match=r"not measured on 3 folds .* Pass a study without trials"):
+        search_of(studies={"cart": other_folds}).fit(X, Y)
+
+
+def test_studies_of_another_direction_are_refused() -> None:
+    study = optuna.create_study(direction="minimize")
+    message = r"of 'cart' has the directions \['minimize'\], but the search of ice needs"
+    with pytest.raises(ValueError, match=message):
+        search_of(studies={"cart": study}).fit(X, Y)
+    with pytest.raises(ValueError, match=r"studies names \['gridx'\], not among extractors"):
+        search_of(studies={"gridx": study}).fit(X, Y)
+
+
+# --- further measures ----------------------------------------------------------------------------
+
+
+def test_measures_are_the_means_of_their_scorers_on_the_folds() -> None:
+    own = make_rule_scorer("precision", aggregate="min")
+
+    def hits(model: Any, X: Any, y: Any) -> int:
+        return int((model.predict(X) == y).sum())
+
+    spaces = {"cart": {"max_leaves": CategoricalDistribution([2, 3])}}
+    search = search_of(
+        extractors=["cart"], measures=["mean_rule_c2", own, hits], n_trials=4, spaces=spaces
+    ).fit(X, Y)
+    board = search.leaderboard_
+    scorers = {"mean_rule_c2": make_rule_scorer("c2"), own.name: own, "hits": hits}
+    columns = board.columns.tolist()
+    assert columns[columns.index("completeness_instances") + 1 : columns.index("seconds")] == [
+        *scorers
+    ]
+    for _, row in board.iterrows():
+        for name, scorer in scorers.items():
+            scores = cross_val_score(search.make_candidate(row), X, Y, scoring=scorer, cv=FOLDS)
+            assert row[name] == pytest.approx(scores.mean(), rel=1e-12)
+            assert [f[name] for f in folds_of(search, row)] == pytest.approx(scores.tolist())
+    assert board["mean_rule_c2"].nunique() == len({str(params) for params in board["params"]}) == 2
+
+
+# --- as any other estimator ----------------------------------------------------------------------
+
+
+def test_clones_and_parameters() -> None:
+    study = optuna.create_study(direction="maximize")
+    search = search_of(studies={"cart": study}, measures=("mean_rule_c2",), callbacks=[print])
+    again = clone(search)
+    assert repr(again.get_params()["sampler"]).partition(" ")[0].endswith("RandomSampler")
+    same = ("n_trials", "measures", "callbacks", "standard_errors", "allocation", "study_name")
+    assert all(again.get_params()[name] == search.get_params()[name] for name in same)
+    assert again.studies["cart"] is not study  # a clone's trials are its own
+    again.set_params(n_trials=3, estimator__max_depth=1)
+    assert (search.n_trials, search.estimator.max_depth) == (12, 4)
+    with pytest.raises(ValueError, match="Invalid parameter 'n_trial'"):
+        search.set_params(n_trial=3)
+
+
+def test_a_search_can_be_pickled_with_its_trade_off(by_several: ExtractorSearchCV) -> None:
+    again = pickle.loads(pickle.dumps(by_several))
+    pd.testing.assert_frame_equal(again.pareto_front_, by_several.pareto_front_)
+    pd.testing.assert_series_equal(again.best_for(psi=3), by_several.best_for(psi=3))
+    assert again.make_candidate(again.knee_).fit(X, Y).rules_ == by_several.rules_
+
+
+def test_searches_of_a_cross_validation_do_not_learn_from_each_other() -> None:
+    search = search_of(n_trials=4)
+    scores = cross_val_score(search, X, Y, scoring=ice, cv=FOLDS, error_score="raise")
+    for (train, test), score in list(zip(FOLDS.split(X, Y), scores, strict=True))[1:]:
+        alone = search_of(n_trials=4).fit(X[train], Y[train])
+        assert all(len(study.trials) == 2 for study in alone.studies_.values())
+        assert score == ice(alone.best_extractor_, X[test], Y[test])
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_frozen_black_box_without_y(task: str) -> None:
+    if task == "classification":
+        model: Any = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, Y)
+        rows = X
+    else:
+        model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X_NUMBERS, Y_NUMBERS)
+        rows = X_NUMBERS
+    frozen = search_of(FrozenEstimator(model), cv=3, n_trials=4, spaces=None).fit(rows)
+    told = search_of(FrozenEstimator(model), cv=3, n_trials=4, spaces=None)
+    told.fit(rows, model.predict(rows))
+    pd.testing.assert_frame_equal(
+        frozen.leaderboard_.drop(columns="seconds"), told.leaderboard_.drop(columns="seconds")
+    )
+    assert frozen.score(rows) == frozen.score(rows, model.predict(rows))
+    assert set(frozen.black_box_quality_.values()) == {1.0}
+
+
+def test_a_bar_is_silent_beside_a_terminal_but_for_the_end(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    seen = []
+
+    def note(study: Any, trial: Any) -> None:
+        seen.append(capfd.readouterr())
+
+    search = search_of(n_trials=5, progress_bar=True, callbacks=[note]).fit(X, Y)
+    assert seen == [("", "")] * 5
+    best = {
+        name: max(trial.value for trial in study.trials) for name, study in search.studies_.items()
+    }
+    assert capfd.readouterr() == (
+        "",
+        f"3 trials of cart, best ice {best['cart']:.4g}\n"
+        f"2 trials of gridex, best ice {best['gridex']:.4g}\n",
+    )
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+
+def own_score(model: Any, X: Any, y: Any) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"allocation": "fair"}, ValueError, "'halving' or 'even', got 'fair'"),
+        ({"standard_errors": -1}, ValueError, "number of at least 0, got -1"),
+        ({"standard_errors": math.nan}, ValueError, "number of at least 0, got nan"),
+        ({"standard_errors": "one"}, ValueError, "number of at least 0, got 'one'"),
+        ({"standard_errors": True}, ValueError, "number of at least 0, got True"),
+        ({"n_trials": None}, ValueError, "n_trials=None needs a timeout in seconds"),
+        ({"n_trials": None, "timeout": math.nan}, ValueError, "timeout must be .*got nan"),
+        ({"n_trials": None, "timeout": math.inf}, ValueError, "timeout must be .*got inf"),
+        ({"timeout": -1}, ValueError, "timeout must be .*got -1"),
+        ({"timeout": "1h"}, TypeError, "timeout must be .*got '1h'"),
+        ({"pruner": "median"}, TypeError, "'bound', an Optuna pruner or None, got 'median'"),
+        ({"pruner": "bound", "scoring": own_score}, ValueError, "'bound' needs .*own_score.*None"),
+        ({"pruner": "bound", "scoring": SEVERAL}, ValueError, "compares one score.*pruner=None"),
+        ({"refit": "ice"}, ValueError, "must be True or False where scoring is a .*got 'ice'"),
+        ({"refit": "icee", "scoring": SEVERAL}, ValueError, "no score 'icee'"),
+        ({"scoring": ("loss", "rules")}, ValueError, "'rules', which is no measure"),
+        ({"measures": "mean_rule_c2"}, TypeError, r"sequence of scorers.*got 'mean_rule_c2'"),
+        ({"measures": ["c3"]}, ValueError, "no score 'c3'"),
+        ({"measures": [own_score, own_score]}, ValueError, "names of their own, got 'own_score'"),
+        ({"measures": [lambda *_: 0.0] * 2}, ValueError, "names of their own, got '<lambda>'"),
+        ({"storage": 3}, TypeError, "storage must be .*got 3"),
+        ({"storage": "studies.txt"}, ValueError, "storage must be .*got 'studies.txt'"),
+        ({"spaces": {"cart": {"max_leaves": FloatDistribution(2.5, 3)}}}, TypeError, "max_leaves"),
+    ],
+    ids=repr,
+)
+def test_parameters_that_cannot_be_used(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        search_of(**({"extractors": ["cart"], "n_trials": 2} | options)).fit(X, Y)
+
+
+def test_a_measure_may_not_be_called_as_what_is_there_already() -> None:
+    def loss(model: Any, X: Any, y: Any) -> float:
+        return 0.0
+
+    with pytest.raises(ValueError, match="names of their own, got 'loss' once more"):
+        search_of(measures=[loss]).fit(X, Y)
+
+
+def test_failed_trials_are_in_no_trade_off() -> None:
+    spaces = SPACES | {"gridex": {"n_slices": CategoricalDistribution([0])}}
+    search = search_of(scoring=SEVERAL, spaces=spaces, n_trials=8).fit(X, Y)
+    assert set(search.pareto_front_["extractor"]) == {"cart"}
+    assert {candidate.extractor for candidate in search.candidates_} == {"cart"}
+    states = {trial.state for trial in search.studies_["gridex"].trials}
+    assert states == {TrialState.FAIL}
+    assert search.leaderboard_["state"].tolist() == ["complete"] * 4 + ["fail"] * 4

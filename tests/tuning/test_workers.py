@@ -1,0 +1,139 @@
+"""Candidates in this process and in others: the same results, whatever code they are made of."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from optuna.distributions import IntDistribution
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
+from skescore.scorers import ice
+from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.folds import evaluate_on_fold, make_folds
+from skescore.tuning.workers import FoldEvaluator, Workers
+
+X, Y = (part[::3] for part in load_iris(return_X_y=True))
+BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
+SPACES = {"cart": {"max_leaves": IntDistribution(3, 5)}}
+
+
+class Shouting(DecisionTreeClassifier):
+    """A black box that only this file knows."""
+
+    def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
+        return np.char.upper(super().predict(X).astype(str))
+
+
+def evaluator_of(black_box: Any = BLACK_BOX, y: Any = Y, scorer: Any = ice) -> FoldEvaluator:
+    folds = make_folds(black_box, X, y, 3, "classification", fitted=False)
+    return FoldEvaluator(folds, scorer, {})
+
+
+def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name != "seconds"}
+
+
+def test_results_come_in_the_order_of_the_tasks_whoever_did_them() -> None:
+    evaluator = evaluator_of()
+    candidates = [CARTExtractor(BLACK_BOX, max_leaves=n, random_state=0) for n in (3, 4)]
+    candidates.append(GridExExtractor(BLACK_BOX, n_slices=3))
+    tasks = [(candidate, fold) for candidate in candidates for fold in (2, 0, 1)]
+    expected = [
+        evaluate_on_fold(candidate, evaluator.folds[fold], ice, {}) for candidate, fold in tasks
+    ]
+    assert len({json.dumps(without_seconds(result)) for result in expected}) > 3
+    for n_jobs in (None, 2):
+        with Workers(evaluator, n_jobs) as workers:
+            assert workers.n_jobs == (n_jobs or 1)
+            found = [*workers.run(tasks[:2]), *workers.run(tasks[2:])]
+        assert list(map(without_seconds, found)) == list(map(without_seconds, expected))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_failure_is_a_result_and_ends_nothing(n_jobs: int) -> None:
+    with Workers(evaluator_of(), n_jobs) as workers:
+        broken = GridExExtractor(BLACK_BOX, n_slices=0)
+        failed, fine = workers.run([(broken, 0), (CARTExtractor(BLACK_BOX), 0)])
+    assert failed == {"failure": "ValueError: n_slices must be an integer of 1 or more, got 0."}
+    assert "failure" not in fine
+    assert fine["score"] > 0.5
+
+
+def test_an_interrupt_is_no_failure_of_a_candidate() -> None:
+    def interrupted(model: Any, X: Any, y: Any) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluator_of(scorer=interrupted)(CARTExtractor(BLACK_BOX), 0)
+
+
+def test_what_was_written_for_other_processes_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Workers(evaluator_of(), 2) as workers:
+        folder = Path(workers._path).parent
+        assert folder.parent == tmp_path
+        assert folder.stat().st_mode & 0o077 == 0  # for nobody else
+    assert list(tmp_path.glob("skescore-*")) == []
+    with pytest.raises(RuntimeError), Workers(evaluator_of(), 2):
+        raise RuntimeError
+    assert list(tmp_path.glob("skescore-*")) == []
+    with Workers(evaluator_of(), 1):
+        assert list(tmp_path.glob("skescore-*")) == []
+
+
+def test_a_later_search_is_not_answered_with_the_folds_of_an_earlier_one() -> None:
+    # As many tasks as it takes to reach every process.
+    candidates = [CARTExtractor(BLACK_BOX, max_leaves=n, random_state=0) for n in range(2, 10)]
+    tasks = [(candidate, fold) for candidate in candidates for fold in range(3)]
+    for y in (Y, (Y == 2).astype(int)):
+        evaluator = evaluator_of(y=y)
+        with Workers(evaluator, 2) as workers:
+            found = [without_seconds(result) for result in workers.run(tasks)]
+        assert found == [without_seconds(evaluator(*task)) for task in tasks]
+
+
+@pytest.mark.parametrize("kind", ["importable", "local", "function", "scorer"])
+def test_code_of_the_caller_reaches_other_processes(kind: str, tmp_path: Path) -> None:
+    threshold = 2.5
+
+    def by_petals(rows: Any) -> np.ndarray:
+        return np.where(np.asarray(rows)[:, 2] < threshold, "small", "large")
+
+    def few_rules(model: Any, X: Any, y: Any) -> float:
+        return -len(model.rules_) / threshold
+
+    class Local(Shouting):  # as a class of a script, it cannot be imported elsewhere
+        pass
+
+    black_box: Any = {
+        "local": Local(max_depth=3, random_state=0),
+        "importable": Shouting(max_depth=3, random_state=0),
+        "function": CallableClassifier(by_petals, classes=["large", "small"]),
+        "scorer": BLACK_BOX,
+    }[kind]
+    labels = np.array(["A", "B", "C"])[Y]
+    target = None if kind == "function" else labels
+    boards = []
+    for n_jobs, storage in ((1, None), (2, None), (2, tmp_path / "search.journal")):
+        search = ExtractorSearchCV(
+            black_box, extractors=["cart"], scoring=few_rules if kind == "scorer" else "ice",
+            n_trials=4, cv=3, spaces=SPACES, n_jobs=n_jobs, random_state=0, storage=storage,
+        )  # fmt: skip
+        search.fit(X, target)
+        assert (search.leaderboard_["state"] == "complete").all()
+        boards.append(search.leaderboard_.drop(columns="seconds"))
+    pd.testing.assert_frame_equal(boards[0], boards[1])
+    if kind != "scorer":
+        pd.testing.assert_frame_equal(boards[0], boards[2])
+    assert not math.isnan(boards[0]["score"].iloc[0])
