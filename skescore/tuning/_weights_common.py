@@ -42,8 +42,9 @@ def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
     others = [name for name, value in given.items() if value is not None and name not in names]
     if others:
         owner = next(known for known, theirs in WEIGHTS.items() if others[0] in theirs)
+        weighs = f"{' and '.join(others)} weigh{'s' if len(others) == 1 else ''}"
         raise ValueError(
-            f"{' and '.join(others)} {'weighs' if len(others) == 1 else 'weigh'} {owner!r}, not {score!r}, got "
+            f"{weighs} {owner!r}, not {score!r}, got "
             f"{others[0]}={given[others[0]]!r}. Pass score={owner!r}, or leave it out."
         )
     return {name: weight(name, 1.0 if given[name] is None else given[name]) for name in names}
