@@ -155,7 +155,8 @@ LOOKS_UP = {"rules._reading": {"metrics"}}
 TUNING_OF_EXTRACTORS = {
     "tuning.folds": {"Oracle", "RememberingBlackBox"},
     "tuning.objective": {"black_box_task", "is_prefit"},
-    "tuning.search": {"black_box_task", "is_prefit"},
+    "tuning.search": {"is_prefit"},
+    "tuning._search_checks": {"black_box_task"},
     "tuning._winner": {"is_fitted"},
 }
 

@@ -1,18 +1,23 @@
-"""A search answers like the extractor that won it."""
+"""What a finished search tells, and how it answers: like the extractor that won it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.extractors import is_fitted
+from skescore.registry import make_extractor
 from skescore.rules import RuleSet
+from skescore.tuning.candidates import Candidate
 from skescore.tuning.goals import Goal
+from skescore.tuning.leaderboard import winner
+from skescore.tuning.pareto import pareto_front
 
 
 def _can_refit(search: Any) -> bool:
@@ -20,13 +25,102 @@ def _can_refit(search: Any) -> bool:
 
 
 class Winner(MetaEstimatorMixin, BaseEstimator):
-    """What of a search is its winner's: base class of :class:`ExtractorSearchCV`."""
+    """A finished search: base class of :class:`ExtractorSearchCV`."""
 
     def _winner(self) -> Any:
         check_is_fitted(self, "leaderboard_")
         if not hasattr(self, "best_extractor_"):
             raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
         return self.best_extractor_
+
+    @property
+    def pareto_front_(self) -> pd.DataFrame:
+        """The candidates that no other beats, fewest rules first."""
+        check_is_fitted(self, "leaderboard_")
+        names = Goal.of(self.scoring, choose_by(self)).objectives
+        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
+
+    @property
+    def knee_(self) -> pd.Series:
+        """The front's knee."""
+        front = self.pareto_front_
+        if not len(front):
+            raise AttributeError("There is no finished candidate whose measures are all known.")
+        return front[front["knee"]].iloc[0]
+
+    def best_for(
+        self,
+        *,
+        psi: float | None = None,
+        phi: float | None = None,
+        rho: float | None = None,
+        completeness: str = "volume",
+    ) -> pd.Series:
+        """Find the candidate that wins with other weights, without another extraction.
+
+        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
+        after a search, or with :func:`skescore.tuning.winning_regions` to see all that matter.
+
+        Parameters
+        ----------
+        psi : float, optional
+            Weight of FiRe.
+        phi, rho : float, optional
+            Weights of ICE; one alone leaves the other at 1.
+        completeness : {"volume", "instances"}, default="volume"
+            How ICE measures completeness.
+
+        Returns
+        -------
+        pandas.Series
+            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
+            :meth:`make_candidate` makes the extractor.
+
+        Raises
+        ------
+        ValueError
+            If weights of both scores are given, none is, or one is out of its range.
+        """
+        check_is_fitted(self, "leaderboard_")
+        ice = phi is not None or rho is not None
+        if ice == (psi is not None):
+            raise ValueError(
+                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
+                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
+            )
+        if ice:
+            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
+            scores = self.candidates_.scores("ice", completeness=completeness, **weights)
+        else:
+            assert psi is not None
+            scores = -self.candidates_.scores("fire", psi=psi, completeness=completeness)
+        table = self.candidates_.table()
+        table.insert(1, "score", scores.mean(axis=1))
+        asked = self.candidates_.means("black_box_rows")
+        order = np.lexsort([table["size"], -table["score"]])
+        costs = [table["size"].to_numpy()[order], asked[order]]
+        return table.iloc[order[winner(scores[order], costs, self.standard_errors)]]
+
+    def make_candidate(self, row: Any) -> Any:
+        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
+
+        Parameters
+        ----------
+        row : mapping, Series or Candidate
+            Holds ``extractor`` and ``params``.
+
+        Returns
+        -------
+        extractor
+            Around the black box, not fitted.
+        """
+        check_is_fitted(self, "leaderboard_")
+        if isinstance(row, Candidate):
+            row = {"extractor": row.extractor, "params": row.params}
+        candidate = make_extractor(row["extractor"], self.estimator)
+        if "random_state" in candidate.get_params(deep=False):
+            candidate.set_params(random_state=self._extractor_seed)
+        return candidate.set_params(**row["params"])
 
     @property
     def rules_(self) -> RuleSet:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,19 @@ import optuna
 import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.validation import indexable
 
-from skescore.extractors import black_box_task, is_prefit
-from skescore.registry import extractor_spec, make_extractor
+from skescore.extractors import is_prefit
+from skescore.registry import make_extractor
 from skescore.tuning._ranges import Space
-from skescore.tuning._winner import Winner, choose_by
+from skescore.tuning._search_checks import check_search, digest_of
+from skescore.tuning._winner import Winner
 from skescore.tuning.allocation import Allocation
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.candidates import Candidates
 from skescore.tuning.folds import Fold, black_box_quality, make_folds, target_or_answers
 from skescore.tuning.goals import Goal
-from skescore.tuning.leaderboard import leaderboard, winner
+from skescore.tuning.leaderboard import leaderboard
 from skescore.tuning.objective import ExtractorObjective, check_measures, check_space
-from skescore.tuning.pareto import pareto_front
 from skescore.tuning.progress import SearchProgress
 from skescore.tuning.running import Runner
 from skescore.tuning.spaces import search_space, starting_points
@@ -245,7 +243,7 @@ class ExtractorSearchCV(Winner):
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may answer for this one
-        task, goal = self._check_parameters()
+        task, goal = check_search(self)
         # The winner's class checks the rows once more; a clear error should not wait for it, nor
         # for an extractor that cannot read columns of names.
         for name in self.extractors:
@@ -290,163 +288,10 @@ class ExtractorSearchCV(Winner):
             raise interrupt
         return self
 
-    def best_for(
-        self,
-        *,
-        psi: float | None = None,
-        phi: float | None = None,
-        rho: float | None = None,
-        completeness: str = "volume",
-    ) -> pd.Series:
-        """Find the candidate that wins with other weights, without another extraction.
-
-        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
-        after a search, or with :func:`skescore.tuning.winning_regions` to see all that matter.
-
-        Parameters
-        ----------
-        psi : float, optional
-            Weight of FiRe.
-        phi, rho : float, optional
-            Weights of ICE; one alone leaves the other at 1.
-        completeness : {"volume", "instances"}, default="volume"
-            How ICE measures completeness.
-
-        Returns
-        -------
-        pandas.Series
-            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
-            :meth:`make_candidate` makes the extractor.
-
-        Raises
-        ------
-        ValueError
-            If weights of both scores are given, none is, or one is out of its range.
-        """
-        check_is_fitted(self, "leaderboard_")
-        ice = phi is not None or rho is not None
-        if ice == (psi is not None):
-            raise ValueError(
-                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
-                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
-            )
-        if ice:
-            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
-            scores = self.candidates_.scores("ice", completeness=completeness, **weights)
-        else:
-            assert psi is not None
-            scores = -self.candidates_.scores("fire", psi=psi, completeness=completeness)
-        table = self.candidates_.table()
-        table.insert(1, "score", scores.mean(axis=1))
-        asked = self.candidates_.means("black_box_rows")
-        order = np.lexsort([table["size"], -table["score"]])
-        costs = [table["size"].to_numpy()[order], asked[order]]
-        return table.iloc[order[winner(scores[order], costs, self.standard_errors)]]
-
-    def make_candidate(self, row: Any) -> Any:
-        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
-
-        Parameters
-        ----------
-        row : mapping, Series or Candidate
-            Holds ``extractor`` and ``params``.
-
-        Returns
-        -------
-        extractor
-            Around the black box, not fitted.
-        """
-        check_is_fitted(self, "leaderboard_")
-        if isinstance(row, Candidate):
-            row = {"extractor": row.extractor, "params": row.params}
-        candidate = make_extractor(row["extractor"], self.estimator)
-        if "random_state" in candidate.get_params(deep=False):
-            candidate.set_params(random_state=self._extractor_seed)
-        return candidate.set_params(**row["params"])
-
     def _winning_candidate(self, black_box: Any) -> Any:
         return self.make_candidate(self.leaderboard_.iloc[0]).set_params(estimator=black_box)
 
     # --- before the search -------------------------------------------------------------------
-
-    def _check_parameters(self) -> tuple[str, Goal]:
-        task = black_box_task(self.estimator)
-        if isinstance(self.extractors, str) or not (
-            isinstance(self.extractors, Sequence) and len(self.extractors)
-        ):
-            raise ValueError(
-                "extractors must be a sequence of at least one name, such as ('cart', 'gridex'), "
-                f"got {self.extractors!r}."
-            )
-        if len(set(self.extractors)) < len(self.extractors):
-            raise ValueError(f"extractors must differ from each other, got {self.extractors!r}.")
-        for name in self.extractors:
-            if task not in (able := extractor_spec(name).tasks):
-                raise ValueError(
-                    f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
-                    f"{type(self.estimator).__name__} does {task}. Leave it out of extractors."
-                )
-        self._check_budget()
-        unknown = set(self.spaces or {}) - set(self.extractors)
-        if unknown:
-            raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
-        unknown = set(self.studies or {}) - set(self.extractors)
-        if unknown:
-            raise ValueError(f"studies names {sorted(unknown)}, not among extractors.")
-        if self.allocation not in ("halving", "even"):
-            raise ValueError(f"allocation must be 'halving' or 'even', got {self.allocation!r}.")
-        if (
-            not isinstance(self.standard_errors, Real)
-            or isinstance(self.standard_errors, bool)
-            or not 0 <= self.standard_errors < np.inf
-        ):
-            raise ValueError(
-                f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
-            )
-        goal = Goal.of(self.scoring, choose_by(self))
-        check_measures(self.measures)
-        if not goal.objectives and not isinstance(self.refit, bool | np.bool_):
-            raise ValueError(
-                "refit must be True or False where scoring is a single score, which chooses by "
-                f"itself, got {self.refit!r}."
-            )
-        self._check_pruner(goal)
-        return task, goal
-
-    def _check_budget(self) -> None:
-        if self.n_trials is None:
-            if self.timeout is None:
-                raise ValueError("n_trials=None needs a timeout in seconds.")
-        elif not isinstance(self.n_trials, int | np.integer) or self.n_trials < len(
-            self.extractors
-        ):
-            raise ValueError(
-                "n_trials must be an integer of at least one per extractor "
-                f"({len(self.extractors)}), got {self.n_trials!r}."
-            )
-        if self.timeout is None:
-            return
-        if not isinstance(self.timeout, Real) or isinstance(self.timeout, bool):
-            raise TypeError(f"timeout must be a number of seconds or None, got {self.timeout!r}.")
-        if not 0 <= self.timeout < np.inf:
-            raise ValueError(
-                f"timeout must be a finite number of seconds or None, got {self.timeout!r}."
-            )
-
-    def _check_pruner(self, goal: Goal) -> None:
-        if self.pruner is None:
-            return
-        if self.pruner != "bound" and not isinstance(self.pruner, optuna.pruners.BasePruner):
-            raise TypeError(
-                f"pruner must be 'bound', an Optuna pruner or None, got {self.pruner!r}."
-            )
-        if goal.objectives:
-            raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
-        if self.pruner == "bound" and goal.best_possible is None:
-            raise ValueError(
-                f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
-                f"scoring={self.scoring!r}. Pass an Optuna pruner or None."
-            )
 
     def _search_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         spaces = {}
@@ -471,7 +316,7 @@ class ExtractorSearchCV(Winner):
         if storage is not None:
             settings = {
                 "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
-                "rows": _digest(folds),
+                "rows": digest_of(folds),
                 "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
                 "measures": list(check_measures(self.measures)),
                 "seed": self._extractor_seed,
@@ -545,34 +390,3 @@ class ExtractorSearchCV(Winner):
         self.best_name_ = str(best["extractor"])
         self.best_params_ = dict(best["params"])
         self.best_score_ = float(best["score"])
-
-    @property
-    def pareto_front_(self) -> pd.DataFrame:
-        """The candidates that no other beats, fewest rules first."""
-        check_is_fitted(self, "leaderboard_")
-        names = Goal.of(self.scoring, choose_by(self)).objectives
-        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
-
-    @property
-    def knee_(self) -> pd.Series:
-        """The front's knee."""
-        front = self.pareto_front_
-        if not len(front):
-            raise AttributeError("There is no finished candidate whose measures are all known.")
-        return front[front["knee"]].iloc[0]
-
-
-def _digest(folds: list[Fold]) -> str:
-    """Text that tells other rows, or other splits of them, from these."""
-    digest = hashlib.sha256()
-    for fold in folds:
-        digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
-        digest.update(_content(fold.X_test))
-        digest.update(_content(fold.y_test))
-    return digest.hexdigest()[:16]
-
-
-def _content(values: Any) -> bytes:
-    array = np.asarray(values)
-    # Names are hashed as text: an array of objects holds no more than their addresses.
-    return repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
