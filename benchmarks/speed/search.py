@@ -1,0 +1,123 @@
+"""What a search costs beside bare extraction and scoring, and what further workers bring.
+
+    python benchmarks/speed/search.py [--quick]
+
+Prints Markdown tables. The overhead is the time of a search over that of extracting and scoring
+the same candidates on the same folds in a plain loop, without a study. Workers are processes of
+`skescore tune` on one journal; starting Python and training the black box counts for both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold
+
+from skescore.registry import suitable_extractors
+from skescore.scorers import ice
+from skescore.tuning import ExtractorSearchCV, open_storage
+from skescore.tuning.folds import evaluate_on_fold, make_folds
+
+BLACK_BOX = RandomForestClassifier(100, random_state=0)
+FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
+DATA = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
+
+
+def overhead(name: str, n_trials: int, storage: str) -> dict[str, Any]:
+    """A search beside a loop over the same candidates."""
+    X, y = DATA[name](return_X_y=True, as_frame=True)
+    extractors = suitable_extractors("classification")
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"memory": None, "journal": f"{folder}/trials.journal",
+                "sqlite": f"sqlite:///{folder}/trials.db"}[storage]  # fmt: skip
+        search = ExtractorSearchCV(
+            BLACK_BOX, extractors=extractors, n_trials=n_trials, cv=FOLDS, random_state=0,
+            refit=False, storage=None if kept is None else open_storage(kept),
+        )  # fmt: skip
+        begin = time.perf_counter()
+        search.fit(X, y)
+        seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    folds = make_folds(clone(BLACK_BOX), X, y, FOLDS, "classification", fitted=False)
+    for candidate in search.candidates_:
+        extractor = search.make_candidate(candidate)
+        for fold in folds:
+            evaluate_on_fold(extractor, fold, ice)
+    bare = time.perf_counter() - begin
+    return {
+        "data": name, "trials": n_trials, "kept in": storage, "search [s]": f"{seconds:.1f}",
+        "bare loop [s]": f"{bare:.1f}", "ratio": f"{seconds / bare:.2f}",
+    }  # fmt: skip
+
+
+def many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
+    """A large search of all extractors."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    search = ExtractorSearchCV(
+        BLACK_BOX, extractors=suitable_extractors("classification"), n_trials=n_trials, cv=FOLDS,
+        random_state=0, n_jobs=n_jobs,
+    )  # fmt: skip
+    begin = time.perf_counter()
+    search.fit(X, y)
+    return {
+        "data": "wine", "trials": n_trials, "processes": n_jobs,
+        "seconds": f"{time.perf_counter() - begin:.0f}", "limit": 120,
+    }  # fmt: skip
+
+
+def workers(n_trials: int) -> list[dict[str, Any]]:
+    """The same search by one worker and by two."""
+    rows, first = [], 0.0
+    for number in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [
+                sys.executable, "-m", "skescore", "tune", "wine", "--trials", str(n_trials),
+                "--allocation", "even", "--storage", str(Path(folder, "trials.journal")),
+                "--workers", str(number), "--quiet",
+            ]  # fmt: skip
+            begin = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            seconds = time.perf_counter() - begin
+        first = first or seconds
+        rows.append({
+            "workers": number, "trials": n_trials, "seconds": f"{seconds:.1f}",
+            "times as fast": f"{first / seconds:.2f}",
+        })  # fmt: skip
+    return rows
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print a Markdown table."""
+    names = list(rows[0])
+    lines = [names, ["--:"] * len(names), *([str(row[name]) for name in names] for row in rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    print(f"## {title}\n\n{table}\n", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the trials")
+    part = 10 if parser.parse_args().quick else 1
+    warnings.simplefilter("ignore")
+    show(
+        "Search beside a bare loop",
+        [overhead(name, max(60 // part, 14), "memory") for name in DATA]
+        + [overhead("wine", max(60 // part, 14), kept) for kept in ("journal", "sqlite")],
+    )
+    show("200 trials on wine, five folds", [many_trials(max(200 // part, 14), 2)])
+    show("Workers on one journal", workers(max(200 // part, 14)))
+
+
+if __name__ == "__main__":
+    main()
