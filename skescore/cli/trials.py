@@ -193,13 +193,15 @@ def _count(trials: Sequence[FrozenTrial]) -> int:
     )
 
 
-def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> None:
-    """Note how many trials an earlier run, or another worker, has finished."""
-    if count := count_finished(kept, extractors):
+def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> int:
+    """Note how many trials an earlier run, or another worker, has finished; gives their number."""
+    count = count_finished(kept, extractors)
+    if count:
         notes.add(
             f"going on after {output.plural(count, 'trial')} that were kept; to begin anew: "
             f"{kept.remedy}"
         )
+    return count
 
 
 # --- in a folder ---------------------------------------------------------------------------------

@@ -284,10 +284,8 @@ def _search(
     options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes, kept: Kept
 ) -> ExtractorSearchCV:
     folds = splitter(dataset, options.cv, options.seed, notes)
-    note_earlier(kept, options.extractors, notes)
-    progress = SearchProgress(
-        options.trials, label(options), sign(options), shown=not options.quiet
-    )
+    left = max(options.trials - note_earlier(kept, options.extractors, notes), 0)
+    progress = SearchProgress(left, label(options), sign(options), shown=not options.quiet)
     search = ExtractorSearchCV(
         model,
         extractors=options.extractors,
@@ -297,6 +295,7 @@ def _search(
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
+        refit=options.workers != 0,
         n_jobs=options.n_jobs,
         random_state=options.seed,
         storage=kept.storage,
@@ -325,7 +324,8 @@ def _search(
                 f"{complaint}. There are only {n_rows} rows, to be split into {options.cv} folds: "
                 "more rows are needed, or another --black-box."
             ) from error
-        further += _winners_warnings(search)
+        if options.workers:
+            further += _winners_warnings(search)
     board = search.leaderboard_
     failed = board[board["state"].isin(_WITHOUT_SCORE)]
     if len(failed):

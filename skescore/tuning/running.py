@@ -146,8 +146,9 @@ class Runner:
                     opened.append(_Open(name, trial, params))
                     if self.studies.shared:
                         opened[-1].heartbeat = alive.enter_context(beating(trial))
-                # In one process a trial is kept as soon as it is measured, in several all together.
-                alone = workers.n_jobs == 1
+                # In one process a trial is kept as soon as it is measured, in several all together;
+                # also in one where a pruner could see a difference.
+                alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
                 for part in [[one] for one in opened] if alone else [opened]:
                     self._evaluate(part, workers)
                     for one in part:

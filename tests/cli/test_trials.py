@@ -1,0 +1,511 @@
+"""Searches that are broken off and gone on with, and that share their trials: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import optuna
+import pytest
+
+from skescore.cli import main, trials
+from skescore.cli.output import Notes
+from skescore.cli.workers import Workers
+from skescore.tuning import open_storage
+
+if not hasattr(os, "fork"):
+    pytest.skip("commands are forked", allow_module_level=True)
+
+Commands = runpy.run_path(str(Path(__file__).with_name("forked_commands.py")))["Commands"]
+
+BUDGET = 10
+FOLDS = 2
+#: Evaluations on a fold, of 20: two are a trial.
+EARLY, MIDDLE, LATE = 5, 11, 17
+SEARCH = (
+    "tune", "iris", "--black-box", "decision-tree", "--cv", FOLDS, "--extractors", "cart,gridex",
+    "--format", "json",
+)  # fmt: skip
+SHORT = (*SEARCH, "--trials", BUDGET)
+FILES = {"rules.json", "leaderboard.csv", "run.json", "trials.journal"}
+
+
+@pytest.fixture(scope="module")
+def commands():
+    started = Commands()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def unbroken(commands, tmp_path_factory):
+    """What the search gives that nothing disturbs."""
+    command = commands.run(tmp_path_factory.mktemp("unbroken"), *SHORT)
+    assert command.code == 0
+    return command.result
+
+
+def table(result):
+    """The leaderboard without what depends on time, and on who made which trial."""
+    left_out = {"seconds", "trial"}
+    rows = [{k: v for k, v in r.items() if k not in left_out} for r in result["leaderboard"]]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def numbers(result):
+    return sorted((row["extractor"], row["trial"]) for row in result["leaderboard"])
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def stored(path, study="iris-ice"):
+    """The trials of a journal by extractor."""
+    storage = open_storage(path)
+    return {
+        name.rpartition("/")[2]: optuna.load_study(study_name=name, storage=storage).trials
+        for name in optuna.get_all_study_names(storage)
+        if name.startswith(f"{study}/")
+    }
+
+
+def finished(found):
+    return {
+        (name, trial.number): (trial.state, trial.params, trial.values, trial.user_attrs)
+        for name, trials in found.items()
+        for trial in trials
+        if trial.state.is_finished()
+    }
+
+
+# Broken off ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at", "sign"),
+    [
+        (1, signal.SIGKILL), (EARLY, signal.SIGKILL), (MIDDLE, signal.SIGKILL),
+        (LATE, signal.SIGKILL), (EARLY, signal.SIGINT), (LATE, signal.SIGINT),
+    ],
+)  # fmt: skip
+def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
+    at, sign, commands, unbroken, tmp_path
+):
+    commands.start(tmp_path, *SHORT, wait_at=at).until_it_waits().end(sign)
+    again = commands.run(tmp_path, *SHORT)
+    assert again.code == 0
+    assert table(again.result) == table(unbroken)
+    assert again.result["best"] == unbroken["best"]
+    assert again.result["rules"] == unbroken["rules"]
+    assert names(tmp_path / "cache" / "skescore") == set()
+
+
+def test_killed_search_loses_no_finished_trial_and_repeats_the_others_once(commands, tmp_path):
+    path = tmp_path / "kept.journal"
+    words = (*SHORT, "--storage", path.name)
+    commands.start(tmp_path, *words, wait_at=MIDDLE).until_it_waits().end(signal.SIGKILL)
+    before = stored(path)
+    lost = {
+        (name, trial.number): trial.params
+        for name, trials in before.items()
+        for trial in trials
+        if not trial.state.is_finished()
+    }
+    assert lost
+    assert finished(before)
+
+    again = commands.run(tmp_path, *words)
+    after = stored(path)
+    done = finished(after)
+    assert {key: done[key] for key in finished(before)} == finished(before)
+    repeated = {
+        (name, trial.user_attrs["retry_of"]): trial
+        for name, trials in after.items()
+        for trial in trials
+        if "retry_of" in trial.user_attrs
+    }
+    assert {key: trial.params for key, trial in repeated.items()} == lost
+    assert all(trial.state.name == "COMPLETE" for trial in repeated.values())
+    count = len(finished(before))
+    assert f"going on after {count} trials that were kept" in again.err
+    # Everything that was begun and not lost is in the table once.
+    begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
+    assert numbers(again.result) == sorted(begun - set(lost))
+    assert len(again.result["leaderboard"]) == BUDGET
+    # Nor are those that were lost among the ones that were kept.
+    assert f"going on after {BUDGET} trials that" in commands.run(tmp_path, *words).err
+
+
+def test_interrupt_shows_what_is_done_and_the_same_command_goes_on(commands, tmp_path):
+    interrupted = (
+        commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits().end(signal.SIGINT)
+    )
+    assert interrupted.code == 1
+    done = len(interrupted.result["leaderboard"])
+    assert 0 < done < BUDGET
+    [note] = interrupted.result["notes"]
+    assert note == f"interrupted after {done} trials; the same command goes on with the others"
+    assert "Traceback" not in interrupted.err
+    assert interrupted.result["rules"]["rules"]
+    again = commands.run(tmp_path, *SHORT)
+    # Of the trials that were interrupted nothing was kept.
+    [note] = again.result["notes"]
+    assert note == f"going on after {done} trials that were kept; to begin anew: --fresh"
+    assert len(again.result["leaderboard"]) == BUDGET
+
+
+def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_path):
+    command = commands.start(tmp_path, *SHORT, "--output", "run", wait_at=1).until_it_waits()
+    command.end(signal.SIGINT)
+    assert (command.code, command.out, command.err) == (1, "", "skescore: interrupted\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_fresh_forgets_an_earlier_run(commands, unbroken, tmp_path):
+    for folder in ((), ("--output", "run")):
+        commands.start(tmp_path, *SHORT, *folder, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
+        again = commands.run(tmp_path, *SHORT, *folder, "--fresh")
+        assert again.result["notes"] == []
+        # Not one trial is a repetition: the numbers have no gap.
+        assert numbers(again.result) == numbers(unbroken)
+
+
+def test_less_to_do_than_was_done_ends_at_once(commands, tmp_path):
+    words = ("--storage", "kept.journal")
+    command = commands.start(tmp_path, *SHORT, *words, wait_at=LATE).until_it_waits()
+    command.end(signal.SIGKILL)  # with a trial that is to be repeated, for which there is no room
+    less = commands.run(tmp_path, *SEARCH, *words, "--trials", 6)
+    assert less.code == 0
+    assert BUDGET > len(less.result["leaderboard"]) > 6
+
+
+def test_more_to_do_than_was_done_goes_on(commands, tmp_path):
+    words = ("--storage", "sqlite:///kept.db", "--study", "mine")
+    first = commands.run(tmp_path, *SHORT, *words)
+    more = commands.run(tmp_path, *SEARCH, *words, "--trials", BUDGET + 6)
+    assert set(numbers(first.result)) < set(numbers(more.result))
+    assert len(more.result["leaderboard"]) == BUDGET + 6
+    [note] = more.result["notes"]
+    told = f"going on after {BUDGET} trials that were kept; to begin anew: another --study"
+    assert note == told
+
+
+# In a folder --------------------------------------------------------------------------------------
+
+
+def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
+    words = (*SHORT, "--output", "run")
+    folder = tmp_path / "run"
+    commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
+    assert names(folder) == {"trials.journal", "trials.unfinished"}
+    assert "The same command goes on with it" in (folder / "trials.unfinished").read_text()
+    again = commands.run(tmp_path, *words)
+    assert again.code == 0
+    assert "going on after" in again.err
+    assert table(again.result) == table(unbroken)
+    assert names(folder) == FILES
+    # A finished one is not.
+    refused = commands.run(tmp_path, *words)
+    assert refused.code == 1
+    assert "already holds rules.json, leaderboard.csv, run.json" in refused.err
+    anew = commands.run(tmp_path, *words, "--overwrite")
+    assert anew.code == 0
+    assert "going on after" not in anew.err
+    assert numbers(anew.result) == numbers(unbroken)
+
+
+def test_folder_of_an_interrupted_run_holds_its_results_and_is_gone_on_with(commands, tmp_path):
+    words = (*SHORT, "--output", "run")
+    commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGINT)
+    assert names(tmp_path / "run") == FILES | {"trials.unfinished"}
+    again = commands.run(tmp_path, *words)
+    assert again.code == 0
+    assert "going on after" in again.err
+    assert names(tmp_path / "run") == FILES
+    lines = (tmp_path / "run" / "leaderboard.csv").read_text().splitlines()
+    assert len(lines) == BUDGET + 1
+
+
+def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_path):
+    words = (*SHORT, "--output", "run", "--overwrite")
+    assert commands.run(tmp_path, *words).code == 0
+    commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
+    again = commands.run(tmp_path, *words)
+    assert again.code == 0
+    assert "going on after" in again.err
+    # Another search replaces it.
+    commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
+    other = commands.run(tmp_path, *words, "--seed", 1)
+    assert other.code == 0
+    assert "going on after" not in other.err
+
+
+def test_folder_of_another_search_that_was_broken_off_is_left_alone(commands, tmp_path):
+    words = (*SHORT, "--output", "run")
+    commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
+    before = (tmp_path / "run" / "trials.journal").read_bytes()
+    other = commands.run(tmp_path, *words, "--seed", 1)
+    assert other.code == 1
+    assert "--output run holds another search that was broken off" in other.err
+    assert (tmp_path / "run" / "trials.journal").read_bytes() == before
+
+
+# In the cache -------------------------------------------------------------------------------------
+
+
+def test_equal_commands_at_the_same_time_do_not_disturb_each_other(commands, unbroken, tmp_path):
+    cache = tmp_path / "cache" / "skescore"
+    first = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
+    second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
+    assert len(list(cache.glob("*.journal"))) == 2
+    for command in (second, first):  # the second one ends before the first
+        command.go_on().end()
+        assert command.code == 0
+        assert command.result["notes"] == []
+        assert numbers(command.result) == numbers(unbroken)
+        assert table(command.result) == table(unbroken)
+    assert names(cache) == set()
+
+
+def test_search_that_was_killed_first_is_gone_on_with_beside_another(commands, tmp_path):
+    first = commands.start(tmp_path, *SHORT, wait_at=LATE).until_it_waits()
+    second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
+    first.end(signal.SIGKILL)
+    again = commands.run(tmp_path, *SHORT)
+    assert "going on after" in again.err
+    second.go_on().end()
+    assert second.code == 0
+    assert len(second.result["leaderboard"]) == BUDGET
+
+
+@pytest.mark.parametrize("why", ["a file", "damaged"])
+def test_cache_that_is_of_no_use_disturbs_nobody(why, commands, tmp_path):
+    words = (*SEARCH, "--trials", 2)
+    cache = tmp_path / "place"
+    if why == "a file":
+        cache.write_text("mine")
+    else:
+        command = commands.start(tmp_path, *words, cache=cache, wait_at=2).until_it_waits()
+        command.end(signal.SIGKILL)
+        [journal] = (cache / "skescore").glob("*.journal")
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(lines[-1])
+    command = commands.run(tmp_path, *words, cache=cache)
+    assert command.code == 0
+    assert command.result["notes"] == []
+    if why == "a file":
+        assert cache.read_text() == "mine"
+        several = commands.run(tmp_path, *words, "--workers", 2, cache=cache)
+        assert several.code == 1
+        assert "--workers needs a place that all of them can reach" in several.err
+        assert "--storage trials.journal" in several.err
+
+
+def test_what_nobody_went_on_with_is_forgotten_after_a_month(commands, tmp_path):
+    folder = tmp_path / "cache" / "skescore"
+    folder.mkdir(parents=True)
+    day = 24 * 60 * 60
+    for name, age in {"old": 31, "young": 29}.items():
+        for ending in ("journal", "lock"):
+            (folder / f"{name}.{ending}").touch()
+            os.utime(folder / f"{name}.{ending}", times=(time.time() - age * day,) * 2)
+    assert commands.run(tmp_path, *SEARCH, "--trials", 2).code == 0
+    assert names(folder) == {"young.journal", "young.lock"}
+
+
+# In a storage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--seed", 1), ("--cv", 4), ("--reference", "black-box"), ("--psi", 2, "--scoring", "fire"),
+        ("--scoring", "pareto"), ("--measures", "c2"), ("--drop", "petal width (cm)"),
+    ],
+)  # fmt: skip
+def test_another_search_of_the_same_name_is_an_error(other, commands, tmp_path, searched):
+    command = commands.run(
+        searched.parent, *SHORT, "--storage", searched.name, "--study", "a", *other
+    )
+    assert command.code == 1
+    assert "another search" in command.err or "needs" in command.err
+    assert "'a/cart'" in command.err
+    assert "study" in command.err.rpartition("Name another")[2]
+
+
+@pytest.fixture(scope="module")
+def searched(commands, tmp_path_factory):
+    """A journal with a finished search."""
+    folder = tmp_path_factory.mktemp("searched")
+    words = ("--storage", "kept.journal", "--study", "a")
+    assert commands.run(folder, *SHORT, *words).code == 0
+    return folder / "kept.journal"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--fresh", "--storage", "kept.journal"), "--fresh: forgets what is kept in --output"),
+        (("--workers", "0"), "--workers: 0 joins a search, whose --storage is needed"),
+        (("--workers", "-1"), "--workers: must be an integer of at least 0, got '-1'"),
+    ],
+)
+def test_wrong_usage_exits_with_two(words, told, commands, tmp_path):
+    command = commands.run(tmp_path, *SHORT, *words)
+    assert (command.code, command.out) == (2, "")
+    assert told in command.err
+
+
+def test_second_search_in_one_storage_is_told_apart_by_its_default_name(commands, tmp_path):
+    words = (*SEARCH, "--trials", 2, "--storage", "kept.journal")
+    for scoring in ("ice", "fire", "pareto"):
+        command = commands.run(tmp_path, *words, "--scoring", scoring)
+        assert command.code == 0
+        assert command.result["notes"] == []
+    storage = open_storage(tmp_path / "kept.journal")
+    assert set(optuna.get_all_study_names(storage)) == {
+        f"iris-{scoring}/{name}"
+        for scoring in ("ice", "fire", "pareto")
+        for name in ("cart", "gridex")
+    }
+
+
+# Several workers ----------------------------------------------------------------------------------
+
+
+def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path):
+    words = (*SHORT, "--storage", "kept.journal")
+    first = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
+    second = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
+    joined = commands.start(tmp_path, *words, "--workers", 0, wait_at=2).until_it_waits()
+    every = (first, second, joined)
+    for command in every:
+        command.go_on()
+    for command in every:
+        assert command.end().code == 0
+    assert joined.out == ""
+    assert table(first.result) == table(second.result)
+    assert numbers(first.result) == numbers(second.result)
+    assert first.result["best"] == second.result["best"]
+    found = stored(tmp_path / "kept.journal")
+    assert numbers(first.result) == sorted(finished(found))
+    made_by = {t.user_attrs["heartbeat"]["process"] for some in found.values() for t in some}
+    assert made_by == {command.pid for command in every}
+
+
+def test_search_goes_on_beside_the_workers_of_one_that_was_killed(commands, tmp_path):
+    words = (*SHORT, "--storage", "kept.journal")
+    main_process = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
+    worker = commands.start(tmp_path, *words, "--workers", 0, wait_at=2).until_it_waits()
+    main_process.end(signal.SIGKILL)
+    again = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
+    worker.go_on()
+    again.go_on()
+    assert (worker.end().code, again.end().code) == (0, 0)
+    assert len(again.result["leaderboard"]) in {BUDGET, BUDGET + 1}  # both may begin the last one
+    assert {row["state"] for row in again.result["leaderboard"]} == {"complete"}
+
+
+def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
+    """The main process waits at its first trial until its worker has begun one."""
+    words = (*SHORT, "--output", "run", "--workers", 2)
+    command = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
+    path = tmp_path / "run" / "trials.journal"
+
+    def worker():
+        for some in stored(path).values():
+            for trial in some:
+                process = trial.user_attrs.get("heartbeat", {}).get("process", command.pid)
+                if process != command.pid:
+                    return process
+        return None
+
+    command.until(worker)
+    pid = worker()
+    os.kill(pid, signal.SIGKILL)
+    command.go_on().end()
+    assert command.code == 0
+    found = stored(path)
+    lost = {
+        (name, trial.user_attrs["retry_of"])
+        for name, some in found.items()
+        for trial in some
+        if "retry_of" in trial.user_attrs
+    }
+    assert numbers(command.result) == sorted(set(finished(found)) - lost)
+    assert {row["state"] for row in command.result["leaderboard"]} == {"complete"}
+    assert names(tmp_path / "run") == FILES
+
+
+def test_workers_need_no_storage_that_is_named(commands, tmp_path):
+    command = commands.run(tmp_path, *SHORT, "--workers", 2)
+    assert command.code == 0
+    assert len(command.result["leaderboard"]) in {BUDGET, BUDGET + 1}
+    assert command.result["notes"] == []  # no worker has failed
+    assert names(tmp_path / "cache" / "skescore") == set()
+
+
+def test_interrupt_reaches_the_workers(commands, tmp_path):
+    words = (*SEARCH, "--trials", 100_000, "--output", "run", "--workers", 2)
+    command = commands.start(tmp_path, *words, wait_at=MIDDLE).until_it_waits()
+    path = tmp_path / "run" / "trials.journal"
+
+    def workers():
+        return {
+            trial.user_attrs["heartbeat"]["process"]
+            for some in stored(path).values()
+            for trial in some
+            if "heartbeat" in trial.user_attrs
+        } - {command.pid}
+
+    command.until(workers)
+    [worker] = workers()
+    command.end(signal.SIGINT)
+    assert command.code == 1
+    assert "interrupted after" in command.err
+    assert "Traceback" not in command.err
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert not [t for some in stored(path).values() for t in some if t.state.name == "RUNNING"]
+
+
+def test_worker_that_fails_is_noted(capsys):
+    notes = Notes()
+    options = SimpleNamespace(
+        workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
+    )
+    with Workers(options, trials.Kept("kept.journal", "a"), notes):
+        pass
+    [note] = notes.texts
+    assert note.startswith("a worker has failed: ")
+    assert "nowhere.csv" in note
+    assert capsys.readouterr().err == f"skescore: note: {note}\n"
+
+
+# Passwords ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_no_password_is_shown(joined):
+    url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
+    words = [f"--storage={url}"] if joined else ["--storage", url]
+    shown = trials.shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
+    assert "geheim" not in " ".join(shown)
+    hidden = "postgresql://anna:***@db.example.org/studies?password=***"
+    assert shown[-2:] == ["--cv", "3"]
+    assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
+
+
+def test_database_out_of_reach_is_an_error_without_a_password(capsys):
+    words = ["tune", "iris", "--black-box", "decision-tree", "--trials", "12"]
+    code = main([*words, "--storage", "postgresql://anna:geheim@127.0.0.1:1/studies"])
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (1, "")
+    assert "anna:***@127.0.0.1:1/studies" in shown.err or "pip install" in shown.err
+    assert "geheim" not in shown.err

@@ -1,0 +1,126 @@
+"""The command line on two machines that share a database: real processes, a real server."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import optuna
+import pytest
+
+from skescore.tuning import open_storage
+
+_HELPER = Path(__file__).parents[2] / "cli" / "forked_commands.py"
+BUDGET = 10
+SEARCH = (
+    "tune", "iris", "--black-box", "decision-tree", "--cv", 3, "--extractors", "cart,gridex",
+    "--trials", BUDGET, "--format", "json",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Any]:
+    # The fixture of the database has it that this is a system with forks.
+    started = runpy.run_path(str(_HELPER))["Commands"]()
+    yield started
+    started.close()
+
+
+def stored(url: str) -> dict[str, list[optuna.trial.FrozenTrial]]:
+    storage = open_storage(url)
+    found = {
+        name.rpartition("/")[2]: optuna.load_study(study_name=name, storage=storage).trials
+        for name in optuna.get_all_study_names(storage)
+    }
+    storage.engine.dispose()  # type: ignore[attr-defined]
+    return found
+
+
+def numbers(result: dict[str, Any]) -> list[tuple[str, int]]:
+    return sorted((row["extractor"], row["trial"]) for row in result["leaderboard"])
+
+
+def test_two_machines_share_a_search_and_one_of_them_dies(
+    postgresql: Any, commands: Any, tmp_path: Path
+) -> None:
+    url = postgresql.new_database()
+    words = (*SEARCH, "--storage", url, "--study", "mine", "--workers", 1)
+    victim = commands.start(tmp_path, *words, wait_at=7).until_it_waits()
+    first = commands.start(tmp_path, *words, "--output", "run", wait_at=1).until_it_waits()
+    second = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
+    before = stored(url)
+    mine = {
+        (name, trial.number)
+        for name, some in before.items()
+        for trial in some
+        if trial.user_attrs.get("heartbeat", {}).get("process") == victim.pid
+    }
+    lost = {
+        (name, n) for name, n in mine if before[name][n].state == optuna.trial.TrialState.RUNNING
+    }
+    assert mine > lost > set()
+    victim.end(signal.SIGKILL)
+    for command in (first, second):
+        command.go_on()
+    for command in (first, second):
+        assert command.end().code == 0, command.err
+
+    after = stored(url)
+    retried = {
+        (name, trial.user_attrs["retry_of"]): trial
+        for name, some in after.items()
+        for trial in some
+        if "retry_of" in trial.user_attrs
+    }
+    assert set(retried) == lost
+    for (name, number), trial in retried.items():
+        assert trial.params == before[name][number].params
+        assert trial.state == optuna.trial.TrialState.COMPLETE
+        assert "ended in mid-trial" in after[name][number].user_attrs["error"]
+    for name, number in mine - lost:
+        assert after[name][number].user_attrs == before[name][number].user_attrs
+        assert after[name][number].values == before[name][number].values
+    every = {(name, trial.number) for name, some in after.items() for trial in some}
+    # Both tables hold every trial once, but for those that were made anew.
+    assert numbers(first.result) == numbers(second.result) == sorted(every - lost)
+    assert len(every - lost) in {BUDGET, BUDGET + 1}  # both may begin the last one
+    assert first.result["best"] == second.result["best"]
+    assert first.result["rules"] == second.result["rules"]
+    processes = {
+        trial.user_attrs["heartbeat"]["process"] for some in after.values() for trial in some
+    }
+    assert processes == {victim.pid, first.pid, second.pid}
+
+    # Of the password nothing is left behind.
+    secret = url.split(":")[2].rpartition("@")[0]
+    for command in (first, second):
+        for text in (command.out, command.err):
+            assert secret not in text
+            assert unquote(secret) not in text
+    written = json.loads((tmp_path / "run" / "run.json").read_text())
+    told = written["run"]["command_line"]
+    assert told[told.index("--storage") + 1] == url.replace(secret, "***")
+    for path in (tmp_path / "run").iterdir():
+        assert secret not in path.read_text()
+
+
+def test_another_search_of_the_same_name_is_refused_without_the_password(
+    postgresql: Any, commands: Any, tmp_path: Path
+) -> None:
+    url = postgresql.new_database()
+    words = (*SEARCH[:-4], "--trials", 2, "--storage", url)
+    assert commands.run(tmp_path, *words).code == 0
+    other = commands.run(tmp_path, *words, "--seed", 1)
+    assert (other.code, other.out) == (1, "")
+    assert "'iris-ice/cart' belongs to another search" in other.err
+    assert url.split(":")[2].rpartition("@")[0] not in other.err
+    wrong = commands.run(tmp_path, *SEARCH, "--storage", postgresql.url("studies1", "no:@pe"))
+    assert wrong.code == 1
+    assert "anna:***@127.0.0.1" in wrong.err
+    assert "pe@" not in wrong.err
+    assert "no%3A" not in wrong.err
