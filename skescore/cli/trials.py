@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from skescore.cli import arguments, output
 from skescore.cli.workers import Workers as Workers
@@ -125,12 +125,11 @@ def kept_trials(
             yield Kept(options.storage, study, "another --study")
             return
         path = options.output / JOURNAL
-        there = path.exists()
         kept = Kept(_url(path), study)
         try:
             yield kept
         except BaseException:
-            if not (there or count_finished(kept, options.extractors)):
+            if not count_finished(kept, options.extractors, scored=True):
                 path.unlink(missing_ok=True)  # nothing to go on with
             raise
 
@@ -170,23 +169,35 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
     return options.study or f"{dataset.name}-{options.scoring}"
 
 
-def count_finished(kept: Kept, extractors: Sequence[str]) -> int:
-    """Count the trials that have ended, but for those that are to be made again."""
+def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
+    """Count the trials that have ended, but for those that are to be made again.
+
+    Parameters
+    ----------
+    kept : Kept
+        Where they are.
+    extractors : sequence of str
+        Whose trials count.
+    scored : bool, default=False
+        Count those with a score only.
+    """
     if kept.storage is None:
         return 0
     storage = open_storage(kept.storage)
     there = set(optuna.get_all_study_names(storage))
     return sum(
-        _count(optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False))
+        _count(
+            optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False), scored
+        )
         for name in (f"{kept.study}/{extractor}" for extractor in extractors)
         if name in there
     )
 
 
-def _count(trials: Sequence[FrozenTrial]) -> int:
+def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
     return sum(
-        trial.state.is_finished()
+        (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
         and INTERRUPTED not in trial.user_attrs
         and trial.number not in again
         for trial in trials
@@ -271,7 +282,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Ke
         try:
             yield kept
         except BaseException:
-            if not count_finished(kept, options.extractors):
+            if not count_finished(kept, options.extractors, scored=True):
                 path.unlink(missing_ok=True)
             raise
         if not options.exit_code:

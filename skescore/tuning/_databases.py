@@ -9,6 +9,7 @@ import re
 import sqlite3
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -96,7 +97,7 @@ def open_database(
         raise unknown_form(text) from None  # whose text may show the password
     kind = url.get_backend_name()
     options: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_SECONDS}}
-    opened: Callable[..., BaseStorage] = _SerialSQLite
+    opened: Callable[..., RDBStorage] = _SerialSQLite
     if kind == "sqlite":
         if url.database in {None, "", ":memory:"} or "mode=memory" in text:
             raise ValueError(
@@ -118,7 +119,7 @@ def open_database(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ExperimentalWarning)
-                return opened(
+                storage = opened(
                     # Optuna takes braces for a template.
                     re.sub(r"([{}])", r"\1\1", url.render_as_string(hide_password=False)),
                     engine_kwargs=options,
@@ -126,6 +127,9 @@ def open_database(
                     grace_period=grace_period,
                     **{callback: retry_once},
                 )
+            # Drivers complain of connections that nobody closed.
+            weakref.finalize(storage, storage.engine.dispose)
+            return storage
         except (ImportError, NoSuchModuleError):
             raise _missing_driver(url, text) from None
         except Exception as error:

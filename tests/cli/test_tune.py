@@ -296,7 +296,7 @@ def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(mon
     evaluate = FoldEvaluator.__call__
 
     def slowly(self, extractor, fold):
-        time.sleep(0.15)
+        time.sleep(0.3)  # the first wave takes longer than the time
         return evaluate(self, extractor, fold)
 
     monkeypatch.setattr(FoldEvaluator, "__call__", slowly)
@@ -760,6 +760,11 @@ def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
         "skescore: error: None of the 4 trials succeeded: ValueError: There are no rules, so ICE "
         "is undefined.\n"
     )
+    # Once what was wrong is mended, the same command does not go on with the failures.
+    monkeypatch.undo()
+    code, _, err = run("tune", "iris", *SHORT)
+    assert code == 0
+    assert "going on" not in err
 
 
 def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, run):
