@@ -133,6 +133,7 @@ def open_database(
         except (ImportError, NoSuchModuleError):
             raise _missing_driver(url, text) from None
         except Exception as error:
+            _close_halves(error)
             cause = _database_error(error)
             if cause is None:
                 raise
@@ -142,6 +143,16 @@ def open_database(
                 raise _unreachable(url, text, cause) from None
             time.sleep(0.05 * 2**attempt)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _close_halves(error: BaseException) -> None:
+    """Close the connections of storages whose making failed: nobody else knows them any more."""
+    trace = error.__traceback__
+    while trace is not None:
+        half = trace.tb_frame.f_locals.get("self")
+        if isinstance(half, RDBStorage) and hasattr(half, "engine"):
+            half.engine.dispose()
+        trace = trace.tb_next
 
 
 def _database_error(error: BaseException | None) -> DBAPIError | None:

@@ -113,6 +113,7 @@ class Heartbeat:
                 # A storage that is out of reach for a moment is asked again at the next beat; for
                 # longer, the worker hears of it where it reports its result.
                 continue
+        self.trial.storage.remove_session()  # a database's connection of this thread
 
     def _beat(self, worker: dict[str, Any], count: int) -> None:
         try:

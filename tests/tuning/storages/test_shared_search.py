@@ -85,14 +85,23 @@ def test_two_machines_share_a_search_and_one_of_them_dies(
     for name, number in mine - lost:
         assert after[name][number].user_attrs == before[name][number].user_attrs
         assert after[name][number].values == before[name][number].values
-    every = {(name, trial.number) for name, some in after.items() for trial in some}
+    # What both began at one moment, beyond the budget, was given back.
+    every = {
+        (name, trial.number)
+        for name, some in after.items()
+        for trial in some
+        if "interrupted" not in trial.user_attrs
+    }
     # Both tables hold every trial once, but for those that were made anew.
     assert numbers(first.result) == numbers(second.result) == sorted(every - lost)
-    assert len(every - lost) in {BUDGET, BUDGET + 1}  # both may begin the last one
+    assert len(every - lost) == BUDGET
     assert first.result["best"] == second.result["best"]
     assert first.result["rules"] == second.result["rules"]
     processes = {
-        trial.user_attrs["heartbeat"]["process"] for some in after.values() for trial in some
+        trial.user_attrs["heartbeat"]["process"]
+        for some in after.values()
+        for trial in some
+        if "heartbeat" in trial.user_attrs
     }
     assert processes == {victim.pid, first.pid, second.pid}
 
