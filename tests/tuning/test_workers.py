@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,7 +106,17 @@ def test_a_later_search_is_not_answered_with_the_folds_of_an_earlier_one() -> No
         assert found == [without_seconds(evaluator(*task)) for task in tasks]
 
 
-@pytest.mark.parametrize("kind", ["importable", "local", "function", "scorer"])
+@pytest.fixture
+def by_value() -> Iterator[None]:
+    """What this file defines travels with what uses it: other processes need not find the file."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.mark.usefixtures("by_value")
+@pytest.mark.parametrize("kind", ["of a file", "local", "function", "scorer"])
 def test_code_of_the_caller_reaches_other_processes(kind: str, tmp_path: Path) -> None:
     threshold = 2.5
 
@@ -118,7 +131,7 @@ def test_code_of_the_caller_reaches_other_processes(kind: str, tmp_path: Path) -
 
     black_box: Any = {
         "local": Local(max_depth=3, random_state=0),
-        "importable": Shouting(max_depth=3, random_state=0),
+        "of a file": Shouting(max_depth=3, random_state=0),
         "function": CallableClassifier(by_petals, classes=["large", "small"]),
         "scorer": BLACK_BOX,
     }[kind]

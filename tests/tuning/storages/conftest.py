@@ -29,8 +29,15 @@ from skescore.tuning.storages import open_storage
 NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
 
 
+def is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package that it would be in
+        return False
+
+
 def need(engine: str, *modules: str) -> None:
-    missing = [name for name in modules if not importlib.util.find_spec(name)]
+    missing = [name for name in modules if not is_there(name)]
     if missing:
         give_up(engine, f"{missing} not installed")
 
