@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metadata_routing import MetadataRequest
 
+from skescore._weight_requests import AsksForWeights
 from skescore.evaluation import FIRE_LOSS, REFERENCES, RuleEvaluation, Size, evaluate_rules
 from skescore.metrics.confusion import confusion
 from skescore.metrics.knowledge import fire_score, ice_score, q_score
@@ -27,7 +26,7 @@ AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
 _COMPARED = 50
 
 
-class RuleScorer:
+class RuleScorer(AsksForWeights):
     """A score of rule sets that scikit-learn's searches and Optuna objectives can call.
 
     Made by :func:`make_fire_scorer`, :func:`make_q_scorer`, :func:`make_ice_scorer`,
@@ -86,42 +85,6 @@ class RuleScorer:
     def gives_dict(self) -> bool:
         """Whether it gives several named scores at once."""
         return self.measure is knowledge_of
-
-    def _accept_sample_weight(self) -> bool:
-        return True
-
-    def set_score_request(self, **requests: Any) -> RuleScorer:
-        """Ask metadata routing for ``sample_weight`` (True, False or an alias).
-
-        Returns
-        -------
-        RuleScorer
-            A copy with the request: the ready-made scorers stay as they are.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If other metadata is asked for, or a request is neither bool nor a name.
-        """
-        unknown = set(requests) - {"sample_weight"}
-        if unknown:
-            raise TypeError(f"{self.name} takes sample_weight only, got {sorted(unknown)}.")
-        clone = copy.copy(self)
-        clone._requests = self._requests | requests
-        clone.get_metadata_routing()  # names a bad request now
-        return clone
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Say which metadata the scorer wants.
-
-        Returns
-        -------
-        MetadataRequest
-            What scikit-learn's metadata routing asks for.
-        """
-        routing = MetadataRequest(owner=self)
-        routing.score.add_request(param="sample_weight", alias=self._requests.get("sample_weight"))
-        return routing
 
     def __repr__(self) -> str:
         shown = [f"{k}={_shown(v)}" for k, v in self.settings.items()]

@@ -6,14 +6,13 @@ They see what a model answers, not how: for what rules are worth as knowledge se
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metadata_routing import MetadataRequest
 
 from skescore._text import listed
+from skescore._weight_requests import AsksForWeights
 from skescore.evaluation import REFERENCES, evaluate_rules
 from skescore.metrics._performance_catalogue import find_metric
 from skescore.metrics._performance_rows import check_undefined
@@ -27,7 +26,7 @@ from skescore.metrics.performance import (
 __all__ = ["PERFORMANCE_SCORERS", "PerformanceScorer", "make_performance_scorer"]
 
 
-class PerformanceScorer:
+class PerformanceScorer(AsksForWeights):
     """A measure of predictions that scikit-learn's searches and Optuna objectives can call.
 
     Made by :func:`make_performance_scorer`.
@@ -137,42 +136,6 @@ class PerformanceScorer:
         # A score is what is greater for the better; so is what stands for a missing one.
         undefined = float(self.settings["undefined"])
         return -undefined if metric.greater_is_better is False else undefined
-
-    def _accept_sample_weight(self) -> bool:
-        return True
-
-    def set_score_request(self, **requests: Any) -> PerformanceScorer:
-        """Ask metadata routing for ``sample_weight`` (True, False or an alias).
-
-        Returns
-        -------
-        PerformanceScorer
-            A copy with the request: the ready-made scorers stay as they are.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If other metadata is asked for, or a request is neither bool nor a name.
-        """
-        unknown = set(requests) - {"sample_weight"}
-        if unknown:
-            raise TypeError(f"{self.name} takes sample_weight only, got {sorted(unknown)}.")
-        clone = copy.copy(self)
-        clone._requests = self._requests | requests
-        clone.get_metadata_routing()  # names a bad request now
-        return clone
-
-    def get_metadata_routing(self) -> MetadataRequest:
-        """Say which metadata the scorer wants.
-
-        Returns
-        -------
-        MetadataRequest
-            What scikit-learn's metadata routing asks for.
-        """
-        routing = MetadataRequest(owner=self)
-        routing.score.add_request(param="sample_weight", alias=self._requests.get("sample_weight"))
-        return routing
 
     def __repr__(self) -> str:
         shown = {**self._options(), "undefined": self.settings["undefined"]}

@@ -1,0 +1,51 @@
+"""How a scorer asks scikit-learn's metadata routing for weights of rows."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+from sklearn.utils.metadata_routing import MetadataRequest
+
+
+class AsksForWeights:
+    """A scorer with a ``name`` that takes ``sample_weight``; a mixin."""
+
+    _requests: dict[str, Any]
+
+    def _accept_sample_weight(self) -> bool:
+        return True
+
+    def set_score_request(self, **requests: Any) -> Self:
+        """Ask metadata routing for ``sample_weight`` (True, False or an alias).
+
+        Returns
+        -------
+        scorer
+            A copy with the request: the ready-made scorers stay as they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If other metadata is asked for, or a request is neither bool nor a name.
+        """
+        unknown = set(requests) - {"sample_weight"}
+        if unknown:
+            name = getattr(self, "name", type(self).__name__)
+            raise TypeError(f"{name} takes sample_weight only, got {sorted(unknown)}.")
+        clone = copy.copy(self)
+        clone._requests = self._requests | requests
+        clone.get_metadata_routing()  # names a bad request now
+        return clone
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Say which metadata the scorer wants.
+
+        Returns
+        -------
+        MetadataRequest
+            What scikit-learn's metadata routing asks for.
+        """
+        routing = MetadataRequest(owner=self)
+        routing.score.add_request(param="sample_weight", alias=self._requests.get("sample_weight"))
+        return routing
