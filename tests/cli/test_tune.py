@@ -36,7 +36,7 @@ from skescore.cli.tune import splitter
 from skescore.datasets import load_dataset
 from skescore.rules import RuleSet
 from skescore.rules.formatting import format_label
-from skescore.scorers import make_fire_scorer, make_ice_scorer, make_q_scorer
+from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
 from skescore.tuning import ExtractorSearchCV
 
 #: A quick search; without --extractors all that suit the data would be tried.
@@ -315,6 +315,14 @@ def test_no_time_at_all_is_an_error(run):
     code, out, err = run("tune", "iris", *SHORT, "--timeout", "1e-9")
     assert (code, out) == (1, "")
     assert "timeout=1e-09 seconds; allow more time" in err
+
+
+@pytest.mark.parametrize("scoring", ["kappa", "neg_classification_error", "min_rule_precision"])
+def test_other_measures_may_be_what_is_best(scoring, result):
+    found = result("iris", *SHORT, "--scoring", scoring)
+    expected = by_hand(load_dataset("iris"), scoring=get_rule_scorer(scoring))
+    assert found["best"]["score"] == pytest.approx(expected.best_score_)
+    assert found["search"]["scoring"] == scoring
 
 
 # Folds --------------------------------------------------------------------------------------------
