@@ -46,6 +46,7 @@ def work(order: dict[str, Any]) -> None:
         study_name=order["study"],
         storage=open_storage(order["storage"]),
         sampler=optuna.samplers.RandomSampler(seed=order["seed"]),
+        pruner=optuna.pruners.NopPruner(),  # every trial is seen through
     )
     objective = objective_of(order["extractor"])
     while True:
