@@ -143,9 +143,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": {
         "_rule_scorer", "evaluation", "extractors", "metrics", "registry", "rules", "scorers",
     },
+    "attribution": {"metrics", "rules"},
+    "attribution_scorers": {"_weight_requests", "metrics"},
+    "black_boxes": {"datasets"},
+    "plots": {
+        "attribution", "evaluation", "extractors", "metrics", "registry", "rules", "scorers",
+        "tuning",
+    },
+    "report": {
+        "_files", "_tables", "datasets", "evaluation", "extractors", "metrics", "plots",
+        "registry", "rules", "scorers", "tuning",
+    },
+    "bench": {
+        "_files", "_tables", "black_boxes", "datasets", "evaluation", "extractors", "metrics",
+        "plots", "registry", "report", "rules", "scorers", "tuning",
+    },
+    "reproduce": {
+        "_files", "_tables", "attribution", "bench", "black_boxes", "datasets", "evaluation",
+        "extractors", "metrics", "plots", "registry", "rules", "scorers", "tuning",
+    },
     "cli": {
-        "__init__", "_files", "datasets", "evaluation", "extractors", "metrics", "registry",
-        "rules", "scorers", "tuning",
+        "__init__", "_files", "_tables", "attribution", "bench", "black_boxes", "datasets",
+        "evaluation", "extractors", "metrics", "plots", "registry", "report", "reproduce", "rules",
+        "scorers", "tuning",
     },
     "__main__": {"cli"},
 }  # fmt: skip
@@ -157,7 +177,7 @@ TUNING_OF_EXTRACTORS = {
     "tuning.folds": {"Oracle", "RememberingBlackBox"},
     "tuning.objective": {"black_box_task", "is_prefit"},
     "tuning.search": {"is_prefit"},
-    "tuning._search_checks": {"black_box_task"},
+    "tuning._search_checks": {"black_box_task", "has_categories"},
     "tuning._winner": {"is_fitted"},
 }
 

@@ -1,7 +1,7 @@
 """The trade-off that a search finds, beside provably optimal trees and the records of PSyKE.
 
     pip install pystreed
-    python benchmarks/quality/fronts.py [--data iris wine wbc] [--splits 1] [--trials 50]
+    python benchmarks/quality/fronts.py [--data iris wine wbc] [--splits 1] [--trials 200]
 
 Prints Markdown tables. Black boxes and halves of the data are those of run.py.
 
@@ -39,6 +39,7 @@ import optuna
 from run import CLASSES, TITLES, load_records, split
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.registry import suitable_extractors
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning.pareto import hypervolume, pareto_mask
 
@@ -52,8 +53,8 @@ CUTS_PER_FEATURE = {
     2: (16, None), 3: (16, None), 4: (8, 16), 5: (8,), 6: (8,), 7: (8,), 8: (8,),
 }  # fmt: skip
 SEARCHED = {
-    "defaults": ("cart", "gridex"),
-    "trees and lists": ("cart", "gridex", "trepan", "real"),
+    "CART and GridEx": ("cart", "gridex"),
+    "defaults": suitable_extractors("classification"),
 }
 
 
@@ -70,7 +71,7 @@ class Front(NamedTuple):
 
 def search_on(data: Any, names: tuple[str, ...], trials: int, cv: Any, seed: int) -> Any:
     search = ExtractorSearchCV(
-        data.black_box, extractors=names, scoring=("loss", "n_rules"), n_trials=trials * len(names),
+        data.black_box, extractors=names, scoring=("loss", "n_rules"), n_trials=trials,
         cv=cv, refit=False, random_state=seed,
     )  # fmt: skip
     return search.fit(data.rows)
@@ -289,7 +290,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(CLASSES), default=list(CLASSES))
     parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--trials", type=int, default=50, help="per extractor")
+    parser.add_argument("--trials", type=int, default=200, help="of each search")
     parser.add_argument("--seconds", type=float, default=30.0, help="of STreeD per tree")
     parser.add_argument("--parts", nargs="+", choices=["training", "held-out"],
                         default=["training", "held-out"])  # fmt: skip

@@ -1,14 +1,15 @@
 """Compare our search with PSyKE's tuners, an untuned tree, a joint search and a grid, in one run.
 
     python benchmarks/quality/tuners.py --psyke-python /path/to/python [--seeds 0 1] [--data iris]
-        [--methods ours "PEDRO GridEx"] [--trials 60] [--csv tuners.csv] [--again] [--retry]
+        [--methods grid "PEDRO GridEx"] [--trials 60] [--csv tuners.csv] [--again] [--retry]
         [--tables-only] [--tidy]
 
 Every method gets the same half of the data and the same black box; the other half scores. Searches
 that cross-validate fit the black box anew for each fold, as one that knows the held-out rows would
 tell their labels; nobody's time holds these fits. PSyKE's tuners have one winner, which all scores
-judge; ours, the joint search and the grid are asked once per score. Times of two methods compare
-only where they were measured in one run.
+judge; of what ours, the joint search and the grid tried each score picks a winner of its own. The
+searches maximise ICE with its plain weights. Times of two methods compare only where they were
+measured in one run.
 
 What is measured is appended to the CSV at once, so that a run that was broken off goes on where it
 was; `--again` measures anew, and the last row of a kind counts. The tables come from the CSV.
@@ -40,7 +41,9 @@ COLUMNS = (
     "calls", "trials", "detail",
 )  # fmt: skip
 KEY = COLUMNS[:4]
-OURS = ("cart", "cart of 3 leaves", "ours", "ours re-scored", "joint", "grid")
+OURS = (
+    "cart", "cart of 3 leaves", "ours re-scored", "ours of 20 trials", "joint re-scored", "grid",
+)  # fmt: skip
 METHODS = (*OURS, *PSYKE_METHODS)
 CSV = Path(__file__).with_name("tuners.csv")
 

@@ -1,6 +1,7 @@
 """Extractors: scikit-learn estimators that turn a black box into rules."""
 
 from skescore.extractors._base import BaseExtractor
+from skescore.extractors._categories import has_categories
 from skescore.extractors._oracle import Oracle, RememberingBlackBox
 from skescore.extractors.adapters import CallableClassifier, CallableRegressor
 from skescore.extractors.black_box import black_box_task, is_fitted, is_prefit
@@ -34,6 +35,7 @@ __all__ = [
     "RememberingBlackBox",
     "TrepanExtractor",
     "black_box_task",
+    "has_categories",
     "is_fitted",
     "is_prefit",
 ]

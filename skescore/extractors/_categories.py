@@ -125,6 +125,24 @@ def frame_column(X: Any, position: int) -> pd.Series:
     return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
 
 
+def has_categories(X: Any) -> bool:
+    """Tell whether some column of a data frame is categorical.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows; an array has no categorical columns.
+
+    Returns
+    -------
+    bool
+        Whether extractors have to read names.
+    """
+    if not (hasattr(X, "columns") and hasattr(X, "shape")):
+        return False
+    return any(is_categorical(frame_column(X, position)) for position in range(len(X.columns)))
+
+
 def is_categorical(column: pd.Series) -> bool:
     """Whether a column holds names of things: declared categories, or text alone.
 

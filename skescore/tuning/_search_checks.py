@@ -10,26 +10,30 @@ from typing import Any
 import numpy as np
 import optuna
 
-from skescore.extractors import black_box_task
-from skescore.registry import extractor_spec
+from skescore.extractors import black_box_task, has_categories
+from skescore.registry import extractor_spec, suitable_extractors
 from skescore.tuning._winner import choose_by
 from skescore.tuning.folds import Fold
 from skescore.tuning.goals import Goal
 from skescore.tuning.objective import check_measures
 
 
-def check_search(search: Any) -> tuple[str, Goal]:
-    """Raise for parameters of a search that cannot be used; give its task and its goal.
+def check_search(search: Any, X: Any) -> tuple[str, tuple[str, ...], Goal]:
+    """Raise for parameters of a search that cannot be used; tell what it is about.
 
     Parameters
     ----------
     search : ExtractorSearchCV
         The search.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
 
     Returns
     -------
     task : {"classification", "regression"}
         What the black box does.
+    names : tuple of str
+        The extractors to try.
     goal : Goal
         What candidates are compared by.
 
@@ -39,26 +43,12 @@ def check_search(search: Any) -> tuple[str, Goal]:
         If one cannot be used.
     """
     task = black_box_task(search.estimator)
-    if isinstance(search.extractors, str) or not (
-        isinstance(search.extractors, Sequence) and len(search.extractors)
-    ):
-        raise ValueError(
-            "extractors must be a sequence of at least one name, such as ('cart', 'gridex'), "
-            f"got {search.extractors!r}."
-        )
-    if len(set(search.extractors)) < len(search.extractors):
-        raise ValueError(f"extractors must differ from each other, got {search.extractors!r}.")
-    for name in search.extractors:
-        if task not in (able := extractor_spec(name).tasks):
-            raise ValueError(
-                f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
-                f"{type(search.estimator).__name__} does {task}. Leave it out of extractors."
-            )
-    _check_budget(search)
-    unknown = set(search.spaces or {}) - set(search.extractors)
+    names = _extractor_names(search, task, X)
+    _check_budget(search, names)
+    unknown = set(search.spaces or {}) - set(names)
     if unknown:
         raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
-    unknown = set(search.studies or {}) - set(search.extractors)
+    unknown = set(search.studies or {}) - set(names)
     if unknown:
         raise ValueError(f"studies names {sorted(unknown)}, not among extractors.")
     if search.allocation not in ("halving", "even"):
@@ -79,19 +69,47 @@ def check_search(search: Any) -> tuple[str, Goal]:
             f"itself, got {search.refit!r}."
         )
     _check_pruner(search, goal)
-    return task, goal
+    return task, names, goal
 
 
-def _check_budget(search: Any) -> None:
+def _extractor_names(search: Any, task: str, X: Any) -> tuple[str, ...]:
+    if search.extractors is None:
+        suitable = suitable_extractors(task, categories=has_categories(X))
+        # Each needs a trial; _check_budget complains about a number that is none.
+        return suitable[: search.n_trials] if is_count(search.n_trials) else suitable
+    if isinstance(search.extractors, str) or not (
+        isinstance(search.extractors, Sequence) and len(search.extractors)
+    ):
+        raise ValueError(
+            "extractors must be a sequence of at least one name, such as ('cart', 'gridex'), or "
+            f"None for all that suit, got {search.extractors!r}."
+        )
+    if len(set(search.extractors)) < len(search.extractors):
+        raise ValueError(f"extractors must differ from each other, got {search.extractors!r}.")
+    for name in search.extractors:
+        if task not in (able := extractor_spec(name).tasks):
+            raise ValueError(
+                f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
+                f"{type(search.estimator).__name__} does {task}. Leave it out of extractors."
+            )
+    return tuple(search.extractors)
+
+
+def is_count(n_trials: Any) -> bool:
+    """Whether this is a number of trials that a search can make."""
+    return (
+        isinstance(n_trials, int | np.integer) and not isinstance(n_trials, bool) and n_trials > 0
+    )
+
+
+def _check_budget(search: Any, names: tuple[str, ...]) -> None:
     if search.n_trials is None:
         if search.timeout is None:
             raise ValueError("n_trials=None needs a timeout in seconds.")
-    elif not isinstance(search.n_trials, int | np.integer) or search.n_trials < len(
-        search.extractors
-    ):
+    elif not is_count(search.n_trials) or search.n_trials < len(names):
         raise ValueError(
             "n_trials must be an integer of at least one per extractor "
-            f"({len(search.extractors)}), got {search.n_trials!r}."
+            f"({len(names)}), got {search.n_trials!r}."
         )
     if search.timeout is None:
         return

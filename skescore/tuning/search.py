@@ -47,9 +47,10 @@ class ExtractorSearchCV(Winner):
     estimator : estimator
         The black box: a scikit-learn classifier or regressor; a fitted one in
         ``FrozenEstimator``.
-    extractors : sequence of str, default=("cart", "gridex")
+    extractors : sequence of str, optional
         Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
-        ``"psyke:gridex"``, and those that installed packages register.
+        ``"psyke:gridex"``, and those that installed packages register. None tries all built-in
+        ones that suit the task and the columns; the first `n_trials` of them if there are more.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
         ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"`` and
@@ -116,6 +117,8 @@ class ExtractorSearchCV(Winner):
         Its mean cross-validated score.
     rules_ : RuleSet
         Its rules.
+    extractors_ : tuple of str
+        The extractors that were tried.
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its spread over
         the folds, performance, loss, n_rules, both completenesses, further measures, seconds of an
@@ -160,7 +163,9 @@ class ExtractorSearchCV(Winner):
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from skescore.tuning import ExtractorSearchCV
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> search = ExtractorSearchCV(KNeighborsClassifier(9), n_trials=10, random_state=0).fit(X, y)
+    >>> search = ExtractorSearchCV(
+    ...     KNeighborsClassifier(9), extractors=("cart", "gridex"), n_trials=10, random_state=0
+    ... ).fit(X, y)
     >>> len(search.rules_), search.best_score_ > 0.97
     (3, True)
     >>> front = search.pareto_front_
@@ -174,7 +179,7 @@ class ExtractorSearchCV(Winner):
         self,
         estimator: Any,
         *,
-        extractors: Sequence[str] = ("cart", "gridex"),
+        extractors: Sequence[str] | None = None,
         scoring: Any = "ice",
         n_trials: int | None = 50,
         timeout: float | None = None,
@@ -243,10 +248,10 @@ class ExtractorSearchCV(Winner):
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may answer for this one
-        task, goal = check_search(self)
+        task, self.extractors_, goal = check_search(self, X)
         # The winner's class checks the rows once more; a clear error should not wait for it, nor
         # for an extractor that cannot read columns of names.
-        for name in self.extractors:
+        for name in self.extractors_:
             probe = make_extractor(name, self.estimator)
             if not hasattr(
                 probe, "check_input"
@@ -295,7 +300,7 @@ class ExtractorSearchCV(Winner):
 
     def _search_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         spaces = {}
-        for name in self.extractors:
+        for name in self.extractors_:
             space = (self.spaces or {}).get(name)
             spaces[name] = search_space(name, X, y, task=task) if space is None else space
             check_space(spaces[name], make_extractor(name, self.estimator))
@@ -322,7 +327,7 @@ class ExtractorSearchCV(Winner):
                 "seed": self._extractor_seed,
             }
         objectives = {}
-        for name in self.extractors:
+        for name in self.extractors_:
             objectives[name] = ExtractorObjective(
                 self.estimator, X, y, extractor=make_extractor(name, self.estimator),
                 space=spaces[name], measures=self.measures, random_state=self._extractor_seed,

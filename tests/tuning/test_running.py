@@ -45,7 +45,8 @@ def _quiet_studies() -> Iterator[None]:
 
 
 def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
-    settings = {"n_trials": 12, "cv": 3, "random_state": 0} | options
+    settings = {"extractors": ("cart", "gridex"), "n_trials": 12, "cv": 3, "random_state": 0}
+    settings |= options
     return ExtractorSearchCV(black_box, **settings)
 
 
@@ -500,7 +501,8 @@ class Together(StratifiedKFold):
         return super().split(X, y, groups)
 
 def search_of(**options):
-    settings = {"n_trials": 12, "cv": 3, "random_state": 0} | options
+    settings = {"extractors": ("cart", "gridex"), "n_trials": 12, "cv": 3, "random_state": 0}
+    settings |= options
     return ExtractorSearchCV(DecisionTreeClassifier(max_depth=3, random_state=0), **settings)
 
 def forked(work, log):

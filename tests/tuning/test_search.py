@@ -34,7 +34,7 @@ from sklearn.model_selection import (
 )
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import (
@@ -61,7 +61,8 @@ REGRESSOR = DecisionTreeRegressor(max_depth=3, random_state=0)
 
 
 def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
-    settings = {"n_trials": 6, "cv": 3, "random_state": 0} | options
+    settings = {"extractors": ("cart", "gridex"), "n_trials": 6, "cv": 3, "random_state": 0}
+    settings |= options
     return ExtractorSearchCV(black_box, **settings)
 
 
@@ -601,9 +602,10 @@ def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFi
         ({"extractors": ("cart", "gridx")}, ValueError, "no extractor 'gridx'. Did you mean"),
         ({"extractors": ()}, ValueError, r"at least one name, such as .* got \(\)"),
         ({"extractors": "cart"}, ValueError, "sequence of at least one name.* got 'cart'"),
-        ({"extractors": None}, ValueError, "sequence of at least one name.* got None"),
+        ({"extractors": 3}, ValueError, "sequence of at least one name.* or None .* got 3"),
         ({"extractors": ["cart", "cart"]}, ValueError, r"must differ .*\['cart', 'cart'\]"),
-        ({"n_trials": 1}, ValueError, r"at least one per extractor \(2\), got 1"),
+        ({"extractors": ("cart", "gridex"), "n_trials": 1}, ValueError, r"at least one per extractor \(2\), got 1"),
+        ({"n_trials": 0}, ValueError, r"at least one per extractor \(\d\), got 0"),
         ({"n_trials": 2.5}, ValueError, r"must be an integer .* got 2\.5"),
         ({"spaces": {"gridx": {}}}, ValueError, r"spaces names \['gridx'\], not among"),
         ({"spaces": {"cart": {"leaves": IntDistribution(2, 3)}}}, ValueError, r"\['leaves'\]"),
@@ -655,6 +657,30 @@ def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch)
 def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         search_of().fit(rows, target)
+
+
+def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> None:
+    def tried(black_box: Any, X: Any, y: Any, n_trials: int = 20) -> tuple[str, ...]:
+        search = ExtractorSearchCV(
+            black_box, n_trials=n_trials, cv=2, random_state=0, allocation="even"
+        )
+        search.fit(X, y)
+        assert set(search.leaderboard_["extractor"]) == set(search.extractors_)
+        assert set(search.studies_) == set(search.extractors_)
+        return search.extractors_
+
+    by_task = {
+        task: tuple(name for name, spec in EXTRACTORS.items() if task in spec.tasks)
+        for task in ("classification", "regression")
+    }
+    assert tried(BLACK_BOX, X, LABELS) == by_task["classification"]
+    assert tried(BLACK_BOX, X, LABELS, n_trials=3) == by_task["classification"][:3]
+    assert tried(REGRESSOR, X[:, :3], X[:, 3]) == by_task["regression"]
+    frame = pd.DataFrame({"length": X[:, 2], "size": np.where(X[:, 3] > 1, "big", "small")})
+    able = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier())
+    names = tried(able, frame, LABELS)
+    assert names == tuple(n for n in by_task["classification"] if EXTRACTORS[n].takes_categories)
+    assert 0 < len(names) < len(by_task["classification"])
 
 
 def test_groups_reach_the_splitter() -> None:

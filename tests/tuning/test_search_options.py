@@ -62,7 +62,7 @@ def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
         "sampler": optuna.samplers.RandomSampler(seed=2), "standard_errors": 0,
     }  # fmt: skip
     settings |= options
-    names = settings.get("extractors", ("cart", "gridex"))
+    names = settings.setdefault("extractors", ("cart", "gridex"))
     if settings["spaces"] is SPACES:
         settings["spaces"] = {name: SPACES[name] for name in names}
     return ExtractorSearchCV(black_box, **settings)
