@@ -92,6 +92,12 @@ def preference(candidates: Candidates) -> np.ndarray:
     return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
 
 
+def _without_noise(costs: np.ndarray) -> np.ndarray:
+    """Numbers that differ by their last bits alone are the same, or neither of two would win."""
+    mantissas, exponents = np.frexp(costs)
+    return np.ldexp(np.round(mantissas, 12), exponents)
+
+
 def undominated(
     candidates: Candidates, score: str, completeness: str
 ) -> tuple[np.ndarray, dict[int, int]]:
@@ -127,7 +133,7 @@ def undominated(
             alignments.append(np.stack([loss, size, -share]))
     order = preference(candidates)
     better: dict[int, int] = {}
-    for costs in alignments:
+    for costs in map(_without_noise, alignments):
         for rank, place in enumerate(order):
             if int(place) in better:
                 continue

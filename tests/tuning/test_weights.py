@@ -309,6 +309,18 @@ def test_ties_go_to_fewer_rules_then_to_the_earlier(score: str) -> None:
         assert regions.winner(psi=1.0) is regions.candidates[1]
 
 
+@pytest.mark.parametrize("score", ["ice", "fire"])
+def test_candidates_that_differ_by_their_last_bits_are_alike(score: str) -> None:
+    p = 0.7234567890123
+    one = measured((p, 3, 0.9), (np.nextafter(p, 0), 3, 0.9))
+    other = measured((np.nextafter(p, 0), 3, 0.9), (np.nextafter(p, 1), 3, 0.9))
+    regions = winning_regions([one, other], score)
+    assert regions.table["candidate"].tolist() == [0]
+    if score == "ice":
+        assert regions.table["share"].tolist() == [1.0]
+        assert regions.nowhere["beaten_by"].tolist() == [0]
+
+
 def test_a_perfect_candidate_with_more_rules_ties_at_a_loss_of_nothing() -> None:
     found = [measured((1.0, 5, 1)), measured((1.0, 3, 1)), measured((0.99, 1, 1))]
     assert winning_regions(found, "fire").table["candidate"].tolist() == [1]
