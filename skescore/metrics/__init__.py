@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from skescore.metrics.attribution import (
+    attribution_agreement,
+    attribution_complexity,
+    faithfulness,
+    jensen_shannon_divergence,
+    plausibility,
+    text_tokens,
+    top_k_accuracy,
+    zero_maps,
+)
 from skescore.metrics.characteristics import characteristics
 from skescore.metrics.completeness import (
     Completeness,
@@ -43,17 +53,22 @@ __all__ = [
     "PerformanceMetric",
     "RuleCounts",
     "adjust_p_values",
+    "attribution_agreement",
+    "attribution_complexity",
     "characteristics",
     "confusion",
+    "faithfulness",
     "fire_score",
     "fisher_p_value",
     "ice_performance",
     "ice_readability",
     "ice_score",
     "instance_completeness",
+    "jensen_shannon_divergence",
     "performance_report",
     "performance_table",
     "performance_value",
+    "plausibility",
     "prediction_loss",
     "prediction_performance",
     "q_score",
@@ -62,7 +77,10 @@ __all__ = [
     "select_rules",
     "significant_fraction",
     "significant_rules",
+    "text_tokens",
+    "top_k_accuracy",
     "variance_p_value",
     "volume_completeness",
     "with_weights",
+    "zero_maps",
 ]

@@ -1,0 +1,404 @@
+"""Small flip sets of models that only answer complete rows, found by shrinking random ones.
+
+Sets of features are the bits of a number. A search is a generator: it yields sets to flip and is
+sent whether the decision changed, so that all rows' questions share the calls of the model. Its
+parts are generators too, which yield what must be known before they go on.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Generator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore.attribution._decisions import Crossroads
+
+__all__ = ["FoundFlips", "search_flip_sets"]
+
+#: Random sets before all pairs are tried, if nothing flips.
+_COLD_TRIES = 20
+#: Attempts on a feature without a set, on one with a larger set, and in vain one after another.
+_TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
+#: All parts of sets up to this size are looked at.
+_VERIFIED = 4
+#: From this size on, a set loses several features at a time; from this one on, all that may go are
+#: asked about at once, as sets that wide would take too many calls of the model.
+_COARSE, _WIDE = 8, 64
+#: Targets that are looked into at a time: one per so many features, and at most so many. Beyond
+#: the first, they do not know yet what the others find, so that narrow rows have only one.
+_PER_LANE, _MOST_LANES = 8, 32
+#: Pairs may take this share of the questions.
+_PAIR_SHARE = 0.5
+
+Asking = Generator[list[int], list[bool], None]
+Wishing = Generator[list[int], None, None]
+Finding = Generator[list[int], None, int]
+
+
+class FoundFlips(NamedTuple):
+    """What a search found about one row.
+
+    Parameters
+    ----------
+    sets : list of int
+        Flip sets of which no part is known to be one.
+    exact : list of bool
+        Whether all parts of the set have been looked at.
+    complete : int
+        All sets of up to so many features have been tried, or contain one that flips.
+    queries : int
+        Sets that were asked about.
+    exhausted : bool
+        Whether the budget ended the search.
+    """
+
+    sets: list[int]
+    exact: list[bool]
+    complete: int
+    queries: int
+    exhausted: bool
+
+
+def _bits(members: int) -> list[int]:
+    found = []
+    while members:
+        lowest = members & -members
+        found.append(lowest)
+        members ^= lowest
+    return found
+
+
+class _Search:
+    def __init__(self, n_features: int, limit: int, seed: int) -> None:
+        self.n_features, self.limit = n_features, limit
+        self.random = random.Random(seed)
+        self.known: dict[int, bool] = {0: False}
+        self.queries = 0
+        self.sets: list[int] = []
+        self.by_member: dict[int, list[int]] = {1 << i: [] for i in range(n_features)}
+        self.size: dict[int, int] = {}
+        self.complete = 0
+        self.exhausted = False
+        #: Features that do not flip the decision alone.
+        self.open: list[int] = []
+
+    def ask(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
+        new = [members for members in dict.fromkeys(sets) if members not in self.known]
+        if new:
+            yield new
+        return [self.known[members] for members in sets]
+
+    def flips(self, members: int) -> Generator[list[int], None, bool]:
+        if members in self.known:
+            return self.known[members]
+        return (yield from self.ask([members]))[0]
+
+    # --- the plan ----------------------------------------------------------------------------
+
+    def run(self) -> Asking:
+        """Pass the questions of the plan on while the budget lasts, and keep the answers."""
+        plan = self._run()
+        for wanted in plan:
+            if self.queries + len(wanted) > self.limit:
+                self.exhausted = True
+                plan.close()
+                return
+            self.queries += len(wanted)
+            self.known.update(zip(wanted, (yield wanted), strict=True))
+
+    def _run(self) -> Wishing:
+        singles = [1 << i for i in range(self.n_features)]
+        for member, alone in zip(singles, (yield from self.ask(singles)), strict=True):
+            if alone:
+                self._note(member)
+            else:
+                self.open.append(member)
+        self.complete = 1
+        if len(self.open) < 2:
+            self.complete = self.n_features
+            return
+        everything = sum(self.open)
+        yield from self._look_into(everything, 0)
+        yield from self._find_any(_COLD_TRIES)
+        yield from self._pairs()
+        if self.complete == len(self.open):
+            return
+        if not self.size:
+            yield from self._find_any(self.limit)
+        yield from self._find_rest()
+
+    def _look_into(self, members: int, target: int) -> Generator[list[int], None, bool]:
+        """Try a set; if it flips, keep what remains when nothing more can be left out."""
+        if not (yield from self.flips(members)):
+            return False
+        yield from self._record((yield from self._shrink(members, target)))
+        return True
+
+    def _find_any(self, tries: int) -> Wishing:
+        """Try random sets until more than single features flips."""
+        for number in range(tries):
+            if any(size > 1 for size in self.size.values()):
+                return
+            share = (0.5, 0.25, 0.75)[number % 3]
+            members = sum(member for member in self.open if self.random.random() < share)
+            if members:
+                yield from self._look_into(members, 0)
+            if len(self.known) >= 1 << len(self.open) - 1:  # most sets have been seen
+                return
+
+    def _pairs(self) -> Wishing:
+        n_pairs = math.comb(len(self.open), 2)
+        if n_pairs > _PAIR_SHARE * self.limit or n_pairs > self.limit - self.queries:
+            return
+        pairs = [a | b for a, b in combinations(self.open, 2)]
+        for pair, flips in zip(pairs, (yield from self.ask(pairs)), strict=True):
+            if flips:
+                self._note(pair)
+        self.complete = 2
+        # Sets of more features contain a pair of these; none is minimal if all pairs flip.
+        if len(self.open) == 2 or all(self.known[pair] for pair in pairs):
+            self.complete = len(self.open)
+
+    def _find_rest(self) -> Wishing:
+        """Look for sets with features that are in none yet, or in large ones only.
+
+        Several lanes at once, whose questions go to the model together.
+        """
+        tries = dict.fromkeys(self.open, 0)
+        n_lanes = max(1, min(_MOST_LANES, len(self.open) // _PER_LANE))
+        lanes = [self._lane(tries) for _ in range(n_lanes)]
+        wishes = [(lane, wish) for lane in lanes if (wish := next(lane, None)) is not None]
+        while wishes:
+            yield list(dict.fromkeys(members for _, wish in wishes for members in wish))
+            lanes, wishes = [lane for lane, _ in wishes], []
+            for lane in lanes:
+                # What another lane was told, this one may know before it has asked.
+                if (wish := next(lane, None)) is not None:
+                    wishes.append((lane, wish))
+
+    def _lane(self, tries: dict[int, int]) -> Wishing:
+        """Look into one target after another, those first that were tried least."""
+        vain = 0
+        while vain < _VAIN_TRIES:
+            wanted = [
+                member for member in self.open
+                if tries[member] < (_LARGE_TRIES if member in self.size else _TRIES)
+                and not 1 <= self.size.get(member, 0) <= self.complete + 1
+            ]  # fmt: skip
+            if not wanted:
+                return
+            fewest = min(tries[member] for member in wanted)
+            target = self.random.choice([m for m in wanted if tries[m] == fewest])
+            tries[target] += 1
+            members = self._independent(target)
+            before = len(self.sets)
+            if not (yield from self._look_into(members, target)) and members != target:
+                yield from self._look_into(members ^ target, 0)
+            vain = 0 if len(self.sets) > before else vain + 1
+
+    def _independent(self, target: int) -> int:
+        """Draw a set with the target that contains no known flip set."""
+        size = self.size.get(target)
+        most = len(self.open)
+        if size is not None:
+            most = self.random.randint(2, max(2, size - 1))
+        elif self.random.random() < 0.5:
+            most = self.random.randint(2, most)
+        members, count = target, 1
+        for member in self.random.sample(self.open, len(self.open)):
+            if count >= most:
+                break
+            both = members | member
+            if both != members and not any(s & both == s for s in self.by_member[member]):
+                members, count = both, count + 1
+        return members
+
+    # --- sets --------------------------------------------------------------------------------
+
+    def _shrink(self, members: int, last: int) -> Finding:
+        """Leave out whatever can be left out; `last` is kept as long as possible."""
+        while members.bit_count() > _WIDE:
+            before = members
+            members = yield from self._shrink_widely(members, last)
+            if members == before:
+                return members
+        while True:
+            before = members
+            if members.bit_count() > _COARSE:
+                members = yield from self._shrink_coarsely(members, last)
+            order = _bits(members & ~last)
+            self.random.shuffle(order)
+            for member in [*order, *_bits(members & last)]:
+                if members != member and (yield from self.flips(members ^ member)):
+                    members ^= member
+            if members == before:
+                return members
+
+    def _shrink_coarsely(self, members: int, last: int) -> Finding:
+        length = members.bit_count() // 2
+        while length > 1:
+            order = _bits(members & ~last)
+            self.random.shuffle(order)
+            for start in range(0, len(order), length):
+                chunk = sum(order[start : start + length])
+                if chunk != members and (yield from self.flips(members ^ chunk)):
+                    members ^= chunk
+            length //= 2
+        return members
+
+    def _shrink_widely(self, members: int, last: int) -> Finding:
+        """Leave out chunks, smaller and smaller: as many as can go together of those that can."""
+        length = members.bit_count() // 2
+        while length:
+            order = _bits(members & ~last)
+            self.random.shuffle(order)
+            if length == 1:
+                order += _bits(members & last)
+            starts = range(0, len(order), length)
+            chunks = [sum(order[start : start + length]) for start in starts]
+            without = [members ^ chunk for chunk in chunks]
+            answers = yield from self.ask([rest for rest in without if rest])
+            flips = dict(zip((rest for rest in without if rest), answers, strict=True))
+            loose = [chunk for chunk in chunks if flips.get(members ^ chunk, False)]
+            prefixes, count = [], len(loose)
+            while count:
+                prefixes.append(members ^ sum(loose[:count]))
+                count //= 2
+            prefixes = [rest for rest in prefixes if rest]
+            for rest, still in zip(prefixes, (yield from self.ask(prefixes)), strict=True):
+                if still:
+                    members = rest
+                    break
+            length //= 2
+        return members
+
+    def _record(self, members: int) -> Wishing:
+        """Take in a set from which no single feature can be left out, or a part that flips."""
+        size = members.bit_count()
+        if members in self.sets:
+            return
+        if size <= _VERIFIED:
+            parts = _bits(members)
+            for smaller in range(2, size - 1):
+                chosen = [sum(part) for part in combinations(parts, smaller)]
+                hits = [
+                    c for c, hit in zip(chosen, (yield from self.ask(chosen)), strict=True) if hit
+                ]
+                if hits:
+                    for hit in hits:
+                        self._note(hit)
+                    return
+        self._note(members)
+
+    def _note(self, members: int) -> None:
+        if members in self.sets:
+            return
+        self.sets.append(members)
+        size = members.bit_count()
+        for member in _bits(members):
+            self.by_member[member].append(members)
+            self.size[member] = min(self.size.get(member, size), size)
+
+    def result(self) -> FoundFlips:
+        flipping = [members for members, flips in self.known.items() if flips]
+        sets = [
+            members for members in self.sets
+            if not any(part != members and part & members == part for part in flipping)
+        ]  # fmt: skip
+        exact = []
+        for members in sets:
+            parts = _bits(members)
+            size = len(parts)
+            exact.append(
+                size <= self.complete + 1
+                or (
+                    size <= _VERIFIED
+                    and all(
+                        sum(part) in self.known
+                        for smaller in range(1, size)
+                        for part in combinations(parts, smaller)
+                    )
+                )
+            )
+        return FoundFlips(sets, exact, self.complete, self.queries, self.exhausted)
+
+
+def search_flip_sets(
+    roads: Crossroads, keys: NDArray[np.uint64], max_queries: int
+) -> list[FoundFlips]:
+    """Search small flip sets of all rows, one call of the model for a step of all searches.
+
+    Parameters
+    ----------
+    roads : Crossroads
+        The model between rows and their contrasts.
+    keys : ndarray of uint64, shape (n_rows,)
+        What the drawing depends on.
+    max_queries : int
+        Questions per row, at most.
+
+    Returns
+    -------
+    list of FoundFlips
+        Of each row; bit i of a set is feature i.
+    """
+    columns = [np.flatnonzero(row) for row in roads.differs]
+    searches = [
+        _Search(len(own), max_queries, int(key)) for own, key in zip(columns, keys, strict=True)
+    ]
+    running = {place: search.run() for place, search in enumerate(searches)}
+    wanted: dict[int, list[int]] = {}
+    for place, generator in list(running.items()):
+        _advance(running, wanted, place, generator, None)
+    while wanted:
+        places = np.repeat(
+            np.fromiter(wanted, dtype=np.int64, count=len(wanted)),
+            [len(sets) for sets in wanted.values()],
+        )
+        flips = np.zeros((len(places), roads.n_features), dtype=np.bool_)
+        start = 0
+        for place, sets in wanted.items():
+            own = columns[place]
+            flips[start : start + len(sets), own] = _unpacked(sets, len(own))
+            start += len(sets)
+        answers = roads.changes(places, flips).tolist()
+        start, asked, wanted = 0, wanted, {}
+        for place, sets in asked.items():
+            part = answers[start : start + len(sets)]
+            start += len(sets)
+            _advance(running, wanted, place, running[place], part)
+    return [_spread(search.result(), own) for search, own in zip(searches, columns, strict=True)]
+
+
+def _advance(
+    running: dict[int, Asking],
+    wanted: dict[int, list[int]],
+    place: int,
+    generator: Asking,
+    answers: list[bool] | None,
+) -> None:
+    try:
+        wanted[place] = next(generator) if answers is None else generator.send(answers)
+    except StopIteration:
+        del running[place]
+
+
+def _unpacked(sets: list[int], width: int) -> NDArray[np.bool_]:
+    n_bytes = -(-width // 8)
+    octets = b"".join(members.to_bytes(n_bytes, "little") for members in sets)
+    table = np.frombuffer(octets, dtype=np.uint8).reshape(len(sets), n_bytes)
+    return np.unpackbits(table, axis=1, bitorder="little", count=width).view(np.bool_)
+
+
+def _spread(found: FoundFlips, columns: NDArray[np.int64]) -> FoundFlips:
+    """Number the features as the rows do."""
+    names = [1 << int(column) for column in columns]
+    sets = [
+        sum(names[member.bit_length() - 1] for member in _bits(members)) for members in found.sets
+    ]
+    return found._replace(sets=sets)

@@ -1,0 +1,438 @@
+"""Immutable Boolean formulae, evaluated over many rows at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skescore.attribution._bits import (
+    LARGEST_TABLE,
+    as_bits,
+    as_rows,
+    as_whole,
+    halves,
+    refuse_value,
+)
+from skescore.attribution._formula_text import (
+    Gate,
+    gates_from_expr,
+    gates_to_expr,
+    gates_to_text,
+    parse_gates,
+)
+from skescore.attribution._gates import check_gates, evaluate_gates, evaluate_gates_kleene
+
+if TYPE_CHECKING:
+    from skescore.attribution._boolean_data import FormulaClassifier
+
+__all__ = ["Formula", "variable"]
+
+
+def variable(index: int, n_inputs: int | None = None) -> Formula:
+    """Make the formula that is one input.
+
+    Use it to build formulae with ``& | ^ ~``.
+
+    Parameters
+    ----------
+    index : int
+        The input, from 0; it is printed as ``x1`` for 0.
+    n_inputs : int, optional
+        Number of inputs of a row; `index` + 1 if not given.
+
+    Returns
+    -------
+    Formula
+        The formula.
+
+    Raises
+    ------
+    ValueError
+        If the index is not from 0 to `n_inputs` - 1.
+
+    Examples
+    --------
+    >>> from skescore.attribution import variable
+    >>> a, b, c = (variable(i, 3) for i in range(3))
+    >>> print(~(a & b) | c)
+    ~(x1 & x2) | x3
+    """
+    index = as_whole("index", index, low=0, remedy="The first input is 0.")
+    return _made((("var", index, -1),), n_inputs)
+
+
+def _made(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
+    """Count the inputs where the caller did not say how many there are."""
+    least = 1 + max(left for operator, left, _ in gates if operator == "var")
+    return Formula(gates, least if n_inputs is None else n_inputs)
+
+
+@dataclass(frozen=True, repr=False)
+class Formula:
+    """A Boolean formula over the inputs of a row.
+
+    Use it as a model whose every answer has a known explanation. It is immutable, compares by its
+    structure (not by its truth table), and is made by `Formula.parse`, `Formula.from_expr`,
+    `variable` or `random_formula`; formulae combine with ``& | ^ ~``.
+
+    Parameters
+    ----------
+    gates : tuple of (str, int, int)
+        The tree in postfix order: ``("var", input, -1)``, ``("not", gate, -1)``, or ``("and" |
+        "or" | "xor", left gate, right gate)``; gates count from 0, the last one is the root.
+    n_inputs : int
+        Number of inputs of a row. Those that do not occur never matter.
+
+    Raises
+    ------
+    ValueError
+        If the gates are not one tree, or an input lies outside the row.
+
+    Notes
+    -----
+    `predict` gives labels 0 and 1, so that a formula serves as a black box. Unassigned inputs
+    follow the strong Kleene logic: false, unassigned and true are -1, 0 and +1; not a is -a, and
+    is the minimum, or the maximum, and a xor b is -ab.
+
+    References
+    ----------
+    S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
+    predictors of values of Boolean formulae. 2025, arXiv:2509.09982.
+
+    Examples
+    --------
+    >>> from skescore.attribution import Formula
+    >>> formula = Formula.parse("(x1 & x2) | ~x3", n_inputs=4)
+    >>> formula.evaluate([[1, 1, 1, 0], [1, 0, 1, 0]]).tolist()
+    [True, False]
+    >>> formula.kleene([[1, 1, 1, 0], [1, 1, 1, 0]], [[0, 0, 1, 1], [1, 0, 0, 0]]).tolist()
+    [1, 0]
+    >>> formula.variables, formula.is_read_once, formula.is_monotone
+    ((0, 1, 2), True, False)
+    """
+
+    gates: tuple[Gate, ...]
+    n_inputs: int
+
+    def __post_init__(self) -> None:
+        remedy = "It is the number of columns of the rows."
+        as_whole("n_inputs", self.n_inputs, low=1, remedy=remedy)
+        if not isinstance(self.gates, tuple):
+            object.__setattr__(self, "gates", tuple(map(tuple, self.gates)))
+        check_gates(self.gates, self.n_inputs)
+
+    # --- made from, written as ----------------------------------------------------------------
+
+    @classmethod
+    def parse(cls, text: str, n_inputs: int | None = None) -> Formula:
+        """Read a formula such as ``(x1 & x2) | ~x3``.
+
+        Parameters
+        ----------
+        text : str
+            Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators, the tightest
+            first: ``~`` (also ``not``), ``&`` (``and``), ``^`` (``xor``), ``|`` (``or``), as in
+            Python; words bind as their signs do. Operators of one kind group from the left.
+        n_inputs : int, optional
+            Number of inputs of a row; the largest that occurs if not given.
+
+        Returns
+        -------
+        Formula
+            The formula.
+
+        Raises
+        ------
+        ValueError
+            If the text is no formula, with the position.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str, got {text!r}. Lists go to Formula.from_expr.")
+        return _made(parse_gates(text), n_inputs)
+
+    @classmethod
+    def from_expr(cls, expr: Any, n_inputs: int | None = None) -> Formula:
+        """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``.
+
+        Parameters
+        ----------
+        expr : nested list or tuple
+            The formula; variables count from 0.
+        n_inputs : int, optional
+            Number of inputs of a row; the largest that occurs if not given.
+
+        Returns
+        -------
+        Formula
+            The formula.
+
+        Raises
+        ------
+        ValueError
+            If a part is no formula.
+        """
+        return _made(gates_from_expr(expr), n_inputs)
+
+    def to_expr(self) -> list[Any]:
+        """Write nested prefix lists, as `from_expr` reads them.
+
+        Returns
+        -------
+        list
+            The formula.
+        """
+        return gates_to_expr(self.gates)
+
+    def __str__(self) -> str:
+        return gates_to_text(self.gates)
+
+    def __repr__(self) -> str:
+        return f"Formula.parse({str(self)!r}, n_inputs={self.n_inputs})"
+
+    # --- combining ----------------------------------------------------------------------------
+
+    def _joined(self, operator: str, other: object) -> Formula:
+        if not isinstance(other, Formula):
+            return cast(Formula, NotImplemented)
+        if other.n_inputs != self.n_inputs:
+            raise ValueError(
+                f"both formulae must have the same n_inputs, got {self.n_inputs!r} and "
+                f"{other.n_inputs!r}. Make them with one: variable(0, n_inputs=12)."
+            )
+        offset = len(self.gates)
+        moved = tuple(
+            (kind, left, right)
+            if kind == "var"
+            else (kind, left + offset, right if kind == "not" else right + offset)
+            for kind, left, right in other.gates
+        )
+        root = (operator, offset - 1, offset + len(moved) - 1)
+        return Formula((*self.gates, *moved, root), self.n_inputs)
+
+    def __and__(self, other: object) -> Formula:
+        return self._joined("and", other)
+
+    def __or__(self, other: object) -> Formula:
+        return self._joined("or", other)
+
+    def __xor__(self, other: object) -> Formula:
+        return self._joined("xor", other)
+
+    def __invert__(self) -> Formula:
+        return Formula((*self.gates, ("not", len(self.gates) - 1, -1)), self.n_inputs)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a Formula has no truth value. Combine with & | ^ ~, not with and, or, not")
+
+    # --- what it is ---------------------------------------------------------------------------
+
+    @cached_property
+    def variables(self) -> tuple[int, ...]:
+        """Indices of the inputs that occur, sorted."""
+        return tuple(sorted({left for operator, left, _ in self.gates if operator == "var"}))
+
+    @property
+    def arity(self) -> int:
+        """Number of inputs that occur."""
+        return len(self.variables)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of places where an input occurs."""
+        return sum(operator == "var" for operator, _, _ in self.gates)
+
+    @cached_property
+    def is_read_once(self) -> bool:
+        """Whether no input occurs twice."""
+        counts = Counter(left for operator, left, _ in self.gates if operator == "var")
+        return max(counts.values()) == 1
+
+    @cached_property
+    def is_monotone(self) -> bool:
+        """Whether setting an input from 0 to 1 never takes the value from 1 to 0.
+
+        A property of the function, not of its writing: ``~(~x1 | ~x2)`` is monotone. It takes the
+        truth table unless only ``and`` and ``or`` occur, so at most 24 variables.
+        """
+        if {operator for operator, _, _ in self.gates} <= {"var", "and", "or"}:
+            return True
+        pairs = halves(self.truth_table(variables=self.variables))
+        return not any((low & ~high).any() for low, high in pairs)
+
+    @cached_property
+    def relevant_variables(self) -> tuple[int, ...]:
+        """Indices of the inputs that matter for some row, sorted.
+
+        Those are all that occur in read-once formulae; of others it takes the truth table, so at
+        most 24 variables.
+        """
+        if self.is_read_once:
+            return self.variables
+        pairs = halves(self.truth_table(variables=self.variables))
+        return tuple(
+            index
+            for index, (low, high) in zip(self.variables, pairs, strict=True)
+            if (low != high).any()
+        )
+
+    # --- evaluating ---------------------------------------------------------------------------
+
+    def evaluate(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Evaluate rows of zeros and ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs), or one row
+            Values 0 and 1, or booleans.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,)
+            The values; of one row without further dimension.
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong or another value occurs.
+        """
+        bits = as_bits(X, self.n_inputs)
+        return evaluate_gates(self.gates, np.ascontiguousarray(bits.T))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Answer rows as a classifier with the labels 0 and 1 does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            Values 0 and 1, or booleans.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            The labels.
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong or another value occurs.
+        """
+        return self.evaluate(X).astype(np.int64)
+
+    def evaluate_kleene(self, V: ArrayLike) -> NDArray[np.int8]:
+        """Evaluate rows with Unassigned inputs by the strong Kleene logic.
+
+        Parameters
+        ----------
+        V : array-like of shape (n_rows, n_inputs), or one row
+            -1 is false, 0 is Unassigned, +1 is true.
+
+        Returns
+        -------
+        ndarray of int8, shape (n_rows,)
+            The values in the same coding. In read-once formulae 0 says that the Unassigned inputs
+            can be completed to both values; where inputs occur twice, 0 may also be the answer
+            though every completion agrees.
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong or another value occurs.
+        """
+        values = as_rows(V, self.n_inputs, "V")
+        wrong = (values != -1) & (values != 0) & (values != 1)
+        if wrong.any():
+            refuse_value("V", values, wrong, "-1 (false), 0 (Unassigned) or +1 (true)")
+        return evaluate_gates_kleene(self.gates, np.ascontiguousarray(values.T, dtype=np.int8))
+
+    def kleene(self, X: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
+        """Evaluate rows of zeros and ones of which some inputs are Unassigned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs), or one row
+            Values 0 and 1, or booleans.
+        mask : array-like of bool, broadcast against `X`
+            True where the input is Unassigned.
+
+        Returns
+        -------
+        ndarray of int8, shape (n_rows,)
+            -1 for false, 0 for Unassigned, +1 for true.
+
+        Raises
+        ------
+        ValueError
+            If a shape is wrong or a value is neither 0 nor 1.
+        """
+        bits = as_bits(X, self.n_inputs)
+        hidden = as_bits(mask, self.n_inputs, "mask")
+        try:
+            values = np.where(hidden, np.int8(0), np.where(bits, np.int8(1), np.int8(-1)))
+        except ValueError:
+            raise ValueError(
+                f"mask must have the shape of X, {bits.shape!r}, or of one row, got "
+                f"{hidden.shape!r}. Repeat the rows of X for several masks."
+            ) from None
+        return evaluate_gates_kleene(self.gates, np.ascontiguousarray(values.T))
+
+    def truth_table(self, *, variables: tuple[int, ...] | None = None) -> NDArray[np.bool_]:
+        """Evaluate all assignments.
+
+        Parameters
+        ----------
+        variables : tuple of int, optional
+            The inputs to vary, at most 24; all of them if not given. The others are 0.
+
+        Returns
+        -------
+        ndarray of bool, shape (2**len(variables),)
+            Entry k is the value where input ``variables[i]`` is bit i of k.
+
+        Raises
+        ------
+        ValueError
+            If the table would be too large, or an input is not there.
+        """
+        varied = tuple(range(self.n_inputs)) if variables is None else tuple(variables)
+        if len(varied) > LARGEST_TABLE:
+            raise ValueError(
+                f"a truth table takes at most {LARGEST_TABLE} inputs, got {len(varied)!r}. Pass "
+                "variables=formula.variables to leave out those that do not occur."
+            )
+        if len(set(varied)) < len(varied) or not set(varied) <= set(range(self.n_inputs)):
+            raise ValueError(
+                f"variables must be distinct and from 0 to {self.n_inputs - 1}, got {variables!r}. "
+                "Pass formula.variables."
+            )
+        columns = np.zeros((self.n_inputs, 1 << len(varied)), dtype=np.bool_)
+        codes = np.arange(1 << len(varied), dtype=np.uint32)
+        for bit, index in enumerate(varied):
+            columns[index] = codes >> np.uint32(bit) & np.uint32(1)
+        return evaluate_gates(self.gates, columns)
+
+    def as_classifier(self, *, coding: str = "01") -> FormulaClassifier:
+        """Wrap the formula as a fitted scikit-learn classifier.
+
+        Parameters
+        ----------
+        coding : {"01", "+-1"}, default="01"
+            How false and true are written in the rows it is asked.
+
+        Returns
+        -------
+        FormulaClassifier
+            The classifier.
+
+        Raises
+        ------
+        ValueError
+            If the coding is not known.
+        """
+        from skescore.attribution._boolean_data import FormulaClassifier
+
+        return FormulaClassifier(self, coding=coding).fit()

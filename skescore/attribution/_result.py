@@ -1,0 +1,215 @@
+"""Attributions as explainers give them: numbers, what shows them, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore._optional import import_optional
+from skescore._text import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Attribution"]
+
+_KINDS = ("bar", "heatmap")
+#: Features on a plot, unless told otherwise.
+_SHOWN = 30
+#: Cells up to this many rows and columns have their number written in.
+_WRITTEN = 20
+_BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Which features decide the answers about rows, and how that is known.
+
+    Use it as an array where one is wanted: ``np.asarray(attribution)`` gives `values`. Made by
+    `BReX.explain`.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n_rows, n_features)
+        Degrees of responsibility, from 0 to 1.
+    feature_names : tuple of str
+        Names of the columns.
+    queries : ndarray of int, shape (n_rows,)
+        Distinct questions asked about each row, the row as it is included: masks, or with
+        ``masking="sampled"`` flips. With a table that serves all rows it is the size of the table.
+    n_model_rows : int
+        Rows that the model answered, altogether.
+    witnesses : tuple of tuples, or None
+        Of each row and feature the other features that were masked when it decided the answer, or
+        None where it never did. None as a whole for presets that take means over passes.
+    resolved : ndarray of bool, shape (n_rows, n_features)
+        Where the answers prove the value, for this way of masking: Kleene logic may say Unassigned
+        of a formula with repeated variables though all completions agree.
+    upper : ndarray of float, shape (n_rows, n_features)
+        What the responsibility is at most, as far as the answers tell.
+    exhausted : ndarray of bool, shape (n_rows,)
+        Where `max_queries` ended the work.
+    masking : str
+        How features were masked.
+
+    Examples
+    --------
+    >>> from skescore.attribution import BReX, Formula
+    >>> found = BReX(Formula.parse("x1 & (x2 | x3)"), random_state=0).explain([[1, 1, 1]])
+    >>> found.to_frame()
+        x1   x2   x3
+    0  1.0  0.5  0.5
+    >>> found.witnesses[0]
+    ((), (2,), (1,))
+    """
+
+    values: NDArray[np.float64]
+    feature_names: tuple[str, ...]
+    queries: NDArray[np.int64]
+    n_model_rows: int
+    witnesses: tuple[Any, ...] | None
+    resolved: NDArray[np.bool_]
+    upper: NDArray[np.float64]
+    exhausted: NDArray[np.bool_]
+    masking: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.values.shape[0], self.values.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and dtype not in (None, self.values.dtype):
+            raise ValueError(f"copy must be allowed to make {dtype!r} of float64. Leave it out.")
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def __repr__(self) -> str:
+        n_rows, n_features = self.shape
+        return (
+            f"<Attribution of {n_rows} rows, {n_features} features, {self.masking}: "
+            f"{self.queries.mean() if n_rows else 0:.4g} queries per row, "
+            f"{self.resolved.mean() if self.resolved.size else 1:.0%} of values proven>"
+        )
+
+    def to_frame(self, index: Any = None) -> pd.DataFrame:
+        """Give the values as a table.
+
+        Parameters
+        ----------
+        index : sequence, optional
+            Labels of the rows; numbers from 0 if not given.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per explained row, one column per feature.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.values, columns=list(self.feature_names), index=index)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        row: int | None = None,
+        max_features: int = _SHOWN,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the values.
+
+        Parameters
+        ----------
+        kind : {"bar", "heatmap"}, optional
+            Bars of one row, or of the mean over rows; or all rows by all features in colours. Bars
+            for a single row and a heat map for several if not given.
+        row : int, optional
+            The row that bars show; their mean if not given.
+        max_features : int, default=30
+            How many features are shown, those with the largest mean.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; on a new figure if not given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on. Pale bars are values that are not proven exact.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to draw, the kind is unknown, or the row is not there.
+        ImportError
+            If matplotlib is missing.
+        """
+        if kind is None:
+            kind = "bar" if len(self) == 1 or row is not None else "heatmap"
+        if kind not in _KINDS:
+            raise ValueError(
+                f"kind must be 'bar' or 'heatmap', got {kind!r}. {did_you_mean(kind, _KINDS)}"
+            )
+        if not len(self):
+            raise ValueError("values must have a row to be drawn, got none. Explain some rows.")
+        if row is not None and not -len(self) <= row < len(self):
+            raise ValueError(
+                f"row must be from {-len(self)} to {len(self) - 1}, got {row!r}. Rows count from 0."
+            )
+        pyplot = import_optional(
+            "matplotlib.pyplot", extra="plots", purpose="Drawing an attribution"
+        )
+        shown = self.values if row is None else self.values[[row]]
+        order = np.argsort(-shown.mean(axis=0), kind="stable")[:max_features]
+        if kind == "bar":
+            return self._bars(pyplot, shown, order, row, ax)
+        order = np.sort(order)
+        return self._cells(pyplot, shown[:, order], order, row, ax)
+
+    def _bars(self, pyplot: Any, shown: Any, order: Any, row: int | None, ax: Any) -> Any:
+        if ax is None:
+            size = (6.4, 1.2 + 0.28 * len(order))
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        rows = self.resolved if row is None else self.resolved[[row]]
+        proven = np.all(rows[:, order], axis=0).tolist()
+        values = shown[:, order].mean(axis=0)
+        ax.barh(
+            np.arange(len(order)), values,
+            color=[_BAR if sure else _OPEN_BAR for sure in proven], edgecolor=_BAR,
+        )  # fmt: skip
+        ax.set_yticks(np.arange(len(order)), [self.feature_names[index] for index in order])
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1)
+        one = len(shown) == 1
+        ax.set_xlabel("degree of responsibility" if one else "mean degree of responsibility")
+        if one:
+            ax.set_title(f"Row {0 if row is None else row % len(self)}")
+        else:
+            ax.set_title(f"Mean over {len(shown)} rows")
+        return ax
+
+    def _cells(self, pyplot: Any, shown: Any, order: Any, row: int | None, ax: Any) -> Any:
+        n_rows, n_columns = shown.shape
+        if ax is None:
+            size = (2.2 + 0.42 * n_columns, 1.4 + min(0.3 * n_rows, 8.0))
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        image = ax.imshow(
+            shown, aspect="auto", cmap="viridis", vmin=0, vmax=1, interpolation="nearest"
+        )
+        names = [self.feature_names[index] for index in order]
+        ax.set_xticks(np.arange(n_columns), names, rotation=90 if max(map(len, names)) > 4 else 0)
+        if n_rows <= _WRITTEN:
+            ax.set_yticks(np.arange(n_rows), [str(row)] if row is not None else range(n_rows))
+        if n_rows <= _WRITTEN and n_columns <= _WRITTEN:
+            for (i, j), value in np.ndenumerate(shown):
+                ax.text(
+                    j, i, f"{value:.2g}", ha="center", va="center", fontsize=7,
+                    color="black" if value > 0.6 else "white",
+                )  # fmt: skip
+        ax.set_ylabel("row")
+        ax.figure.colorbar(image, ax=ax, label="degree of responsibility")
+        return ax

@@ -1,0 +1,97 @@
+"""Degrees of responsibility beside several contrasts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.attribution import averaged_responsibility, nearest_contrasts, responsibility
+
+
+def test_means_and_spreads_are_those_of_single_contrasts() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, 20:26]
+    model = RandomForestClassifier(10, random_state=0).fit(X, y)
+    rows, background = X[[3, 70, 120]], X[::15]
+    found = averaged_responsibility(model, rows, background, n_contrasts=6)
+    answers, others = model.predict(rows), model.predict(background)
+    for place, row in enumerate(rows):
+        distance = (np.abs(background - row) / background.std(axis=0)).sum(axis=1)
+        distance[others == answers[place]] = np.inf
+        nearest = np.argsort(distance, kind="stable")[:6]
+        each = np.array([responsibility(model, row, contrast=background[k]) for k in nearest])
+        np.testing.assert_allclose(found.values[place], each.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found.spread[place], each.std(axis=0), atol=1e-12)
+        np.testing.assert_array_equal(found.least[place], each.min(axis=0))
+        np.testing.assert_array_equal(found.greatest[place], each.max(axis=0))
+        np.testing.assert_allclose(found.share[place], (each > 0).mean(axis=0), rtol=1e-12)
+    assert found.n_contrasts.tolist() == [6, 6, 6]
+    assert found.spread.max() > 0
+    np.testing.assert_array_equal(np.asarray(found), found.values)
+
+
+def test_a_single_contrast_is_the_nearest() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    found = averaged_responsibility(model, X[::10], X, n_contrasts=1)
+    single = responsibility(model, X[::10], contrast=nearest_contrasts(model, X[::10], X))
+    np.testing.assert_array_equal(found.values, single)
+    assert not found.spread.any()
+
+
+def test_rows_of_which_the_background_knows_few_others_have_fewer_contrasts() -> None:
+    def decide(X: Any) -> Any:
+        return np.asarray(X)[:, 0] > 0
+
+    background = [[-1, 0, 0], [1, 0, 1], [2, 1, 0], [3, 1, 1]]
+    found = averaged_responsibility(decide, [[5, 5, 5], [-5, 5, 5]], background)
+    assert found.n_contrasts.tolist() == [1, 3]
+    assert found.values.tolist() == [[1.0, 0.0, 0.0]] * 2
+    with pytest.raises(ValueError, match="another decision than row 0 of X, got True in all 3"):
+        averaged_responsibility(decide, [[5, 5, 5]], background[1:])
+
+
+def test_names_missing_values_and_a_table_of_one_row() -> None:
+    frame = pd.DataFrame(
+        {
+            "age": [20.0, np.nan, 60.0, 61.0],
+            "town": ["Rome", None, "Oslo", "Oslo"],
+            "noise": [1.0, 2.0, 3.0, np.nan],
+        }
+    )
+
+    def decide(table: pd.DataFrame) -> Any:
+        return ((table["age"].fillna(0) > 50) & (table["town"] == "Oslo")).to_numpy()
+
+    found = averaged_responsibility(decide, frame.iloc[[2]], frame)
+    table = found.to_frame()
+    assert table.index.tolist() == ["age", "town", "noise"]
+    assert table["mean"].tolist() == [1.0, 1.0, 0.0]
+    assert found.n_contrasts.tolist() == [2]
+
+
+def test_wide_rows_are_searched_and_the_same_again() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
+    found, again = (
+        averaged_responsibility(model, X[[0, 19]], X[::4], n_contrasts=3, random_state=0)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(found.values, again.values)
+    read = np.unique(model.tree_.feature[model.tree_.feature >= 0])
+    assert np.setdiff1d(np.flatnonzero(found.values.any(axis=0)), read).size == 0
+    assert (found.values.max(axis=1) > 0).all()
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_contrasts", 0), ("max_batch", 0.5)])
+def test_wrong_numbers_are_named(name: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=name):
+        averaged_responsibility(lambda Z: Z[:, 0], [[0, 1]], [[1, 1]], **{name: value})
+    with pytest.raises(ValueError, match="X must be rows of features"):
+        averaged_responsibility(lambda Z: Z[:, 0], [0, 1], [[1, 1]])

@@ -1,0 +1,677 @@
+"""Degrees of responsibility: every method against the definition, written out as it stands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.attribution import (
+    Formula,
+    Responsibilities,
+    all_assignments,
+    chain_formula,
+    nearest_contrasts,
+    paper_formula,
+    random_formula,
+    responsibility,
+)
+from skescore.attribution._flip_sets import from_changes
+
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "data" / "attribution_formulae.json").read_text(encoding="utf-8")
+)["formulae"]
+
+# --- the definition, written out -----------------------------------------------------------------
+
+
+def subsets(items):
+    items = list(items)
+    for size in range(len(items) + 1):
+        yield from itertools.combinations(items, size)
+
+
+def is_minimal(flips, members):
+    """Flipping all members changes the decision, flipping any part of them does not."""
+    return flips(members) and not any(
+        flips(part) for part in subsets(members) if len(part) < len(members)
+    )
+
+
+def by_definition(flips, n):
+    """Of each input the size of a smallest witness, -1 if it has none.
+
+    Definition 4 of the paper: no part of the witness W changes the decision when flipped, and W
+    with the input does. For the smallest W, the set is then minimal.
+    """
+    sizes = []
+    for i in range(n):
+        witnesses = (
+            len(w)
+            for w in subsets(j for j in range(n) if j != i)
+            if not any(flips(part) for part in subsets(w)) and flips((*w, i))
+        )
+        sizes.append(next(witnesses, -1))  # subsets come by size
+    return sizes
+
+
+def flips_of(decide, row):
+    """Whether flipping some inputs of a row of bits changes the decision."""
+    row = np.asarray(row)
+    memory = {}
+
+    def flips(members):
+        key = frozenset(members)
+        if key not in memory:
+            other = row.copy()
+            other[list(members)] ^= 1
+            memory[key] = bool(decide(other) != decide(row))
+        return memory[key]
+
+    return flips
+
+
+def check_witnesses(found, flips_by_row):
+    """Witnesses are of the sizes given, and with their input a minimal flip set."""
+    for row, flips in enumerate(flips_by_row):
+        for i, witness in enumerate(found.witnesses[row]):
+            size = found.witness_sizes[row, i]
+            assert (witness is None) == (size < 0)
+            if witness is not None:
+                assert i not in witness
+                assert list(witness) == sorted(set(witness))
+                assert len(witness) == size
+                assert is_minimal(flips, (*witness, i))
+
+
+formulae = st.builds(
+    lambda arity, family, extra, seed: random_formula(
+        arity, n_inputs=6, family=family, read_once=not extra, extra=extra, random_state=seed
+    ),
+    st.integers(2, 5),
+    st.sampled_from(["monotone", "non-monotone"]),
+    st.integers(0, 3),
+    st.integers(0, 10_000),
+)
+rows6 = st.lists(st.integers(0, 1), min_size=6, max_size=6)
+
+# --- cases found elsewhere -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
+def test_reference_responsibilities(case):
+    formula = Formula.from_expr(case["expr"], 12)
+    X = np.array([[int(c) for c in row["x"]] for row in case["cases"]])
+    expected = np.array(
+        [[-1 if size is None else size for size in row["witness_size"]] for row in case["cases"]]
+    )
+    methods = ["auto", "exhaustive"] + ["linear"] * case["read_once"]
+    for method in methods:
+        found = responsibility(formula, X, method=method, return_witnesses=True)
+        np.testing.assert_array_equal(found.witness_sizes, expected)
+        values = np.where(expected < 0, 0, 1 / (1.0 + np.maximum(expected, 0)))
+        np.testing.assert_array_equal(found.values, values)
+        assert found.resolved.all()
+        assert found.n_queries == 0
+        np.testing.assert_array_equal(responsibility(formula, X, method=method), values)
+        for row, sizes, x in zip(found.witnesses, expected.tolist(), X, strict=True):
+            assert [-1 if witness is None else len(witness) for witness in row] == sizes
+            for i, witness in enumerate(row):
+                if witness is not None:  # the set flips, and nothing of it alone does
+                    members = (*witness, i)
+                    flips = flips_of(formula.evaluate, x)
+                    assert flips(members)
+                    assert not any(
+                        flips(part) for part in itertools.combinations(members, len(members) - 1)
+                    )
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "expected"),
+    [
+        # The paper's Figure 1, and its remarks on conjunctions and disjunctions of two.
+        ("x1 & (x2 & x3)", "000", [1 / 3] * 3),
+        ("x1 & x2", "11", [1, 1]),
+        ("x1 & x2", "01", [1, 0]),
+        ("x1 & x2", "00", [1 / 2, 1 / 2]),
+        ("x1 | x2", "11", [1 / 2, 1 / 2]),
+        ("x1 | x2", "00", [1, 1]),
+        ("x1 ^ x2", "10", [1, 1]),
+        ("~x1", "0", [1]),
+        # if x1 then x2 else x3: without minimality x3 would borrow x1 in the first row.
+        ("(x1 & x2) | (~x1 & x3)", "110", [1, 1, 0]),
+        ("(x1 & x2) | (~x1 & x3)", "111", [1 / 2, 1, 1 / 2]),
+        ("x1 & ~x1", "1", [0]),
+        ("x1 | ~x1 | x2", "01", [0, 0]),
+    ],
+)
+def test_cases_worked_out_by_hand(text, row, expected):
+    formula = Formula.parse(text)
+    assert responsibility(formula, [int(c) for c in row]).tolist() == expected
+
+
+# --- every method against the definition ---------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(formulae, st.lists(rows6, min_size=1, max_size=3))
+def test_all_methods_do_as_the_definition_says(formula, rows):
+    X = np.array(rows)
+    flips = [flips_of(formula.evaluate, row) for row in X]
+    expected = [by_definition(f, 6) for f in flips]
+    black_box = formula.predict
+    results = {
+        "auto": responsibility(formula, X, return_witnesses=True),
+        "exhaustive": responsibility(formula, X, method="exhaustive", return_witnesses=True),
+        "levels": responsibility(formula, X, method="levelwise", max_size=6, return_witnesses=True),
+        "table": responsibility(black_box, X, return_witnesses=True),
+        "contrast": responsibility(black_box, X, contrast=1 - X, return_witnesses=True),
+    }
+    if formula.is_read_once:
+        results["linear"] = responsibility(formula, X, method="linear", return_witnesses=True)
+        assert results["auto"].method == "linear"
+    for found in results.values():
+        assert found.witness_sizes.tolist() == expected
+        assert found.resolved.all()
+        np.testing.assert_array_equal(found.upper, found.values)
+        check_witnesses(found, flips)
+
+
+def test_ten_thousand_read_once_formulae():
+    """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
+    rng = np.random.default_rng(0)
+    for arity in range(3, 11):
+        masks = np.arange(1 << arity)
+        changes, expected = [], []
+        for number in range(1250):
+            formula = random_formula(
+                arity,
+                n_inputs=arity,
+                family=("monotone", "non-monotone")[number % 2],
+                shape=("uniform", "balanced", "chain", "uniform")[number % 4],
+                random_state=rng,
+            )
+            table = formula.truth_table()
+            code = int(rng.integers(1 << arity))
+            row = code >> np.arange(arity) & 1
+            expected.append(responsibility(formula, row, method="linear"))
+            changes.append(table[code ^ masks] != table[code])
+        columns = np.array(changes).T
+        sizes, _ = from_changes(lambda part, columns=columns: columns[part], 1250, arity, False)
+        brute = np.divide(1.0, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
+        np.testing.assert_array_equal(brute, expected)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 5), st.integers(1, 70), st.integers(0, 10_000), st.booleans())
+def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
+    """The kernel on arbitrary tables, not only on those of short formulae, past a word of rows."""
+    rng = np.random.default_rng(seed)
+    changes = rng.random((1 << n, n_rows)) < (0.15 if mostly_same else 0.5)
+    changes[0] = False
+    sizes, sets = from_changes(lambda part: changes[part], n_rows, n, True)
+    for row in range(n_rows):
+
+        def flips(members, row=row):
+            return bool(changes[sum(1 << i for i in members), row])
+
+        minimal = [set(m) for m in subsets(range(n)) if is_minimal(flips, m)]
+        for i in range(n):
+            holding = [m for m in minimal if i in m]
+            assert sizes[row, i] == min(map(len, holding), default=0)
+            members = {j for j in range(n) if int(sets[row, i]) >> j & 1}
+            assert members in holding if holding else members == set()
+
+
+def test_rows_of_several_blocks(monkeypatch):
+    formula = random_formula(7, read_once=False, random_state=3)
+    X = all_assignments(12)[::5]
+    expected = responsibility(formula, X, return_witnesses=True)
+    monkeypatch.setattr("skescore.attribution._flip_sets._BUDGET", 1 << 6)
+    found = responsibility(formula, X, return_witnesses=True)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.witnesses == expected.witnesses
+    read_once = random_formula(7, random_state=3)
+    expected = responsibility(read_once, X, return_witnesses=True)
+    monkeypatch.setattr("skescore.attribution._read_once._BUDGET", 1 << 12)
+    found = responsibility(read_once, X, return_witnesses=True)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.witnesses == expected.witnesses
+
+
+def test_all_assignments_of_twelve_variables():
+    X = all_assignments(12)
+    read_once = random_formula(12, random_state=2)
+    tracemalloc.start()
+    found = responsibility(read_once, X, method="exhaustive")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found, responsibility(read_once, X, method="linear"))
+    assert peak < 100e6  # not the 4096 x 4096 x 12 of a plain enumeration
+    general = random_formula(12, read_once=False, extra=6, random_state=2)
+    found = responsibility(general, X, return_witnesses=True)
+    single = np.array([general.evaluate(X ^ (np.arange(12) == i)) for i in range(12)]).T
+    np.testing.assert_array_equal(found.values == 1, single != general.evaluate(X)[:, None])
+    expected = responsibility(
+        general, X[1234], method="levelwise", max_size=12, return_witnesses=True
+    )
+    np.testing.assert_array_equal(found.values[1234], expected.values)
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+@given(formulae, rows6, st.randoms(use_true_random=False))
+def test_properties_of_the_degree(formula, row, random):
+    rho = responsibility(formula, row)
+    flips = flips_of(formula.evaluate, row)
+    np.testing.assert_array_equal(rho == 1, [flips((i,)) for i in range(6)])
+    inverse = np.divide(1, rho, out=np.zeros(6), where=rho > 0)
+    np.testing.assert_array_equal(inverse, np.round(inverse))
+    # Inputs that never matter change nothing, wherever they stand.
+    wide = Formula.from_expr(formula.to_expr(), 9)
+    np.testing.assert_array_equal(responsibility(wide, [*row, 1, 0, 1]), [*rho, 0, 0, 0])
+    # Other names permute.
+    order = list(range(6))
+    random.shuffle(order)
+    gates = tuple(
+        (kind, order[left] if kind == "var" else left, right) for kind, left, right in formula.gates
+    )
+    moved = np.zeros(6, dtype=int)
+    moved[order] = row
+    np.testing.assert_array_equal(responsibility(Formula(gates, 6), moved)[order], rho)
+    # The dual on the opposite row, and the negation, decide by the same inputs.
+    swap = {"and": "or", "or": "and"}
+    if not any(kind == "xor" for kind, _, _ in formula.gates):
+        dual = Formula(tuple((swap.get(kind, kind), a, b) for kind, a, b in formula.gates), 6)
+        np.testing.assert_array_equal(responsibility(dual, 1 - np.array(row)), rho)
+    np.testing.assert_array_equal(responsibility(~formula, row), rho)
+
+
+@given(formulae, st.lists(rows6, min_size=2, max_size=5), st.integers(1, 40))
+def test_batches_and_orders_do_not_matter(formula, rows, max_batch):
+    X = np.array(rows)
+    for method in ("exhaustive", "levelwise"):
+        call = {"method": method, "max_size": 2, "return_witnesses": True}
+        expected = responsibility(formula.predict, X, **call)
+        found = responsibility(formula.predict, X[::-1], max_batch=max_batch, **call)
+        np.testing.assert_array_equal(found.values[::-1], expected.values)
+        np.testing.assert_array_equal(found.resolved[::-1], expected.resolved)
+        assert found.witnesses[::-1] == expected.witnesses
+        assert found.n_queries == expected.n_queries
+        alone = responsibility(formula.predict, X[:1], **call)
+        np.testing.assert_array_equal(alone.values, expected.values[:1])
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "bool", "frame", "float"])
+def test_rows_of_all_kinds(kind):
+    formula = Formula.parse("(x1 & x2) | ~x3", 4)
+    X = all_assignments(4)
+    rows = {
+        "array": X, "list": X.tolist(), "bool": X.astype(bool),
+        "frame": pd.DataFrame(X, columns=list("abcd")), "float": X.astype(float),
+    }[kind]  # fmt: skip
+    expected = [by_definition(flips_of(formula.evaluate, row), 4) for row in X.astype(int)]
+    for model in (formula, formula.predict, formula.as_classifier()):
+        found = responsibility(model, rows, return_witnesses=True)
+        assert found.witness_sizes.tolist() == expected
+
+
+def test_witnesses_are_the_smallest():
+    """x4 waits for one of two ways to turn the left side: x3 alone, or x1 with x2."""
+    for text in ("((x1 | x2) & x3) | x4", "(x3 & (x1 | x2)) | x4"):
+        for method in ("linear", "exhaustive"):
+            found = responsibility(
+                Formula.parse(text), [1, 1, 1, 1], method=method, return_witnesses=True
+            )
+            assert found.witnesses == ((1, 3), (0, 3), (3,), (2,))
+
+
+def test_one_row_and_none():
+    formula = Formula.parse("x1 & x2", 3)
+    for model in (formula, formula.predict):
+        found = responsibility(model, [0, 0, 1], return_witnesses=True)
+        assert isinstance(found, Responsibilities)
+        np.testing.assert_array_equal(np.asarray(found), found.values)
+        assert found.values.tolist() == [0.5, 0.5, 0]
+        assert found.witness_sizes.tolist() == [1, 1, -1]
+        assert found.witnesses == ((1,), (0,), None)
+        assert found.resolved.shape == found.upper.shape == (3,)
+    assert responsibility(formula, np.zeros((0, 3))).shape == (0, 3)
+    assert responsibility(formula, np.zeros((0, 3)), return_witnesses=True).witnesses == ()
+    general = Formula.parse("x1 & x1", 3)
+    assert responsibility(general, np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_wide_read_once_formulae():
+    """A thousand variables, where nothing but the linear algorithm can go."""
+    conjunction = chain_formula(2, family="monotone", n_inputs=1000)
+    for index in range(2, 1000):
+        conjunction = conjunction & Formula((("var", index, -1),), 1000)
+    row = np.ones(1000, dtype=int)
+    row[:400] = 0
+    found = responsibility(conjunction, [row, 1 - row, row | 1], return_witnesses=True)
+    assert found.values[0].tolist() == [1 / 400] * 400 + [0] * 600
+    assert found.values[1].tolist() == [0] * 400 + [1 / 600] * 600
+    assert found.values[2].tolist() == [1] * 1000
+    assert found.witnesses[0][7] == tuple(i for i in range(400) if i != 7)
+
+
+# --- any black box, between a row and a contrast -------------------------------------------------
+
+
+def lattice_flips(predict, row, contrast):
+    def flips(members):
+        other = np.array(row)
+        other[list(members)] = np.asarray(contrast)[list(members)]
+        return bool(predict(other[None, :])[0] != predict(np.array(row)[None, :])[0])
+
+    memory = {}
+
+    def remembered(members):
+        key = frozenset(members)
+        if key not in memory:
+            memory[key] = flips(members)
+        return memory[key]
+
+    return remembered
+
+
+def test_classifiers_of_several_classes():
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, y)
+    rows, contrast = X[[0, 60, 70, 110, 140]], X[[120, 3, 133, 70, 20]]
+    contrast[3, 2] = rows[3, 2]  # the same value in both can never be responsible
+    flips = [lattice_flips(model.predict, *pair) for pair in zip(rows, contrast, strict=True)]
+    expected = [by_definition(f, 4) for f in flips]
+    assert len({tuple(row) for row in expected}) >= 3
+    for method in ("auto", "exhaustive", "levelwise"):
+        found = responsibility(
+            model, rows, contrast=contrast, method=method, max_size=4, return_witnesses=True
+        )
+        assert found.witness_sizes.tolist() == expected
+        check_witnesses(found, flips)
+        assert found.resolved.all()
+    assert found.witness_sizes[3, 2] == -1
+    names = np.array(["setosa", "versicolor", "virginica"])
+    for other in (model.predict_proba, lambda Z: names[model.predict(Z)]):
+        found = responsibility(other, rows, contrast=contrast, return_witnesses=True)
+        assert found.witness_sizes.tolist() == expected
+    median = np.median(X, axis=0)
+    shared = responsibility(model, rows, contrast=median)
+    repeated = responsibility(model, rows, contrast=np.tile(median, (5, 1)))
+    np.testing.assert_array_equal(shared, repeated)
+    np.testing.assert_array_equal(
+        shared, [responsibility(model, row, contrast=median) for row in rows]
+    )
+
+
+def test_frames_reach_the_model_as_they_are():
+    frame = pd.DataFrame(
+        {
+            "colour": pd.Categorical(["red", "blue", "red", "green"] * 5),
+            "size": [1, 2, 3, 4] * 5,
+            "kind": ["a", "b", "b", "a"] * 5,
+            "weight": np.linspace(0, 1, 20),
+        }
+    )
+    y = ((frame["colour"] == "red") & (frame["size"] > 1)) | (frame["kind"] == "a")
+    asked = []
+
+    class Model:
+        def predict(self, X):
+            asked.append(X)
+            return ((X["colour"] == "red") & (X["size"] > 1)) | (X["kind"] == "a")
+
+    rows = frame.iloc[[0, 1, 2]]
+    found = responsibility(Model(), rows, contrast=frame.iloc[3])
+    # Against (green, 4, a): the first row is "a" in both; the second becomes so; the third is true
+    # as long as it is red, or else becomes "a".
+    assert found.tolist() == [[0] * 4, [0, 0, 1, 0], [1, 0, 0, 0]]
+    for X in asked:
+        pd.testing.assert_series_equal(X.dtypes, frame.dtypes)
+    contrast = pd.DataFrame({"weight": [0.5], "kind": ["b"], "size": [1.5], "colour": ["blue"]})
+    found = responsibility(Model(), rows, contrast=contrast, return_witnesses=True)
+    assert found.values.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    model = make_pipeline(
+        OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0)
+    ).fit(frame, y)
+    flips = lattice_flips(
+        lambda Z: model.predict(pd.DataFrame(Z, columns=frame.columns)),
+        rows.iloc[2].to_numpy(), frame.iloc[3].to_numpy(),
+    )  # fmt: skip
+    found = responsibility(model, rows.iloc[2:], contrast=frame.iloc[3], return_witnesses=True)
+    assert found.witness_sizes[0].tolist() == by_definition(flips, 4)
+    with pytest.raises(ValueError, match="contrast must fit the columns of X, got 'pink'"):
+        responsibility(model, rows, contrast=["pink", 1, "a", 0.5])
+    with pytest.raises(ValueError, match="none named 'weight'"):
+        responsibility(model, rows, contrast=frame.iloc[:1].drop(columns="weight"))
+
+
+def test_one_row_of_a_frame_keeps_its_names():
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, 1.5]})
+
+    def predict(X):
+        assert list(X.columns) == ["a", "b", "c"]
+        assert pd.api.types.is_integer_dtype(X["a"].dtype)
+        return (X["a"] > 1) & (X["b"] == "y")
+
+    assert responsibility(predict, frame.iloc[1], contrast=frame.iloc[0]).tolist() == [1, 1, 0]
+    assert responsibility(predict, frame.iloc[0], contrast=frame.iloc[1]).tolist() == [0.5, 0.5, 0]
+
+
+def test_nearest_rows_decided_otherwise():
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    rows = X[::11]
+    found = nearest_contrasts(model, rows, X, max_batch=20)
+    scale = X.std(axis=0)
+    for row, contrast in zip(rows, found, strict=True):
+        others = [
+            (float((np.abs(row - other) / scale).sum()), i)
+            for i, other in enumerate(X)
+            if model.predict([other]) != model.predict([row])
+        ]
+        nearest = min(distance for distance, _ in others)
+        assert (np.abs(row - contrast) / scale).sum() == pytest.approx(nearest)
+        assert model.predict([contrast]) != model.predict([row])
+    # Between two decisions somebody is responsible.
+    assert (responsibility(model, rows, contrast=found).max(axis=1) > 0).all()
+
+
+def test_nearest_rows_of_frames():
+    frame = pd.DataFrame(
+        {"kind": ["a", "b", "b", "c"], "n": [1, 1, 3, 5], "same": [7, 7, 7, 7]}, index=[9, 8, 7, 6]
+    )
+
+    def predict(X):
+        return X["n"] > 2
+
+    found = nearest_contrasts(predict, frame.iloc[[0, 2]], frame)
+    pd.testing.assert_frame_equal(found, frame.iloc[[2, 1]].reset_index(drop=True))
+    # What is constant in the background tells nothing of distances, however far a row is.
+    far = frame.iloc[[1]].assign(same=10**9)
+    assert nearest_contrasts(predict, far, frame)["kind"].tolist() == ["b"]
+    with pytest.raises(ValueError, match="another decision than row 1 of X, got"):
+        nearest_contrasts(predict, frame.iloc[[0, 3]], frame.iloc[2:])
+    with pytest.raises(ValueError, match="background must have the columns of X, got none named"):
+        nearest_contrasts(predict, frame, frame.drop(columns="n"))
+    with pytest.raises(ValueError, match=r"background must be rows of 2 features, got shape"):
+        nearest_contrasts(lambda Z: Z[:, 0], [[0, 1]], [[0, 1, 1], [1, 1, 1]])
+    with pytest.raises(ValueError, match=r"X must be rows of features, got shape \(2,\)"):
+        nearest_contrasts(lambda Z: Z[:, 0], [0, 1], [[0, 1], [1, 1]])
+
+
+def test_missing_values_are_values():
+    def known(X):
+        return ~np.isnan(X[:, 0]) & (X[:, 1] > 0)
+
+    found = responsibility(known, [[np.nan, 1.0, 2.0]], contrast=[np.nan, -1.0, 3.0])
+    assert found.tolist() == [[0, 0, 0]]
+    found = responsibility(known, [[1.0, 1.0, 2.0]], contrast=[np.nan, 1.0, 3.0])
+    assert found.tolist() == [[1, 0, 0]]
+
+
+def test_a_table_serves_all_rows():
+    formula = random_formula(6, read_once=False, random_state=0)
+    X = all_assignments(12)[::7]
+    asked = []
+
+    def predict(Z):
+        asked.append(len(Z))
+        return formula.predict((Z + 1) // 2)
+
+    coded = 2 * X.astype(int) - 1
+    found = responsibility(predict, coded, contrast=-coded, max_batch=1000, return_witnesses=True)
+    np.testing.assert_array_equal(found.values, responsibility(formula, X))
+    assert asked == [1000] * 4 + [96]
+    assert found.n_queries == 4096
+    # Rows that agree with the contrast in some inputs share the table too.
+    contrast = np.full(12, -1)
+    found = responsibility(predict, coded, contrast=contrast, return_witnesses=True)
+    expected = [responsibility(predict, row, contrast=contrast) for row in coded[::60]]
+    np.testing.assert_array_equal(found.values[::60], expected)
+    assert found.n_queries == 4096
+
+
+# --- as far as the budget goes -------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(formulae, rows6, st.integers(1, 5), st.integers(1, 60))
+def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
+    exact = responsibility(formula, row, return_witnesses=True)
+    found = responsibility(
+        formula, row, method="levelwise", max_size=max_size, max_queries=max_queries,
+        return_witnesses=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.values[found.resolved], exact.values[found.resolved])
+    assert (found.values[~found.resolved] == 0).all()
+    assert (found.upper >= exact.values).all()
+    assert found.n_queries <= max_queries + 1  # and once for the row itself
+    assert [w is None for w in found.witnesses] == (found.values == 0).tolist()
+
+
+def test_wide_black_boxes():
+    """A hundred features, of which pairs and single ones decide."""
+
+    def predict(X):
+        return (X[:, 3] & X[:, 50]) | (X[:, 7] & X[:, 8] & X[:, 9] & X[:, 10])
+
+    X = np.zeros((2, 100), dtype=int)
+    X[1, [3, 50]] = 1
+    with pytest.warns(RuntimeWarning, match="of 200 degrees are open and given as 0; .* most 0.33"):
+        values = responsibility(predict, X)
+    expected = np.zeros((2, 100))
+    expected[0, [3, 50]] = 0.5
+    expected[1, [3, 50]] = 1
+    np.testing.assert_array_equal(values, expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = responsibility(predict, X, return_witnesses=True)
+    assert found.method == "levelwise"
+    assert found.witnesses[0][3] == (50,)
+    # 100 single ones and 4950 pairs fit into the budget; triples of the first row would not.
+    assert found.n_queries == 2 + 2 * 100 + 4950 + 98 * 97 // 2
+    np.testing.assert_array_equal(found.resolved, found.values > 0)
+    assert found.upper[0, 7] == 1 / 3
+    found = responsibility(predict, X, max_queries=99, return_witnesses=True)
+    assert found.n_queries == 0  # a size is tried as a whole or not at all
+    assert not found.resolved.any()
+    assert (found.upper == 1).all()
+
+
+def test_levels_end_where_everything_is_known():
+    """All features but one are flip sets alone, so nothing larger can be minimal."""
+    formula = Formula.parse("x1 ^ x2 ^ x3", 30)
+    found = responsibility(
+        formula, np.zeros(30, dtype=int), contrast=[1] * 3 + [0] * 27, method="levelwise",
+        max_size=1, return_witnesses=True,
+    )  # fmt: skip
+    assert found.resolved.all()
+    assert found.n_queries == 4
+    assert found.values.tolist() == [1] * 3 + [0] * 27
+    # Both features were flipped together, and nothing larger is left to try.
+    levels = {"method": "levelwise", "max_size": 2, "return_witnesses": True}
+    found = responsibility(lambda X: 0 * X[:, 0], [0, 0], **levels)
+    assert found.resolved.all()
+    assert found.n_queries == 1 + 2 + 1
+    # Every feature is in a pair that flips, so larger sets can tell nothing new.
+    pairs = Formula.parse("(x1 & x2) | (x3 & x4) | (x5 & x6)")
+    found = responsibility(pairs, [0] * 6, **levels | {"max_size": 6})
+    assert found.values.tolist() == [0.5] * 6
+    assert found.n_queries == 1 + 6 + 15
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"method": "fast"}, "method must be one of 'auto', 'exhaustive', 'levelwise', 'linear'"),
+        ({"model": Formula.parse("x1 & x1", 2), "method": "linear"}, "takes read-once formulae"),
+        ({"model": lambda X: X[:, 0], "method": "linear"}, "reads the gates"),
+        ({"contrast": [0, 0], "method": "linear"}, "reads the gates"),
+        ({"X": [[0, 2]]}, "X must hold 0 or 1, got 2"),
+        ({"X": [[0, 1, 1]]}, r"X must have shape \(n_rows, 2\), got \(1, 3\)"),
+        ({"X": [[[0, 1]]]}, "X must"),
+        ({"X": 1}, "X must"),
+        ({"model": lambda X: X[:, 0], "X": [[0, 2]]}, "zeros and ones where no contrast"),
+        ({"model": lambda X: X[:, 0], "X": [["a", "b"]]}, "zeros and ones where no contrast"),
+        ({"model": lambda X: X[:, 0], "X": np.zeros((0, 2))}, r"got shape \(0, 2\)"),
+        ({"contrast": [0, 0, 1]}, r"one row of 2 features or 1 of them, got shape \(3,\)"),
+        ({"contrast": [[0, 0]] * 3}, r"got shape \(3, 2\)"),
+        ({"model": lambda X: X[:, 0] / 3, "contrast": [5, 5]}, "answer with labels, got"),
+        ({"model": lambda X: X[:, 0] * np.nan}, "got NaN"),
+        ({"model": lambda X: np.zeros(7)}, r"answer . rows with as many labels, .* \(7,\)"),
+        ({"max_size": 0}, "max_size must be a whole number >= 1, got 0"),
+        ({"max_queries": 1.5}, r"max_queries must be .* got 1\.5"),
+        ({"max_batch": True}, "max_batch must be .* got True"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_arguments_that_are_refused(arguments, says):
+    call = {"model": Formula.parse("x1 & x2"), "X": [[0, 1]], **arguments}
+    with pytest.raises(ValueError, match=says):
+        responsibility(call.pop("model"), call.pop("X"), **call)
+
+
+def test_models_that_cannot_be_asked():
+    with pytest.raises(TypeError, match="model must be a Formula, a fitted classifier"):
+        responsibility("x1 & x2", [[0, 1]])
+    with pytest.raises(TypeError, match="instance rather than its class"):
+        responsibility(DecisionTreeClassifier, [[0, 1]])
+    with pytest.raises(TypeError, match="must decide between classes, got the regressor"):
+        responsibility(LinearRegression(), [[0, 1]])
+
+
+def test_more_variables_than_flips_can_be_tried():
+    wide = Formula.parse(" & ".join(f"x{i + 1}" for i in range(21)) + " & x1")
+    ones = np.ones(21, dtype=int)
+    with pytest.raises(ValueError, match="at most 20 variables, got 21"):
+        responsibility(wide, ones)
+    assert responsibility(wide, ones, method="levelwise", max_size=1).tolist() == [1] * 21
+    with pytest.raises(ValueError, match=r"at most 20 features that differ .* with 21"):
+        responsibility(wide.predict, ones, method="exhaustive")
+
+
+def test_the_paper_counts_all_but_for_causes():
+    """In (x1 xor x2) and (x3 xor x4): who decides alone, who only with another."""
+    formula = paper_formula("xor-and-xor", n_inputs=4)
+    X = [[1, 0, 1, 0], [1, 1, 1, 0], [1, 1, 0, 0]]
+    assert responsibility(formula, X).tolist() == [[1] * 4, [1, 1, 0, 0], [0.5] * 4]

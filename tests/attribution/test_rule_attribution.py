@@ -1,0 +1,459 @@
+"""Responsibility of features under rules, against a literal enumeration of all cells."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.attribution import all_assignments, random_formula, responsibility
+from skescore.attribution.rules import RuleAttribution, local_faithfulness, rule_attribution
+from skescore.metrics.attribution import faithfulness
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+
+NAMES = ["a", "b", "c", "colour"]
+#: One value of every cell of thresholds at 1, 2 and 3: the thresholds and what lies between.
+STRETCHES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
+COLOURS = ("blue", "green", "red")
+
+
+def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
+    """What counts as the answers to rows."""
+    if by == "rule":
+        return ruleset.assign(X).tolist()
+    covered = ruleset.covers(X) | (ruleset.fallback is not None)
+    said: list[Any] = ["nothing at all"] * len(X)
+    if covered.any():
+        for row, answer in zip(np.flatnonzero(covered), ruleset.predict(X[covered]), strict=True):
+            said[row] = repr(answer)
+    return said
+
+
+def literal(
+    ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], by: str = "answer"
+) -> tuple[list[float], set[tuple[int, ...]]]:
+    """The definition word by word: move exactly these features, each to any other value."""
+    n = len(row)
+    others = [[v for v in choices[j] if v != row[j]] for j in range(n)]
+    everything = list(product(*([row[j], *others[j]] for j in range(n))))
+    moved = list(product(*([False, *[True] * len(others[j])] for j in range(n))))
+    said = answers_of(ruleset, np.array(everything, dtype=object), by)
+    # The first of all combinations is the row itself.
+    flip_sets = {
+        tuple(np.flatnonzero(flags).tolist())
+        for flags, answer in zip(moved, said, strict=True)
+        if answer != said[0]
+    }
+    minimal = {s for s in flip_sets if not any(set(t) < set(s) for t in flip_sets)}
+    values = [max((1 / len(s) for s in minimal if j in s), default=0.0) for j in range(n)]
+    return values, minimal
+
+
+def assert_as_literal(
+    ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], **options: Any
+) -> RuleAttribution:
+    found = rule_attribution(ruleset, np.array([row], dtype=object), **options)
+    values, minimal = literal(ruleset, row, choices, options.get("by", "answer"))
+    assert set(found.flip_sets[0]) == minimal
+    assert found.values[0].tolist() == values
+    assert found.resolved.all()
+    assert (found.upper == found.values).all()
+    assert found.exact
+    return found
+
+
+# --- against the definition ----------------------------------------------------------------------
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    bounds = sorted(draw(st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=2)))
+    low, high = bounds if len(bounds) == 2 else draw(st.permutations([bounds[0], None]))
+    closed = [True, True] if low == high else [draw(st.booleans()), draw(st.booleans())]
+    return Interval(
+        draw(st.integers(0, 2)),
+        -np.inf if low is None else low,
+        np.inf if high is None else high,
+        lower_closed=closed[0],
+        upper_closed=closed[1],
+    )
+
+
+def lists_of_values() -> st.SearchStrategy[OneOf]:
+    some = st.sets(st.sampled_from(COLOURS), min_size=1, max_size=2)
+    return st.builds(OneOf, st.just(3), some, st.booleans())
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Any:
+    single = st.one_of(intervals(), intervals(), lists_of_values())
+    if draw(st.integers(0, 3)):
+        return draw(single)
+    counted = draw(st.lists(single, min_size=2, max_size=3))
+    return AtLeast(draw(st.integers(1, len(counted))), counted)
+
+
+@st.composite
+def rules(draw: st.DrawFn, outputs: tuple[Any, ...]) -> Rule:
+    output = draw(st.sampled_from(outputs))
+    statistics = RuleStatistics(draw(st.integers(1, 9)))
+    for _ in range(20):
+        try:
+            return Rule(draw(st.lists(conditions(), max_size=3)), output, statistics)
+        except ValueError:  # intervals that contradict each other
+            continue
+    return Rule([], output, statistics)
+
+
+@st.composite
+def rulesets(draw: st.DrawFn) -> RuleSet:
+    classification = draw(st.booleans())
+    outputs = ("x", "y", "z") if classification else (1.0, 2.0, 3.0)
+    made = draw(st.lists(rules(outputs), min_size=1, max_size=4))
+    policy = draw(st.sampled_from(["default", "abstain", None]))
+    fallback = None if policy is None else Fallback(outputs[0], policy)
+    domain = draw(
+        st.sampled_from([None, Domain((1.5, 0.0, 1.0, 0.0), (9.0, 2.0, 9.0, 3.0), [(3, COLOURS)])])
+    )
+    return RuleSet(
+        made, NAMES,
+        task="classification" if classification else "regression",
+        classes=("x", "y", "z") if classification else None,
+        ordered=draw(st.booleans()), fallback=fallback, domain=domain,
+    )  # fmt: skip
+
+
+#: What each feature may move to, without and with the domain above.
+FREE: list[tuple[Any, ...]] = [STRETCHES] * 3 + [(*COLOURS, "another")]
+BOUND: list[tuple[Any, ...]] = [
+    (1.75, 2.0, 2.5, 3.0, 3.5), (0.5, 1.0, 1.5, 2.0), (1.0, 1.5, 2.0, 2.5, 3.0, 3.5), COLOURS,
+]  # fmt: skip
+
+
+def rows() -> st.SearchStrategy[tuple[Any, ...]]:
+    number = st.sampled_from([*STRETCHES, float("nan")])
+    return st.tuples(number, number, number, st.sampled_from([*COLOURS, "pink", None]))
+
+
+@settings(
+    max_examples=80, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+@given(rulesets(), rows(), st.sampled_from(["answer", "rule"]), st.booleans())
+def test_values_are_those_of_the_definition(
+    ruleset: RuleSet, row: tuple[Any, ...], by: str, beyond: bool
+) -> None:
+    choices = FREE if beyond or ruleset.domain is None else BOUND
+    if ruleset.domain is not None and beyond:
+        choices = [*FREE[:3], COLOURS]  # categories that the domain does not know never come
+    # A move stays out of the row's own cell: its value stands for it.
+    choices = [
+        tuple(v for v in some if not _same_cell(v, value))
+        for some, value in zip(choices, row, strict=True)
+    ]
+    assert_as_literal(ruleset, row, choices, by=by, beyond_domain=beyond)
+
+
+def _same_cell(one: Any, two: Any) -> bool:
+    if isinstance(one, str):
+        return one == two or (one == "another" and two == "pink")
+    return one == two or (one == 1.75 and two == 1.5)
+
+
+@pytest.mark.parametrize("voting", [None, "votes"])
+def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> None:
+    generator = np.random.default_rng(5)
+    X = generator.uniform(0, 4, size=(80, 3))
+    y = (X[:, 0] > 1.3).astype(int) + ((X[:, 1] > 2.1) & (X[:, 2] > 1.1))
+    tree = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y))
+    if voting is not None:
+        other = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=1).fit(X[::-1], y))
+        both = [Rule(r.conditions, r.output, weight=w) for rs, w in ((tree, 1.0), (other, 1.5))
+                for r in rs]  # fmt: skip
+        tree = RuleSet(
+            both, tree.feature_names, task="classification", ordered=False, voting=voting
+        )
+    cuts = [sorted({b for r in tree for c in r.conditions if c.feature == j
+                    for b in (c.lower, c.upper) if np.isfinite(b)}) for j in range(3)]  # fmt: skip
+    for x in X[:12]:
+        choices = []
+        for j in range(3):
+            ends = [-1.0, *cuts[j], 5.0]
+            places = [
+                *cuts[j],
+                *((low + high) / 2 for low, high in pairwise(ends)),
+            ]
+            here = np.searchsorted(cuts[j], x[j])
+            choices.append(
+                tuple(v for v in places if v in cuts[j] or np.searchsorted(cuts[j], v) != here)
+            )
+        assert_as_literal(tree, tuple(x.tolist()), choices)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_rules_of_a_formula_have_its_responsibilities(number: int) -> None:
+    formula = random_formula(4, n_inputs=5, random_state=number)
+    X = all_assignments(5)
+    premises = [
+        [Interval(j, 0.5) if x[j] else Interval(j, upper=0.5) for j in formula.variables]
+        for x in X[formula.evaluate(X)]
+    ]
+    rules = RuleSet(
+        [Rule(premise, 1) for premise in premises], [f"x{j}" for j in range(5)],
+        task="classification", classes=[0, 1], fallback=Fallback(0),
+    )  # fmt: skip
+    found = rule_attribution(rules, X)
+    assert found.values.tolist() == responsibility(formula, X).tolist()
+    # Named values are cells as thresholds are.
+    named = [
+        Rule([OneOf(c.feature, [int(c.lower == 0.5)]) for c in rule.conditions], 1)
+        for rule in rules
+    ]
+    domain = Domain((0,) * 5, (2,) * 5, [(j, [0, 1]) for j in range(5)])
+    listed = rules.replace(rules=named, domain=domain)
+    assert rule_attribution(listed, X).values.tolist() == found.values.tolist()
+
+
+# --- what counts as another answer ---------------------------------------------------------------
+
+LIST = RuleSet(
+    [
+        Rule([Interval(0, upper=1)], "x"),
+        Rule([Interval(0, upper=2), Interval(1, upper=1)], "x"),
+        Rule([Interval(1, upper=2)], "y"),
+    ],
+    ["a", "b"], task="classification", fallback=Fallback("y"),
+)  # fmt: skip
+
+
+def test_another_rule_with_the_same_answer_is_no_other_answer() -> None:
+    row = [[0.5, 0.5]]
+    assert rule_attribution(LIST, row).flip_sets == (((0,),),)
+    assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,),),)
+    # In the second rule, a alone leads to the first one; to another answer a or b do.
+    row = [[1.5, 0.5]]
+    assert rule_attribution(LIST, row).flip_sets == (((0,), (1,)),)
+    # Where no rule answers, the fallback says what the last rule does.
+    row = [[3.0, 3.0]]
+    assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,), (1,)),)
+    assert rule_attribution(LIST, row).flip_sets == (((0,),),)
+
+
+def test_no_answer_and_an_abstention_are_answers_of_their_own() -> None:
+    one = RuleSet([Rule([Interval(0, upper=1)], "x")], ["a"], task="classification")
+    for fallback, value in ((None, 1.0), (Fallback("x"), 0.0), (Fallback("x", "abstain"), 1.0)):
+        found = rule_attribution(one.replace(fallback=fallback), [[0.0], [2.0]])
+        assert found.values.tolist() == [[value], [value]]
+
+
+def test_numbers_that_hardly_differ() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(0, 1, 2)], 1.5),
+         Rule([Interval(1, upper=1)], 4.0)],
+        ["a", "b"], task="regression", fallback=Fallback(1.2),
+    )  # fmt: skip
+    row = [[0.0, 0.0]]
+    assert rule_attribution(rules, row).flip_sets == (((0,),),)
+    # Beyond a threshold of 0.4 only 1.5 and 4 are other answers than 1, beyond 0.6 only 4.
+    assert rule_attribution(rules, row, tolerance=0.6).flip_sets == (((0,),),)
+    high = [[0.0, 3.0]]
+    assert rule_attribution(rules, high, tolerance=0.4).flip_sets == (((0,),),)
+    assert rule_attribution(rules, high, tolerance=0.6).flip_sets == (((0, 1),),)
+    assert rule_attribution(rules, high, tolerance=3.0).flip_sets == ((),)
+
+
+def test_affine_answers_change_with_their_function() -> None:
+    rising = LinearOutput(0.0, [(1, 1.0)])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], rising), Rule([Interval(0, 1, 2)], LinearOutput(2.0)),
+         Rule([Interval(0, lower=2)], rising)],
+        ["a", "b"], task="regression",
+    )  # fmt: skip
+    found = rule_attribution(rules, [[0.0, 5.0]])
+    assert found.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
+    same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
+    assert rule_attribution(same, [[0.0, 5.0]], by="rule").values.tolist() == [[1.0, 0.0]]
+    with pytest.raises(ValueError, match="rule 0 answers an affine function"):
+        rule_attribution(rules, [[0.0, 5.0]], tolerance=0.5)
+
+
+def test_the_domain_bounds_moves() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, 0, 1, lower_closed=True)], "x"), Rule([Interval(0, 1, 2)], "x")],
+        ["a"], task="classification", classes=["x", "y"], fallback=Fallback("y"),
+        domain=Domain((0.0,), (2.0,)),
+    )  # fmt: skip
+    assert rule_attribution(rules, [[0.5]]).values.tolist() == [[0.0]]
+    assert rule_attribution(rules, [[0.5]], beyond_domain=True).values.tolist() == [[1.0]]
+    # A row outside is brought in.
+    assert rule_attribution(rules, [[7.0]]).values.tolist() == [[1.0]]
+
+
+# --- where values may not be exact ---------------------------------------------------------------
+
+
+def test_a_search_that_gives_up_says_so() -> None:
+    rules = RuleSet(
+        [Rule([Interval(j, 0.5), Interval(j + 1, 0.5), Interval(j + 2, 0.5)], "x")
+         for j in range(0, 9, 3)],
+        [f"f{j}" for j in range(10)], task="classification", classes=["x", "y"],
+        fallback=Fallback("y"),
+    )  # fmt: skip
+    row = np.ones((1, 10))
+    whole = rule_attribution(rules, row)
+    # One of each three must move.
+    assert whole.values.tolist() == [[1 / 3] * 9 + [0.0]]
+    assert len(whole.flip_sets[0]) == 27
+    assert whole.resolved.all()
+    assert not whole.exhausted.any()
+    for steps in (1, 5, 12, 20):
+        part = rule_attribution(rules, row, max_steps=steps)
+        assert part.exhausted.all()
+        assert (part.upper >= whole.values).all()
+        assert (part.values[part.resolved] == whole.values[part.resolved]).all()
+        assert part.resolved[0, 9]
+        assert not part.resolved[0, :9].all()
+        assert set(part.flip_sets[0]) <= set(whole.flip_sets[0])
+
+
+def test_linear_conditions_are_tried_at_their_bounds() -> None:
+    rules = RuleSet(
+        [Rule([Linear([(0, 1.0), (1, 1.0)], upper=3.0), Interval(2, upper=1)], "x")],
+        ["a", "b", "c", "d"], task="classification", classes=["x", "y"], fallback=Fallback("y"),
+        domain=Domain((0.0,) * 4, (2.0,) * 4),
+    )  # fmt: skip
+    # From (0, 0) only a and b together exceed 3 in the domain; c does it alone.
+    found = rule_attribution(rules, [[0.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
+    assert found.values.tolist() == [[0.5, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
+    assert not found.exact
+    assert found.resolved.tolist() == [[False, False, True, True], [False, True, True, True]]
+    assert found.upper.tolist() == [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
+
+
+def test_answers_by_the_nearest_box_are_not_exact() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "x"), Rule([Interval(0, lower=3)], "y")],
+        ["a"], task="classification", fallback=Fallback("x", "nearest"),
+    )  # fmt: skip
+    found = rule_attribution(rules, [[0.0]])
+    assert found.values.tolist() == [[1.0]]
+    assert not found.exact
+    assert rule_attribution(rules, [[0.0]], by="rule").exact
+
+
+def test_sums_of_numbers() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(1, upper=1)], 1.0),
+         Rule([Interval(0, lower=1), Interval(1, lower=1)], 2.0)],
+        ["a", "b"], task="regression", ordered=False, voting="sum",
+    )  # fmt: skip
+    # 2 from both or from the third rule, 1 from one of them: every move of one feature shows.
+    found = rule_attribution(rules, [[0.0, 0.0], [2.0, 2.0]])
+    assert found.flip_sets == (((0,), (1,)), ((0,), (1,)))
+    assert found.exact
+    assert rule_attribution(rules, [[0.0, 0.0]], tolerance=1.0).flip_sets == ((),)
+
+
+# --- rows and parameters -------------------------------------------------------------------------
+
+
+def test_frames_order_and_repetitions() -> None:
+    frame = pd.DataFrame({"b": [0.5, 3.0, 0.5], "more": 1, "a": [1.5, 3.0, 1.5]}, index=[7, 8, 9])
+    found = rule_attribution(LIST, frame)
+    assert found.values.tolist() == [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    assert found.to_frame().columns.tolist() == ["a", "b"]
+    assert found.witnesses[0] == ((), ())
+    assert found.witnesses[1] == ((), None)
+    backwards = rule_attribution(LIST, frame[::-1])
+    assert (backwards.values == found.values[::-1]).all()
+
+
+def test_no_rules_and_no_rows() -> None:
+    nothing = RuleSet([], ["a"], task="classification", classes=["x"], fallback=Fallback("x"))
+    assert rule_attribution(nothing, [[1.0], [2.0]]).values.tolist() == [[0.0], [0.0]]
+    always = nothing.replace(rules=[Rule([], "x")])
+    assert rule_attribution(always, [[1.0]], by="rule").flip_sets == ((),)
+    assert rule_attribution(LIST, np.empty((0, 2))).values.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "label"}, "by must be 'answer' or 'rule', got 'label'"),
+        ({"tolerance": -1}, "tolerance must be 0 or more, got -1.0"),
+        ({"max_steps": 0}, "max_steps must be 1 or more, got 0"),
+    ],
+    ids=["by", "tolerance", "max_steps"],
+)
+def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rule_attribution(LIST, [[0.0, 0.0]], **options)
+
+
+def test_rules_that_answer_together_have_no_rule_to_change() -> None:
+    voting = LIST.replace(ordered=False, voting="votes")
+    with pytest.raises(ValueError, match="by='rule'"):
+        rule_attribution(voting, [[0.0, 0.0]], by="rule")
+
+
+# --- beside the black box ------------------------------------------------------------------------
+
+
+def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> None:
+    X, y = load_iris(return_X_y=True)
+    # The black box sees petals only; other rules say nearly the same of sepals.
+    black_box = FunctionTransformer(lambda X: X[:, 2:]), DecisionTreeClassifier(random_state=0)
+    model = make_pipeline(*black_box).fit(X, y)
+    answers = model.predict(X)
+    petals, sepals = (
+        as_ruleset(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X * seen, answers))
+        for seen in ([0, 0, 1, 1], [1, 1, 0, 0])
+    )
+    # Rules of columns that were always 0 know no thresholds there.
+    found = [local_faithfulness(rules, model, X) for rules in (petals, sepals)]
+    means = [{name: np.nanmean(values) for name, values in each.items()} for each in found]
+    assert means[0]["aopc_compr"] > 0.1
+    assert means[1]["aopc_compr"] == 0.0
+    assert means[0]["aopc_suff"] < means[1]["aopc_suff"]
+    same = faithfulness(model, X, rule_attribution(petals, X), removal="median", reference=X)
+    assert all((same[name] == values).all() for name, values in found[0].items()
+               if not np.isnan(values).any())  # fmt: skip
+
+
+def test_rows_without_a_rule_say_nothing_of_the_rules() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 0)], ["a", "b"],
+        task="classification", classes=[0, 1], fallback=Fallback(1),
+    )  # fmt: skip
+
+    def black_box(X: np.ndarray) -> np.ndarray:
+        return np.column_stack([X[:, 0] <= 1, X[:, 0] > 1]).astype(float)
+
+    X = np.array([[0.0, 1.0], [2.0, 1.0], [3.0, 0.0]])
+    found = local_faithfulness(rules, black_box, X, removal=[9.0, 9.0])
+    assert np.isnan(found["aopc_compr"]).tolist() == [False, True, True]
+    explained = local_faithfulness(rules, black_box, X, removal=[0.0, 0.0], uncovered="explain")
+    assert explained["aopc_compr"].tolist() == [0.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="uncovered must be 'ignore' or 'explain', got 'drop'"):
+        local_faithfulness(rules, black_box, X, uncovered="drop")

@@ -1,0 +1,682 @@
+"""Faithfulness on tables: worked by hand, beside a slow loop, and what must hold for any model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skescore.metrics.attribution import FAITHFULNESS, faithfulness
+
+ALL = tuple(FAITHFULNESS)
+
+
+def additive(*weights: float) -> Any:
+    """A number that is the weighted sum of the features."""
+    return lambda X: np.asarray(X, dtype=float) @ np.array(weights)
+
+
+def two_classes(function: Any) -> Any:
+    def predict_proba(X: Any) -> np.ndarray:
+        p = np.asarray(function(np.asarray(X, dtype=float)))
+        return np.column_stack([1 - p, p])
+
+    return predict_proba
+
+
+def sums(X: np.ndarray) -> np.ndarray:
+    """A product of two features and a bit of the third: not additive, ties in leaving one out."""
+    return 0.1 + 0.6 * X[:, 0] * X[:, 1] + 0.2 * X[:, 2]
+
+
+# --- by hand -------------------------------------------------------------------------------------
+
+
+def test_a_model_worked_by_hand() -> None:
+    """Three features: thresholds give 0, 0, 0, 1, 1, 1, 2, 2, 2, 3 features.
+
+    f = 0.1 + 0.6 ab + 0.2 c at (1, 1, 1) is 0.9. In the order c, a, b the rationales are c, ca and
+    cab. Without them f is 0.7, 0.1, 0.1; of them alone 0.3, 0.3, 0.9. Leaving out one changes f by
+    0.6, 0.6, 0.2 for a, b, c with the scores 2, 1, 3: of three pairs one is tied, two discordant.
+    """
+    found, details = faithfulness(
+        two_classes(sums), [[1, 1, 1]], [[2, 1, 3]], measures=ALL, return_details=True
+    )
+    assert details["lengths"][0].tolist() == [1, 2, 3]
+    assert details["without"][0] == pytest.approx([0.7, 0.1, 0.1])
+    assert details["only"][0] == pytest.approx([0.3, 0.3, 0.9])
+    assert details["loo"][0] == pytest.approx([0.6, 0.6, 0.2])
+    assert details["base"].tolist() == pytest.approx([0.9])
+    assert found["aopc_compr"][0] == pytest.approx((0.2 + 0.8 + 0.8) / 3)
+    assert found["aopc_suff"][0] == pytest.approx((0.6 + 0.6 + 0) / 3)
+    assert found["taucorr_loo"][0] == pytest.approx(-2 / math.sqrt(3 * 2))
+    assert found["spearmancorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
+    assert found["pearsoncorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
+    assert found["prediction_gap_important"][0] == pytest.approx(1.8 / 3)
+    assert found["prediction_gap_unimportant"][0] == pytest.approx(1.2 / 3)
+    # c, ca, cab, their complements ab and b, and ac, bc: ab leaves c out, and c alone is asked
+    # once. What removes nothing is known. a, b, c, ab, bc, ac, abc are all there is, less "b".
+    assert details["queries"].tolist() == [1 + 6]
+
+
+def test_negative_scores_are_no_rationale_but_count_in_the_correlation() -> None:
+    model = two_classes(sums)
+    found, details = faithfulness(
+        model, [[1, 1, 1]], [[-2, -1, -3]], measures=ALL, return_details=True
+    )
+    assert details["lengths"][0].tolist() == []
+    assert found["aopc_compr"].tolist() == [0.0]
+    assert found["aopc_suff"].tolist() == [1.0]
+    assert np.isnan(found["prediction_gap_important"]).all()
+    assert found["taucorr_loo"][0] == pytest.approx(2 / math.sqrt(6))
+    assert details["queries"].tolist() == [1 + 3]
+    signed = faithfulness(model, [[1, 1, 1]], [[-2, -1, -3]], only_positive=False)
+    # The order is b, a, c: without b, ba, bac f is 0.3, 0.3, 0.1.
+    assert signed["aopc_compr"][0] == pytest.approx((0.6 + 0.6 + 0.8) / 3)
+
+
+def test_numbers_have_no_worst_sufficiency() -> None:
+    found = faithfulness(additive(1, 2), [[3.0, 4.0]], [[-1, -2]])
+    assert found["aopc_compr"].tolist() == [0.0]
+    assert np.isnan(found["aopc_suff"]).all()
+    found = faithfulness(additive(1, 2), [[3.0, 4.0]], [[3, 8]])
+    # Without the second 8 less, without both 11 less; of the second alone 3 less.
+    assert found["aopc_compr"].tolist() == [(8 + 11) / 2]
+    assert found["aopc_suff"].tolist() == [(3 + 0) / 2]
+
+
+def test_differences_of_numbers_in_units_of_their_spread() -> None:
+    X = [[3.0, 4.0], [1.0, 0.0]]  # 11 and 1: the standard deviation is 5
+    plain = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL)
+    normalised = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, normalize=True)
+    for name in ALL:
+        scale = 1 if name.endswith("_loo") else 5
+        np.testing.assert_allclose(normalised[name] * scale, plain[name])
+    with pytest.raises(ValueError, match="answers that differ"):
+        faithfulness(additive(1, 2), X[:1], [[3, 8]], normalize=True)
+    with pytest.raises(ValueError, match="probabilities"):
+        faithfulness(two_classes(sums), [[1, 1, 1]], [[1, 1, 1]], normalize=True)
+
+
+@pytest.mark.parametrize(
+    ("n", "lengths"),
+    [
+        (1, [1]),
+        (3, [1, 2, 3]),
+        (10, list(range(1, 11))),
+        (25, [2, 5, 7, 10, 12, 15, 17, 20, 22, 25]),
+    ],
+)
+def test_ten_percents_of_the_features(n: int, lengths: list[int]) -> None:
+    _, details = faithfulness(
+        additive(*range(1, n + 1)), np.ones((1, n)), np.ones((1, n)), return_details=True
+    )
+    assert details["lengths"][0].tolist() == lengths
+
+
+def test_thresholds_of_each_kind() -> None:
+    scores = [[0.5, -0.2, 0.1, 0.3, 0.0]]
+
+    def lengths(**options: Any) -> list[int]:
+        _, details = faithfulness(
+            additive(1, 2, 3, 4, 5), np.ones((1, 5)), scores, return_details=True, **options
+        )
+        return details["lengths"][0].tolist()
+
+    assert lengths() == [1, 2, 3]
+    assert lengths(dedupe=False) == [1, 1, 2, 2, 3, 3, 3, 3, 3]
+    assert lengths(only_positive=False) == [1, 2, 3, 4, 5]
+    assert lengths(thresholds=[0.2, 0.6, 0.4]) == [1, 3, 2]
+    assert lengths(by="count", thresholds=[1, 2, 9]) == [1, 2, 3]
+    assert lengths(by="count", thresholds=[1, 2, 9], only_positive=False) == [1, 2, 5]
+    # By their values: signs do not matter, and no feature at all is a rationale as well.
+    assert lengths(by="score", thresholds=[0.2, -0.1, 9]) == [2, 4, 0]
+    # 0.29 * 100 is a bit less than 29.
+    _, details = faithfulness(
+        additive(*range(100)), np.ones((1, 100)), np.ones((1, 100)), thresholds=[0.1, 0.29],
+        return_details=True,
+    )  # fmt: skip
+    assert details["lengths"][0].tolist() == [10, 29]
+
+
+def test_of_equal_scores_the_later_feature_comes_first() -> None:
+    _, details = faithfulness(
+        additive(1, 10, 100), np.ones((1, 3)), np.ones((1, 3)), return_details=True
+    )
+    assert details["without"][0].tolist() == [11, 1, 0]
+
+
+def test_a_constant_has_no_correlation() -> None:
+    for scores, weights in (([1, 1, 1], (1, 2, 3)), ([1, 2, 3], (0, 0, 0)), ([1, 2, 3], (5, 5, 5))):
+        found = faithfulness(
+            additive(*weights), np.ones((1, 3)), [scores],
+            measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
+        )  # fmt: skip
+        assert all(np.isnan(values).all() for values in found.values())
+    # A single feature has none either, but it can be removed.
+    alone = faithfulness(additive(2), [[3.0]], [[1.0]])
+    assert alone["aopc_compr"].tolist() == [6.0]
+    assert np.isnan(alone["taucorr_loo"]).all()
+
+
+def test_noise_of_rounding_is_no_order() -> None:
+    """Answers whose last digit depends on how many rows are asked at once."""
+
+    def restless(X: np.ndarray) -> np.ndarray:
+        p = 0.3 + 0.1 * X[:, 0] + np.finfo(float).eps * (len(X) + np.arange(len(X))) % 7
+        return np.column_stack([p, 1 - p])
+
+    X, scores = np.ones((4, 6)), np.tile([6.0, 5, 4, 3, 2, 1], (4, 1))
+    expected = scipy.stats.kendalltau([6, 5, 4, 3, 2, 1], [1, 0, 0, 0, 0, 0]).statistic
+    for max_batch in (1, 3, 100):
+        found = faithfulness(restless, X, scores, target=0, max_batch=max_batch)
+        np.testing.assert_allclose(found["taucorr_loo"], expected)
+
+
+# --- a slow loop beside it -----------------------------------------------------------------------
+
+
+def one_by_one(
+    predict: Any, x: np.ndarray, scores: np.ndarray, column: int, background: np.ndarray
+) -> dict[str, float]:
+    """The default measures of one row, one question at a time, straight from their definitions."""
+
+    def answer(removed: set[int]) -> float:
+        total = 0.0
+        for row in background:
+            changed = [row[j] if j in removed else x[j] for j in range(len(x))]
+            total += float(predict(np.array([changed]))[0, column])
+        return total / len(background)
+
+    n = len(x)
+    base = float(predict(x[np.newaxis])[0, column])
+    rationales: list[set[int]] = []
+    for percent in range(10, 101, 10):
+        size = percent * n // 100
+        order = sorted(range(n), key=lambda j: (scores[j], j), reverse=True)
+        chosen = {j for j in order[:size] if scores[j] > 0}
+        if chosen and (not rationales or chosen != rationales[-1]):
+            rationales.append(chosen)
+    everything = set(range(n))
+    loo = [round(base - answer({j}), 12) for j in range(n)]
+    constant = len(set(loo)) == 1 or len(set(scores)) == 1
+    return {
+        "aopc_compr": sum(base - answer(r) for r in rationales) / max(len(rationales), 1),
+        "aopc_suff": sum(base - answer(everything - r) for r in rationales) / len(rationales)
+        if rationales
+        else 1.0,
+        "taucorr_loo": math.nan if constant else scipy.stats.kendalltau(loo, scores)[0],
+    }
+
+
+def forest() -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 4, size=(120, 6)).astype(float)
+    y = (X[:, 0] * X[:, 1] > 3).astype(int) + (X[:, 2] > 2)
+    return RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y), X
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 5, 64, 8192]))
+def test_a_forest_is_measured_as_by_a_slow_loop(seed: int, size: int, max_batch: int) -> None:
+    model, X = forest()
+    rng = np.random.default_rng(seed)
+    rows = X[rng.integers(0, len(X), 4)]
+    scores = rng.integers(-2, 3, size=rows.shape) / 2
+    background = X[rng.integers(0, len(X), size)]
+    target = int(rng.integers(0, 3))
+    found = faithfulness(
+        model, rows, scores, removal=background, target=target, max_batch=max_batch
+    )
+    for number in range(4):
+        expected = one_by_one(model.predict_proba, rows[number], scores[number], target, background)
+        for name, value in expected.items():
+            assert found[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from(["all", "changed"]), st.booleans()
+)
+@settings(max_examples=25)
+def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) -> None:
+    """Order of rows, size of calls, scale of scores, and names of columns."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=n)
+
+    def model(X: Any) -> np.ndarray:
+        X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X, dtype=float)
+        margin = np.tanh(X[:, 0]) * X[:, -1] + (X * weights).sum(axis=1)
+        return two_classes(lambda X: 1 / (1 + np.exp(-margin)))(X)
+
+    X = rng.integers(0, 3, size=(5, n)).astype(float)
+    scores = rng.permuted(np.tile(np.arange(n) - 1.0, (5, 1)), axis=1)
+    options = {"features": features, "dedupe": dedupe, "measures": ALL}
+    expected = faithfulness(model, X, scores, **options)
+
+    def check(found: dict[str, np.ndarray], order: Any = slice(None)) -> None:
+        for name in ALL:
+            np.testing.assert_allclose(found[name], expected[name][order], atol=1e-9, err_msg=name)
+
+    for max_batch in (1, 4, 11):
+        check(faithfulness(model, X, scores, max_batch=max_batch, **options))
+    turned = rng.permutation(5)
+    check(faithfulness(model, X[turned], scores[turned], **options), turned)
+    check(faithfulness(model, X, 0.3 * scores, **options) | {
+        "pearsoncorr_loo": expected["pearsoncorr_loo"]
+    })  # fmt: skip
+    check(faithfulness(model, scipy.sparse.csr_array(X), scores, **options))
+    check(faithfulness(model, pd.DataFrame(X), scores, **options))
+    for name, values in expected.items():
+        assert ((values >= -1 - 1e-9) & (values <= 1 + 1e-9) | np.isnan(values)).all(), name
+
+
+def test_the_truth_about_an_additive_model_correlates_perfectly() -> None:
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(10, 8)), rng.normal(size=8)
+    found = faithfulness(
+        additive(*weights), X, X * weights,
+        measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
+    )  # fmt: skip
+    for values in found.values():
+        np.testing.assert_allclose(values, 1.0)
+
+
+def test_each_row_asks_no_more_than_it_must() -> None:
+    asked: list[int] = []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return X @ np.arange(1.0, 41.0)
+
+    X = np.ones((30, 40))
+    X[:, 20:] = 0  # removal changes nothing there
+    scores = np.tile(np.arange(40.0), (30, 1))
+    _, details = faithfulness(model, X, scores, max_batch=100, return_details=True)
+    assert max(asked) <= 100
+    assert sum(asked) == details["model_rows"] == details["queries"].sum()
+    # 20 to leave one out. Of the rationales, the highest 4, 8, ... 36 and 39 features, those up to
+    # 20 take nothing away that is there and leave nothing; the other five take something away and
+    # leave something, the last of them all but one.
+    assert details["queries"].tolist() == [1 + 20 + 1 + 5 + 4] * 30
+    # All but the last call of some rows are full.
+    assert sum(size == 100 for size in asked) >= len(asked) - 4
+    background = np.full((7, 40), 5.0)
+    asked.clear()
+    _, details = faithfulness(
+        model, X, scores, removal=background, max_batch=20, return_details=True
+    )
+    assert max(asked) <= 20
+    assert sum(asked) == details["model_rows"] == 30 + 7 * (details["queries"] - 1).sum()
+
+
+# --- replacements --------------------------------------------------------------------------------
+
+
+def test_what_a_removed_feature_is_replaced_by() -> None:
+    X = np.array([[1.0, 10.0]])
+    reference = np.array([[0.0, 2.0], [1.0, 4.0], [5.0, 4.0], [2.0, 6.0]])
+    model = additive(1, 1)
+
+    def gone(removal: Any, **options: Any) -> list[float]:
+        _, details = faithfulness(
+            model, X, [[1, 2]], removal=removal, return_details=True, **options
+        )
+        return details["loo"][0].tolist()
+
+    assert gone(None) == gone(0) == gone(0.0) == [1, 10]
+    assert gone(3) == [-2, 7]
+    assert gone([2, 3]) == gone(np.array([2.0, 3.0])) == [-1, 7]
+    assert gone("mean", reference=reference) == [-1, 6]
+    assert gone("median", reference=reference) == [-0.5, 6]
+    assert gone("mode", reference=reference) == [1, 6]  # of equally frequent ones the least
+    assert gone(reference) == gone("background", reference=reference) == [-1, 6]
+    # Averaged are the answers, not the background.
+    _, details = faithfulness(
+        lambda rows: rows[:, 0] ** 2, X, [[1, 2]], removal=reference, return_details=True
+    )
+    assert details["loo"][0].tolist() == [1 - (0 + 1 + 25 + 4) / 4, 0]
+
+
+def test_missing_values_stay_and_may_replace() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    y = (np.nan_to_num(X[:, 0]) > 0).astype(int)
+    model = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y)
+    rows, scores = X[:20], np.tile([1.0, 0.5, 0.2], (20, 1))
+    found, details = faithfulness(model, rows, scores, removal=np.nan, return_details=True)
+    # A value that is missing already needs no question.
+    present = (~np.isnan(rows)).sum(axis=1)
+    assert (details["queries"][present == 0] == 1).all()
+    emptied = rows.copy()
+    emptied[:, 0] = np.nan
+    columns = model.predict(rows)
+    difference = model.predict_proba(rows) - model.predict_proba(emptied)
+    loo = [values[0] for values in details["loo"]]
+    np.testing.assert_allclose(loo, difference[np.arange(20), columns])
+    assert np.isfinite(found["aopc_compr"]).all()
+
+
+def test_frames_reach_the_model_as_they_were_trained() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, 150),
+            "town": pd.Categorical(rng.choice(["ulm", "jena", "kiel"], 150)),
+            "pays": rng.random(150) < 0.5,
+            "income": rng.normal(50, 10, 150),
+        }
+    )
+    y = np.where((frame["town"] == "ulm") | (frame["age"] > 60), "yes", "no")
+    seen = []
+    encode = make_column_transformer(
+        (OneHotEncoder(), ["town"]), (StandardScaler(), ["age", "income"]), remainder="passthrough"
+    )
+    model = make_pipeline(encode, LogisticRegression()).fit(frame, y)
+
+    def predict_proba(X: pd.DataFrame) -> np.ndarray:
+        seen.append(X.dtypes.to_dict())
+        return model.predict_proba(X)
+
+    rows = frame.iloc[:12]
+    scores = np.tile([0.4, 0.3, 0.0, 0.1], (12, 1))
+    background = frame.iloc[100:104]
+    _, details = faithfulness(predict_proba, rows, scores, removal=background, return_details=True)
+    assert all(dtypes == frame.dtypes.to_dict() for dtypes in seen)
+    assert all(len(part) == 4 for part in details["loo"])
+    by_hand = []
+    for number in range(12):
+        column = int(details["target"][number])
+        mixed = pd.concat([rows.iloc[[number]]] * 4, ignore_index=True)
+        mixed["town"] = background["town"].to_numpy()
+        base = model.predict_proba(rows.iloc[[number]])[0, column]
+        by_hand.append(base - model.predict_proba(mixed)[:, column].mean())
+    assert [part[1] for part in details["loo"]] == pytest.approx(by_hand)
+    modes = faithfulness(model, rows, scores, removal="mode", reference=frame)
+    named = {name: frame[name].mode()[0] for name in frame}
+    exact = faithfulness(model, rows, scores, removal=pd.Series(named)[::-1])
+    for name in modes:
+        np.testing.assert_allclose(modes[name], exact[name])
+    with pytest.raises(TypeError, match="cannot stand in column 'town'"):
+        faithfulness(model, rows, scores)
+    with pytest.raises(TypeError, match="column 'town' holds category"):
+        faithfulness(model, rows, scores, removal="mean", reference=frame)
+
+
+def test_columns_that_belong_together_go_together() -> None:
+    names = ["red", "age", "green", "blue"]
+    X = pd.DataFrame([[1.0, 30.0, 0.0, 0.0], [0.0, 50.0, 1.0, 0.0]], columns=names)
+    model = additive(3, 0.1, 5, 7)
+    scores = np.array([[2.0, 3.0, -1.5, 0.0], [1.0, 1.0, 2.0, 3.0]])
+    reference = np.array([[0.0, 0.0, 0.0, 1.0]])
+    found, details = faithfulness(
+        model, X, scores, groups=[["red", "green", "blue"]], removal=reference,
+        return_details=True,
+    )  # fmt: skip
+    assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
+    # The colours come first, as red does; together they become blue.
+    assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
+    assert found["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
+    same = faithfulness(model, X.to_numpy(), scores, groups=[[0, 2, 3], [1]], removal=reference)
+    for name in found:
+        np.testing.assert_array_equal(found[name], same[name])
+
+
+def test_groups_are_ordered_by_their_first_column() -> None:
+    """Of equal scores the later comes first: the last column, then the group in the middle."""
+    _, details = faithfulness(
+        additive(1, 10, 100, 1000), np.ones((1, 4)), [[2.0, 1.0, 1.0, 2.0]], groups=[[1, 2]],
+        return_details=True,
+    )  # fmt: skip
+    assert details["loo"][0].tolist() == [1, 110, 1000]
+    assert details["without"][0].tolist() == [111, 1, 0]
+
+
+def test_only_the_features_that_are_there() -> None:
+    """Of a bag of words with 1000 columns, four are in the row."""
+    X = scipy.sparse.csr_array(([1.0, 2, 1, 1], ([0] * 4, [3, 500, 7, 999])), shape=(1, 1000))
+    weights = np.zeros(1000)
+    weights[[3, 500, 7, 999]] = [1, 2, 3, -1]
+    scores = np.full((1, 1000), -1.0)
+    scores[0, [3, 500, 7, 999]] = [1, 4, 3, -1]
+    found, details = faithfulness(
+        lambda rows: rows @ weights, X, scores, features="changed", return_details=True
+    )
+    assert details["lengths"][0].tolist() == [1, 2, 3]
+    assert details["loo"][0].tolist() == [1, 3, 4, -1]
+    assert found["aopc_compr"][0] == pytest.approx((4 + 7 + 8) / 3)
+    assert found["taucorr_loo"][0] == pytest.approx(1.0)
+    # Among all columns the four are less than a tenth.
+    dense, more = faithfulness(
+        lambda rows: rows @ weights, X.toarray(), scores, return_details=True
+    )
+    assert more["lengths"][0].tolist() == [3]
+    assert len(more["loo"][0]) == 1000
+    assert more["queries"][0] <= 1 + 2 + 4
+    assert dense["aopc_compr"].tolist() == [8.0]
+
+
+# --- targets -------------------------------------------------------------------------------------
+
+
+def test_the_target_in_all_its_forms() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 3))
+    names = np.array(["a", "b", "c"])
+    model = LogisticRegression().fit(X, names[X.argmax(axis=1)])
+    rows = X[:6]
+    scores = rng.normal(size=(6, 3, 3))
+    predicted = model.predict_proba(rows).argmax(axis=1)
+
+    def found(attributions: Any, **options: Any) -> list[float]:
+        return faithfulness(model, rows, attributions, **options)["aopc_compr"].tolist()
+
+    chosen = scores[np.arange(6), :, predicted]
+    expected = found(chosen)
+    assert found(scores) == found(chosen, target=predicted) == expected
+    assert found(chosen, target=names[predicted]) == found(chosen, target=list(predicted))
+    assert (
+        found(scores[:, :, 1], target="b") == found(scores, target=1) == found(scores, target="b")
+    )
+    assert found([scores[:, :, k] for k in range(3)]) == expected
+    assert found(chosen, explains="target") == expected
+    with pytest.raises(ValueError, match="nothing of another"):
+        found(chosen, explains="a")
+    # Labels that are other numbers may be mistaken for columns.
+    numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
+    with pytest.raises(ValueError, match="target_kind"):
+        faithfulness(numbered, rows, chosen, target=1)
+    by_label = faithfulness(numbered, rows, chosen, target=1, target_kind="label")
+    by_column = faithfulness(numbered, rows, chosen, target=0, target_kind="column")
+    assert by_label["aopc_suff"].tolist() == by_column["aopc_suff"].tolist()
+    unnamed = faithfulness(
+        lambda rows: model.predict_proba(rows), rows, chosen, target="b", classes=names
+    )
+    assert unnamed["aopc_suff"].tolist() == faithfulness(
+        model, rows, chosen, target=1
+    )["aopc_suff"].tolist()  # fmt: skip
+
+
+def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 4))
+    model = LogisticRegression().fit(X, X[:, 0] + X[:, 1] > 0)
+    slopes = X * model.coef_[0]
+    signs = np.where(model.predict(X), 1, -1)
+    assert set(signs) == {1, -1}
+    found = faithfulness(model, X, slopes, explains=True, target_kind="label", measures=ALL)
+    exact = faithfulness(model, X, signs[:, np.newaxis] * slopes, measures=ALL)
+    again = faithfulness(model, X, -slopes, explains=0, measures=ALL)
+    for name in ALL:
+        np.testing.assert_array_equal(found[name], exact[name])
+        np.testing.assert_array_equal(again[name], exact[name])
+    assert (found["taucorr_loo"] == 1).all()
+
+
+def test_margins_and_logits_become_probabilities_only_when_asked() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    two = LogisticRegression().fit(X, X[:, 0] > 0)
+    three = LogisticRegression().fit(X, X.argmax(axis=1))
+    scores = np.abs(X)
+    for model, link in ((two, "sigmoid"), (three, "softmax")):
+        expected = faithfulness(model.predict_proba, X, scores)
+        found = faithfulness(model.decision_function, X, scores, link=link)
+        for name in expected:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-9)
+        with pytest.raises(TypeError, match="margins, not probabilities"):
+            faithfulness(model.decision_function, X, scores)
+        margins = faithfulness(model.decision_function, X, scores, link="identity")
+        assert margins["aopc_compr"].max() > 1
+    with pytest.raises(ValueError, match="link='sigmoid'"):
+        faithfulness(two.decision_function, X, scores, link="softmax")
+    with pytest.raises(ValueError, match="link='softmax'"):
+        faithfulness(three.decision_function, X, scores, link="sigmoid")
+
+
+def test_a_regressor_is_asked_for_its_numbers() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 3))
+    model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
+    scores = X * model.coef_
+    for asked in (model, model.predict):
+        found = faithfulness(asked, X, scores, removal="mean", reference=np.zeros((1, 3)))
+        assert (found["taucorr_loo"] > 0.99).all()
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "predict_proba": two_classes(sums),
+    "X": [[1.0, 1.0, 1.0], [0.0, 1.0, 0.5]],
+    "attributions": [[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]],
+}
+
+
+def labelled(X: Any) -> list[str]:
+    return ["a"] * len(X)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"attributions": [[1, 2, 3]]}, ValueError, "1 for 2"),
+        ({"attributions": [[1, 2], [3, 4]]}, ValueError, "row 0 has 2 for 3 features"),
+        ({"attributions": [[1, 2, 3], [1, math.nan, 3]]}, ValueError, "nan in row 1 at 1"),
+        ({"attributions": [[1, 2, 3], [1, 2, math.inf]]}, ValueError, "inf in row 1 at 2"),
+        ({"attributions": [["a", "b", "c"]] * 2}, TypeError, "numbers"),
+        ({"attributions": None}, TypeError, "NoneType"),
+        ({"attributions": "abc"}, TypeError, "str"),
+        ({"attributions": np.ones((2, 3, 4))}, ValueError, "answers 2 columns"),
+        ({"attributions": np.ones((2, 3, 2, 2))}, ValueError, r"\(2, 3, 2, 2\)"),
+        ({"attributions": [np.ones((2, 3))] * 2}, ValueError, "np.stack"),
+        ({"attributions": np.ones((2, 3, 2)), "explains": 1}, ValueError, "each class"),
+        ({"attributions": pd.DataFrame(np.ones((3, 3)))}, ValueError, "3 for 2"),
+        ({"X": [1.0, 2.0, 3.0]}, ValueError, "list of one"),
+        ({"X": "a text"}, TypeError, "single text"),
+        ({"X": np.array([["a", "b"], ["c", "d"]])}, TypeError, "DataFrame"),
+        ({"X": np.empty((0, 3))}, ValueError, "rows of features"),
+        ({"predict_proba": labelled}, TypeError, "labels"),
+        ({"predict_proba": 3}, TypeError, "got int"),
+        ({"predict_proba": lambda X: X}, ValueError, "add up to 1"),
+        ({"predict_proba": lambda X: -X}, ValueError, "an entry of -1"),
+        ({"predict_proba": lambda X: np.ones((1, 2)) / 2}, ValueError, "each of the 2 rows"),
+        ({"predict_proba": lambda X: np.full(len(X), np.nan)}, ValueError, "finite"),
+        (
+            {"predict_proba": lambda X: np.ones((len(X), 1 + (len(X) > 2))) / 2},
+            ValueError,
+            "2 columns after 1",
+        ),
+        ({"target": 2}, ValueError, "0 to 1"),
+        ({"target": -1}, ValueError, "0 to 1"),
+        ({"target": [0, 1, 0]}, ValueError, "each of the 2 rows"),
+        ({"target": "yes"}, ValueError, "classes are not known"),
+        ({"target": "yes", "classes": ["no", "maybe"]}, ValueError, "'yes'"),
+        ({"target": "yes", "classes": ["no"]}, ValueError, "name the 2 columns"),
+        ({"target_kind": "row"}, ValueError, "target_kind"),
+        ({"removal": "zero"}, ValueError, "'zero'"),
+        ({"removal": "mean"}, ValueError, "reference must be given"),
+        ({"removal": [1, 2]}, ValueError, "each of the 3 features"),
+        ({"removal": np.empty((0, 3))}, ValueError, "at least one"),
+        ({"removal": True}, TypeError, "True"),
+        ({"removal": "mean", "reference": np.full((2, 3), np.nan)}, ValueError, "column 0"),
+        ({"measures": ["aopc"]}, ValueError, "aopc_compr"),
+        ({"measures": []}, ValueError, "at least one"),
+        ({"measures": "taucorr_loo", "correlation": "pearson"}, ValueError, "pearsoncorr_loo"),
+        ({"correlation": "cosine"}, ValueError, "'cosine'"),
+        ({"thresholds": [0.5, 1.5]}, ValueError, "at most 1"),
+        ({"thresholds": []}, ValueError, "list of numbers"),
+        ({"thresholds": "10%"}, ValueError, "'10%'"),
+        ({"by": "count"}, ValueError, "thresholds must be given"),
+        ({"by": "count", "thresholds": [1.5]}, ValueError, "whole numbers"),
+        ({"by": "score", "thresholds": [math.nan]}, ValueError, "finite"),
+        ({"by": "size"}, ValueError, "'size'"),
+        ({"groups": [[0, 1], [1, 2]]}, ValueError, "share columns, but 1"),
+        ({"groups": [[0, 3]]}, ValueError, "got 3 in group 0"),
+        ({"groups": [["a"]]}, ValueError, "got 'a'"),
+        ({"groups": [0, 1]}, TypeError, "list of lists"),
+        ({"features": "some"}, ValueError, "'some'"),
+        ({"align": "columns"}, ValueError, "table"),
+        ({"loo_removal": "mask"}, ValueError, "texts"),
+        ({"link": "logit"}, ValueError, "'logit'"),
+        ({"max_batch": 0}, ValueError, "max_batch"),
+        ({"max_batch": 2.0}, ValueError, "max_batch"),
+        ({"X": scipy.sparse.csr_array(np.ones((2, 3))), "removal": 1}, ValueError, "must be 0"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        faithfulness(**{**GOOD, **changes})
+
+
+def test_labels_of_a_classifier_are_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    with pytest.raises(TypeError, match="returns labels"):
+        faithfulness(model.predict, X, X)
+    # Nor does a change of labels pass for a change of numbers if nobody knows whose they are.
+    with pytest.raises(TypeError, match=r"must not return labels.*np\.eye"):
+        faithfulness(lambda X: model.predict(X).astype(int), X, X)
+    with pytest.raises(TypeError, match="the class LogisticRegression"):
+        faithfulness(LogisticRegression, X, X)
+    counts = faithfulness(lambda X: (X[:, 0] > 0).astype(int), X, X, link="identity")
+    decisions = faithfulness(lambda X: np.eye(2)[(X[:, 0] > 0).astype(int)], X, X, target=1)
+    np.testing.assert_array_equal(counts["aopc_compr"], decisions["aopc_compr"])
+    with pytest.raises(ValueError, match="answers a single number"):
+        faithfulness(additive(1, 1, 1), X, X, target=1)
+
+
+def test_frames_of_attributions_are_matched_by_their_names() -> None:
+    X = pd.DataFrame([[1.0, 2, 3], [4, 5, 6]], columns=["a", "b", "c"], index=[7, 3])
+    scores = pd.DataFrame([[1.0, 2, 3], [6, 5, 4]], columns=["a", "b", "c"], index=[7, 3])
+    model = additive(1, 1, 1)
+    expected = faithfulness(model, X, scores.to_numpy())
+    for same in (
+        scores,
+        scores[["c", "a", "b"]],
+        scores.loc[[3, 7]],
+        scores.reset_index(drop=True),
+        scores.set_axis([0, 1, 2], axis=1),
+    ):
+        found = faithfulness(model, X, same)
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name])
+    with pytest.raises(ValueError, match="'d' is none of them"):
+        faithfulness(model, X, scores.rename(columns={"c": "d"}))
+    with pytest.raises(ValueError, match="labels are others"):
+        faithfulness(model, X, scores.set_axis([7, 4], axis=0))

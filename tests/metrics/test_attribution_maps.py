@@ -1,0 +1,271 @@
+"""Comparing attribution maps: worked by hand, beside SciPy, and what must hold for any maps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import jensenshannon
+
+from skescore.metrics.attribution import (
+    attribution_agreement,
+    attribution_complexity,
+    jensen_shannon_divergence,
+    top_k_accuracy,
+    zero_maps,
+)
+
+ENTRIES = st.floats(0, 10, allow_subnormal=False).map(lambda value: round(value, 3))
+PAIRS = st.integers(1, 8).flatmap(
+    lambda n: st.tuples(
+        arrays(float, (3, n), elements=ENTRIES), arrays(float, (3, n), elements=ENTRIES)
+    )
+)
+
+
+# --- divergence ----------------------------------------------------------------------------------
+
+
+@given(PAIRS)
+def test_the_divergence_is_the_square_of_scipys_distance(pair: tuple[Any, Any]) -> None:
+    p, q = pair
+    found = jensen_shannon_divergence(p, q, zero="nan")
+    for row, value in enumerate(found):
+        if p[row].any() and q[row].any():
+            assert value == pytest.approx(jensenshannon(p[row], q[row], base=2) ** 2, abs=1e-12)
+        elif p[row].any() or q[row].any():
+            assert math.isnan(value)
+        else:
+            assert value == 0
+
+
+@given(PAIRS, st.sampled_from(["max", "uniform"]), st.floats(1e-6, 1e6), st.floats(1.1, 10))
+def test_what_must_hold_of_the_divergence(
+    pair: tuple[Any, Any], zero: str, factor: float, base: float
+) -> None:
+    p, q = pair
+    found = jensen_shannon_divergence(p, q, zero=zero)
+    assert ((found >= 0) & (found <= 1)).all()
+    np.testing.assert_allclose(jensen_shannon_divergence(q, p, zero=zero), found, atol=1e-12)
+    np.testing.assert_allclose(
+        jensen_shannon_divergence(factor * p, q, zero=zero), found, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        jensen_shannon_divergence(p, q, zero=zero, base=base), found / math.log2(base), atol=1e-12
+    )
+    np.testing.assert_allclose(jensen_shannon_divergence(p, p, zero=zero), 0, atol=1e-12)
+    # Features that neither map names change nothing, unless shares are spread over them.
+    if zero == "max":
+        wider = [np.hstack([maps, np.zeros((3, 2))]) for maps in pair]
+        np.testing.assert_allclose(jensen_shannon_divergence(*wider), found, atol=1e-12)
+
+
+def test_maps_of_zeros() -> None:
+    p, q = [[0, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 0]]
+    assert jensen_shannon_divergence(p, q).tolist() == [0, 1, 1]
+    assert jensen_shannon_divergence(p, q, base=math.e).tolist() == [0, math.log(2), math.log(2)]
+    uniform = jensen_shannon_divergence(p, q, zero="uniform")
+    assert uniform[:2].tolist() == [0, 0]
+    assert uniform[2] == pytest.approx(jensenshannon([1, 1], [1, 0], base=2) ** 2)
+    undefined = jensen_shannon_divergence(p, q, zero="nan")
+    assert undefined[0] == 0
+    assert np.isnan(undefined[1:]).all()
+
+
+def test_negative_entries() -> None:
+    p, q = [[1.0, -3.0], [-1.0, -1.0]], [[1.0, 0.0], [1.0, 1.0]]
+    assert jensen_shannon_divergence(p, q).tolist() == [0, 1]
+    by_size = jensen_shannon_divergence(p, q, signed="abs")
+    assert by_size[0] == pytest.approx(jensenshannon([1, 3], [1, 0], base=2) ** 2)
+    assert by_size[1] == 0
+    assert zero_maps(p).tolist() == [False, True]
+    assert zero_maps(p, signed="abs").tolist() == [False, False]
+
+
+def test_numbers_at_the_ends_of_floats() -> None:
+    tiny, huge = [[1e-310, 2e-310]], [[1e308, 1.7e308]]
+    expected = jensenshannon([1, 2], [1, 1.7], base=2) ** 2
+    assert jensen_shannon_divergence(tiny, huge)[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_one_map_beside_many_and_maps_in_containers() -> None:
+    maps = np.array([[1.0, 2, 3], [3, 2, 1]])
+    one = [1.0, 2, 3]
+    expected = jensen_shannon_divergence(maps, [one, one])
+    for same in (
+        maps.tolist(), pd.DataFrame(maps), scipy.sparse.csr_array(maps),
+        SimpleNamespace(values=maps, queries=[1, 2]), maps.astype(np.float32), maps.astype(int),
+        [tuple(row) for row in maps],
+    ):  # fmt: skip
+        assert jensen_shannon_divergence(same, one).tolist() == expected.tolist()
+        assert jensen_shannon_divergence(one, same).tolist() == expected.tolist()
+    single = jensen_shannon_divergence(one, [3, 2, 1])
+    assert isinstance(single, float)
+    assert single == expected[1]
+    assert jensen_shannon_divergence(np.empty((0, 3)), np.empty((0, 3))).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (([1, 2], [1, 2, 3]), {}, ValueError, "same shape"),
+        (([[1, 2]] * 2, [[1, 2]] * 3), {}, ValueError, "same shape"),
+        (([[1, 2]], [[1, 2]] * 3), {}, ValueError, "same shape"),
+        (([1, math.nan], [1, 2]), {}, ValueError, "p must be finite, got nan at position 1"),
+        (([1, 2], [1, math.inf]), {}, ValueError, "q must be finite"),
+        (([], []), {}, ValueError, "at least one feature"),
+        ((["a"], ["b"]), {}, TypeError, "p must hold numbers"),
+        (([[1], [1, 2]], [1]), {}, (ValueError, TypeError), "p must"),
+        (([1, 2], [1, 2]), {"base": 1}, ValueError, "base"),
+        (([1, 2], [1, 2]), {"base": "e"}, ValueError, "base"),
+        (([1, 2], [1, 2]), {"zero": "one"}, ValueError, "zero"),
+        (([1, 2], [1, 2]), {"signed": "square"}, ValueError, "signed"),
+    ],
+)
+def test_divergences_that_are_refused(
+    arguments: Any, options: dict[str, Any], error: Any, message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        jensen_shannon_divergence(*arguments, **options)
+
+
+# --- top k ---------------------------------------------------------------------------------------
+
+
+def fair_chance(scores: np.ndarray, relevant: np.ndarray) -> float:
+    """The share of all orders of the features, ties broken by them, whose top is right."""
+    k, hits, total = int(relevant.sum()), 0, 0
+    for order in itertools.permutations(range(len(scores))):
+        top = sorted(order, key=lambda j: (-scores[j], order.index(j)))[:k]
+        hits += set(top) == set(np.flatnonzero(relevant))
+        total += 1
+    return hits / total
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.tuples(
+            arrays(int, n, elements=st.integers(0, 2)), arrays(bool, n, elements=st.booleans())
+        )
+    )
+)
+def test_ties_at_the_border_are_worth_what_a_fair_draw_gives(pair: tuple[Any, Any]) -> None:
+    scores, relevant = pair
+    expected = top_k_accuracy([scores], [relevant], ties="expected")[0]
+    strict = top_k_accuracy([scores], [relevant])[0]
+    if not relevant.any():
+        assert math.isnan(expected)
+        assert math.isnan(strict)
+        return
+    chance = fair_chance(scores, relevant)
+    assert expected == pytest.approx(chance)
+    assert strict == (chance == 1)
+
+
+def test_draws_are_fair_and_repeatable() -> None:
+    maps = np.tile([1.0, 1.0, 1.0, 0.0], (4000, 1))
+    relevant = np.tile([1, 0, 0, 0], (4000, 1))
+    hits = top_k_accuracy(maps, relevant, ties="random", random_state=0)
+    assert set(hits) == {0.0, 1.0}
+    assert hits.mean() == pytest.approx(1 / 3, abs=0.03)
+    again = top_k_accuracy(maps, relevant, ties="random", random_state=0)
+    np.testing.assert_array_equal(hits, again)
+    # What other rows hold decides nothing.
+    maps[::2] = [3, 2, 1, 0]
+    mixed = top_k_accuracy(maps, relevant, ties="random", random_state=0)
+    assert (mixed[::2] == 1).all()
+    np.testing.assert_array_equal(mixed[1::2], hits[1::2])
+
+
+def test_relevant_by_responsibility() -> None:
+    truth = [[1, 0.5, 1 / 3, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
+    maps = [[9, 3, 2, 1], [9, 3, 2, 1], [9, 3, 2, 1], [0, 0, 0, 0]]
+    assert np.array_equal(top_k_accuracy(maps, truth), [1, 1, np.nan, 1], equal_nan=True)
+    # Where nothing alone changes the decision there is nothing to find.
+    but_for = top_k_accuracy(maps, truth, but_for=True)
+    assert np.array_equal(but_for, [1, np.nan, np.nan, 1], equal_nan=True)
+    assert top_k_accuracy(np.array(truth)[:2], np.array(truth)[:2] > 0).tolist() == [1, 1]
+
+
+def test_top_k_that_is_refused() -> None:
+    with pytest.raises(ValueError, match="same shape"):
+        top_k_accuracy([[1, 2]], [[1, 0, 0]])
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        top_k_accuracy([[1, 2]], [[2, 0]])
+    with pytest.raises(ValueError, match="relevant must be finite"):
+        top_k_accuracy([[1, 2]], [[math.nan, 0]])
+    with pytest.raises(ValueError, match="Did you mean 'strict'"):
+        top_k_accuracy([[1, 2]], [[1, 0]], ties="stric")
+
+
+# --- agreement and complexity --------------------------------------------------------------------
+
+
+def test_agreement_worked_by_hand() -> None:
+    """The top three are a, b, c and b, a, d; a and b share them, no place, and the sign of a."""
+    left, right = [[5, 4, -3, 1]], [[4, -5, 1, 3]]
+
+    def agree(measure: str) -> float:
+        return float(attribution_agreement(left, right, measure=measure, top_k=3)[0])
+
+    assert agree("feature") == pytest.approx(2 / 3)
+    assert agree("rank") == 0
+    assert agree("sign") == pytest.approx(1 / 3)
+    assert agree("signed_rank") == 0
+    # By size a > b > c > d and b > a > d > c: two of six pairs are turned.
+    assert agree("pairwise") == pytest.approx(4 / 6)
+    assert agree("rank_correlation") == pytest.approx(1 - 6 * 4 / (4 * 15))
+
+
+@given(PAIRS, st.integers(1, 9))
+def test_what_must_hold_of_agreement(pair: tuple[Any, Any], top_k: int) -> None:
+    left, right = pair[0] - 5, pair[1] - 5
+    measures = ("feature", "rank", "sign", "signed_rank")
+    found = {
+        name: attribution_agreement(left, right, measure=name, top_k=top_k) for name in measures
+    }
+    for name, values in found.items():
+        assert ((values >= 0) & (values <= 1)).all()
+        same = attribution_agreement(left, 2 * left, measure=name, top_k=top_k)
+        assert same.tolist() == [1, 1, 1]
+    assert (found["signed_rank"] <= np.minimum(found["rank"], found["sign"])).all()
+    assert (np.maximum(found["rank"], found["sign"]) <= found["feature"]).all()
+    correlation = attribution_agreement(left, right, measure="rank_correlation")
+    for row, value in enumerate(correlation):
+        sizes = np.abs(left[row]), np.abs(right[row])
+        if min(len(set(size)) for size in sizes) < 2:
+            assert math.isnan(value)
+        else:
+            assert value == pytest.approx(scipy.stats.spearmanr(*sizes).statistic)
+
+
+def test_agreement_that_is_refused() -> None:
+    for top_k in (0, 1.5, True):
+        with pytest.raises(ValueError, match="top_k"):
+            attribution_agreement([[1, 2]], [[1, 2]], top_k=top_k)
+    with pytest.raises(ValueError, match="'feature'"):
+        attribution_agreement([[1, 2]], [[1, 2]], measure="features")
+    assert np.isnan(attribution_agreement([[1]], [[1]], measure="pairwise")).all()
+    assert np.isnan(attribution_agreement([[1]], [[1]], measure="rank_correlation")).all()
+
+
+@given(arrays(float, (4, 6), elements=ENTRIES))
+def test_complexity_is_the_entropy_of_the_shares(maps: np.ndarray) -> None:
+    found = attribution_complexity(maps - 5)
+    for row, value in zip(np.abs(maps - 5), found, strict=True):
+        if row.any():
+            assert value == pytest.approx(scipy.stats.entropy(row, base=2), abs=1e-12)
+        else:
+            assert math.isnan(value)
+    with pytest.raises(ValueError, match="base"):
+        attribution_complexity(maps, base=0.5)

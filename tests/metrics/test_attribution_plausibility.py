@@ -1,0 +1,137 @@
+"""Plausibility: worked by hand, beside scikit-learn's curves, and over many rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn import metrics as sk
+
+from skescore.metrics.attribution import PLAUSIBILITY, plausibility
+
+CASES = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        arrays(int, n, elements=st.integers(-3, 4)), arrays(int, n, elements=st.integers(0, 1))
+    )
+)
+
+
+def test_worked_by_hand() -> None:
+    """The top three positive are 0, 2, 3; marked are 2, 4; all are in the union 0, 2, 3, 4."""
+    found = plausibility(
+        [[0.9, -0.1, 0.6, 0.5, 0.1]], [[0, 0, 1, 0, 1]], top_k=3, measures=PLAUSIBILITY
+    )
+    assert found["token_iou"].tolist() == [1 / 4]
+    assert found["token_f1"][0] == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
+    # Precision 1, 0, 1/2, 1/3, 2/4 (and 2/5) at recall 0, 0, 1/2, 1/2, 1 (and 1).
+    assert found["auprc"][0] == pytest.approx(0.5 * (0 + 1 / 2) / 2 + 0.5 * (1 / 3 + 1 / 2) / 2)
+    assert found["average_precision"][0] == pytest.approx(0.5 * 1 / 2 + 0.5 * 1 / 2)
+
+
+@given(CASES, st.booleans(), st.integers(1, 6))
+def test_beside_sets_and_the_curves_of_scikit_learn(
+    case: tuple[Any, Any], only_positive: bool, top_k: int
+) -> None:
+    scores, human = case[0] / 2, case[1]
+    found = plausibility(
+        [scores], [human], top_k=top_k, only_positive=only_positive, measures=PLAUSIBILITY
+    )
+    order = sorted(range(len(scores)), key=lambda j: (scores[j], j), reverse=True)[:top_k]
+    chosen = {j for j in order if scores[j] > 0 or not only_positive}
+    marked = set(np.flatnonzero(human).tolist())
+    both, union = len(chosen & marked), len(chosen | marked)
+    assert found["token_iou"][0] == (both / union if union else 0)
+    assert found["token_f1"][0] == pytest.approx(
+        2 * both / (len(chosen) + len(marked)) if both else 0
+    )
+    if not marked:
+        assert np.isnan(found["auprc"]).all()
+        assert np.isnan(found["average_precision"]).all()
+        return
+    ranked = np.maximum(scores, 0) if only_positive else scores
+    precision, recall, _ = sk.precision_recall_curve(human, ranked)
+    assert found["auprc"][0] == pytest.approx(sk.auc(recall, precision))
+    assert found["average_precision"][0] == pytest.approx(sk.average_precision_score(human, ranked))
+
+
+def test_nothing_chosen_nothing_marked_nothing_there() -> None:
+    found = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
+    assert found["token_iou"].tolist() == [0, 0, 0]
+    assert found["token_f1"].tolist() == [0, 0, 0]
+    assert found["auprc"][0] == pytest.approx(0.75)  # one point at precision 1/2, recall 1
+    assert np.isnan(found["auprc"][1:]).all()
+    as_ferret = plausibility([[1.0, 2.0]], [[0, 0]], empty="ferret")
+    assert as_ferret["auprc"].tolist() == [0.5]
+
+
+def test_rows_of_different_lengths_and_their_averages() -> None:
+    scores = [[3.0, 2.0, 1.0], [1.0], [1.0, 2.0, 3.0, 4.0], [1.0, 1.0]]
+    marks = [[1, 1, 0], [1], [1, 0, 0, 0], [0, 0]]
+    found = plausibility(scores, marks, top_k=1)
+    assert found["token_f1"].tolist() == pytest.approx([2 / 3, 1, 0, 0])
+    macro = plausibility(scores, marks, top_k=1, average="macro")
+    assert macro["token_f1"] == pytest.approx((2 / 3 + 1) / 4)
+    assert macro["auprc"] == pytest.approx(np.nanmean(found["auprc"]))
+    # Together 2 of 4 chosen and 4 marked are in both.
+    micro = plausibility(scores, marks, top_k=1, average="micro")
+    assert micro == {"token_iou": pytest.approx(2 / 6), "token_f1": pytest.approx(4 / 8)}
+    none = plausibility([[1.0]], [[0]], average="macro", measures=["auprc"])
+    assert math.isnan(none["auprc"])
+
+
+def test_as_many_tokens_as_people_mark_on_average() -> None:
+    scores = np.tile([4.0, 3.0, 2.0, 1.0], (2, 1))
+    marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # 2.5 on average
+    expected = plausibility(scores, marks, top_k=3)
+    found = plausibility(pd.DataFrame(scores), pd.DataFrame(marks), top_k="mean")
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+    empty = plausibility(scores, np.zeros((2, 4)), top_k="mean")
+    assert empty["token_iou"].tolist() == [0, 0]
+
+
+def test_attributions_of_each_class() -> None:
+    scores = np.arange(24.0).reshape(2, 4, 3) % 7
+    marks = [[1, 0, 0, 1], [0, 1, 1, 0]]
+    for target in (1, [2, 0]):
+        columns = np.broadcast_to(target, (2,))
+        chosen = np.stack([scores[i, :, k] for i, k in enumerate(columns)])
+        expected = plausibility(chosen, marks, top_k=2)
+        found = plausibility(scores, marks, top_k=2, target=target)
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"rationales": [[1, 0]]}, ValueError, "row 0 has 3 for 2"),
+        ({"rationales": [[1, 0, 0]] * 2}, ValueError, "1 for 2"),
+        ({"rationales": [[1, 0, 2]]}, ValueError, "got 2 in row 0"),
+        ({"rationales": [[1, 0, math.nan]]}, ValueError, "got nan in row 0"),
+        ({"rationales": ["abc"]}, ValueError, "row of 0 and 1"),
+        ({"rationales": None}, TypeError, "NoneType"),
+        ({"attributions": [[1, math.nan, 0]]}, ValueError, "finite"),
+        ({"attributions": np.ones((1, 3, 2))}, ValueError, "target must be given"),
+        ({"attributions": np.ones((1, 3, 2)), "target": 2}, ValueError, "0 to 1"),
+        ({"attributions": np.ones((1, 3, 2)), "target": "a"}, ValueError, "'a'"),
+        ({"target": 1}, ValueError, "leave it out"),
+        ({"top_k": 0}, ValueError, "top_k"),
+        ({"top_k": "median"}, ValueError, "'median'"),
+        ({"measures": ["iou"]}, ValueError, "'token_iou'"),
+        ({"measures": []}, ValueError, "at least one"),
+        ({"measures": ["auprc"], "average": "micro"}, ValueError, "made of counts"),
+        ({"average": "mean"}, ValueError, "'macro', 'micro'"),
+        ({"empty": "zero"}, ValueError, "'ferret'"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    good: dict[str, Any] = {"attributions": [[1.0, 2.0, 3.0]], "rationales": [[1, 0, 0]]}
+    with pytest.raises(error, match=message):
+        plausibility(**{**good, **changes})

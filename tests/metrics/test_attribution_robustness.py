@@ -1,0 +1,118 @@
+"""Infidelity and sensitivity of attributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from skescore.metrics.attribution import attribution_infidelity, attribution_sensitivity
+
+WEIGHTS = np.array([3.0, -2.0, 0.5, 0.0])
+X = np.random.default_rng(0).normal(size=(6, 4))
+
+
+def linear(rows: Any) -> Any:
+    return np.asarray(rows) @ WEIGHTS
+
+
+def test_effects_of_a_linear_model_have_none() -> None:
+    effects = X * WEIGHTS  # what goes when a feature becomes 0
+    found = attribution_infidelity(linear, X, effects, link="identity", scale=False)
+    np.testing.assert_allclose(found, 0, atol=1e-25)
+    # Their unit is found if it is asked for, their direction is not.
+    scaled = attribution_infidelity(linear, X, 7 * effects, link="identity")
+    np.testing.assert_allclose(scaled, 0, atol=1e-25)
+    wrong = attribution_infidelity(linear, X, -effects, link="identity")
+    nothing = attribution_infidelity(linear, X, 0 * effects, link="identity")
+    np.testing.assert_allclose(wrong, nothing)
+    assert (wrong > 0.01).all()
+
+
+def test_it_is_the_mean_over_all_sets_of_a_size_drawn_first() -> None:
+    """Beside the expectation over all sets, each size equally likely."""
+    from itertools import combinations
+
+    def product(rows: Any) -> Any:
+        return np.asarray(rows).prod(axis=1)
+
+    row, maps = np.array([[2.0, 3.0, -1.5]]), np.array([[1.0, 0.5, -2.0]])
+    by_size = []
+    for size in (1, 2, 3):
+        errors = []
+        for members in combinations(range(3), size):
+            rest = row.copy()
+            rest[0, list(members)] = 1.0
+            effect = product(row) - product(rest)
+            errors.append(float((maps[0, list(members)].sum() - effect[0]) ** 2))
+        by_size.append(np.mean(errors))
+    found = attribution_infidelity(
+        product, row, maps, link="identity", removal=1.0, scale=False, n_samples=20_000
+    )
+    assert found[0] == pytest.approx(np.mean(by_size), rel=0.03)
+
+
+def test_probabilities_frames_batches_and_order() -> None:
+    data, y = load_iris(return_X_y=True, as_frame=True)
+    model = LogisticRegression(max_iter=1000).fit(data, y)
+    rows = data.iloc[::30]
+    maps = np.abs(np.random.default_rng(1).normal(size=rows.shape))
+    options: dict[str, Any] = {"removal": "median", "reference": data, "n_samples": 16}
+    found = attribution_infidelity(model, rows, maps, **options)
+    again = attribution_infidelity(model, rows, maps, max_batch=7, **options)
+    np.testing.assert_allclose(found, again, rtol=1e-12)
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_sensitivity_is_that_of_the_explainer() -> None:
+    """The map x -> c x changes, relative to itself, by |moves| / |x|."""
+    rows = np.array([[3.0, 4.0], [6.0, 8.0]])
+    found = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)
+    spread = rows.std(axis=0)
+    bound = 0.02 * np.linalg.norm(spread) / np.linalg.norm(rows, axis=1)
+    assert (found <= bound + 1e-12).all()
+    assert (found > 0.8 * bound).all()
+    wider = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200, radius=0.2)
+    np.testing.assert_allclose(wider, 10 * found, rtol=1e-9)
+    unit = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, reference=rows * 3)
+    one = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows)
+    np.testing.assert_allclose(unit, 3 * one, rtol=1e-9)
+
+
+def test_text_columns_and_missing_values_stay() -> None:
+    frame = pd.DataFrame({"size": [1.0, np.nan, 4.0], "town": ["a", "b", None], "yes": True})
+    seen = []
+
+    def explainer(rows: pd.DataFrame) -> Any:
+        seen.append(rows)
+        return rows[["size", "yes"]].fillna(0).to_numpy(dtype=float)
+
+    found = attribution_sensitivity(explainer, frame, n_samples=3)
+    assert found[0] > 0 and found[1] == 0
+    for rows in seen[1:]:
+        pd.testing.assert_frame_equal(rows[["town", "yes"]], frame[["town", "yes"]])
+        assert np.isnan(rows["size"].iloc[1])
+        assert (rows["size"].iloc[[0, 2]] != frame["size"].iloc[[0, 2]]).all()
+    zero = attribution_sensitivity(lambda Z: 0 * np.asarray(Z), X)
+    assert np.isnan(zero).all()
+
+
+@pytest.mark.parametrize("options", [{"radius": 0}, {"n_samples": 0}, {"random_state": "x"}])
+def test_wrong_options_of_sensitivity_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        attribution_sensitivity(np.asarray, X, **options)
+
+
+def test_wrong_inputs_are_named() -> None:
+    with pytest.raises(ValueError, match="n_samples must be a whole number"):
+        attribution_infidelity(linear, X, X, link="identity", n_samples=0)
+    with pytest.raises(ValueError, match="X must have a column of numbers"):
+        attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))
+    with pytest.raises(ValueError, match="reference must have the 4 columns"):
+        attribution_sensitivity(np.asarray, X, reference=X[:, :2])
+    with pytest.raises(ValueError, match="explainer must return one map for each of the 6 rows"):
+        attribution_sensitivity(lambda Z: np.ones(4), X)

@@ -1,0 +1,267 @@
+"""Faithfulness on texts: real pipelines of scikit-learn, tokens deleted or masked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from skescore.metrics.attribution import faithfulness, plausibility, text_tokens
+
+TEXTS = [
+    "A wonderful film: good story, good cast!",
+    "The music is not bad at all; the film is a wonder.",
+    "Good music and a story that keeps its promise",
+    "I laughed, and I cried. Good, good film",
+    "The café scene alone is worth the ticket",
+    "Bad film, bad story, and an awful cast",
+    "The story is not good. Boring music, boring film.",
+    "An awful bore: I left the film at the café scene",
+    "Not good, not wonderful; it is a bad film",
+    "the ticket was a waste",
+]
+MOODS = np.array(["liked"] * 5 + ["hated"] * 5)
+
+
+def pipelines() -> dict[str, Pipeline]:
+    return {
+        "counts": make_pipeline(CountVectorizer(), MultinomialNB()),
+        "pairs": make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10)),
+        "stopped": make_pipeline(
+            CountVectorizer(stop_words=["the", "is"], strip_accents="unicode"),
+            TfidfTransformer(), LogisticRegression(),
+        ),
+        "letters": make_pipeline(
+            TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True, norm="l1"),
+            LogisticRegression(C=100),
+        ),
+    }  # fmt: skip
+
+
+def fitted(name: str) -> Pipeline:
+    return pipelines()[name].fit(TEXTS, MOODS)
+
+
+def scores_for(tokens: list[list[str]], seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-3, 4, size=len(row)) / 4 for row in tokens]
+
+
+def token_by_token(
+    model: Any, tokens: list[str], scores: np.ndarray, mask: str | None
+) -> dict[str, float]:
+    """The default measures of one text, one question at a time."""
+    column = model.predict_proba([" ".join(tokens)])[0].argmax()
+
+    def answer(removed: set[int]) -> float:
+        left = [
+            mask if place in removed else token
+            for place, token in enumerate(tokens)
+            if mask is not None or place not in removed
+        ]
+        return float(model.predict_proba([" ".join(map(str, left))])[0, column])
+
+    n, base = len(tokens), answer(set())
+    order = sorted(range(n), key=lambda place: (scores[place], place), reverse=True)
+    rationales: list[set[int]] = []
+    for tenth in range(1, 11):
+        chosen = {place for place in order[: tenth * n // 10] if scores[place] > 0}
+        if chosen and chosen not in rationales[-1:]:
+            rationales.append(chosen)
+    loo = [round(base - answer({place}), 12) for place in range(n)]
+    k = len(rationales)
+    return {
+        "aopc_compr": sum(base - answer(r) for r in rationales) / k if k else 0.0,
+        "aopc_suff": sum(base - answer(set(range(n)) - r) for r in rationales) / k if k else 1.0,
+        "taucorr_loo": scipy.stats.kendalltau(scores, loo)[0] if len(set(loo)) > 1 else math.nan,
+    }
+
+
+@pytest.mark.parametrize("removal", ["delete", "mask"])
+@pytest.mark.parametrize("name", pipelines())
+def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> None:
+    model = fitted(name)
+    tokens = text_tokens(model, TEXTS)
+    scores = scores_for(tokens)
+    mask = "[MASK]" if removal == "mask" else None
+    found = faithfulness(model, TEXTS, scores, removal=removal)
+    expected = [token_by_token(model, *pair, mask) for pair in zip(tokens, scores, strict=True)]
+    for measure, values in found.items():
+        wanted = [row[measure] for row in expected]
+        np.testing.assert_allclose(values, wanted, atol=1e-9, err_msg=measure)
+    # As lists of tokens, in small calls, by its function, as a column of a frame.
+    for same in (
+        faithfulness(model, tokens, scores, removal=removal, max_batch=3),
+        faithfulness(model.predict_proba, np.array(TEXTS), scores, removal=removal),
+        faithfulness(model, pd.Series(TEXTS, index=range(9, -1, -1)), scores, removal=removal),
+        faithfulness(
+            lambda texts: model.predict_proba(texts), TEXTS, scores, removal=removal,
+            tokenizer=model[0].build_tokenizer(),
+        ),
+    ):  # fmt: skip
+        for measure, values in found.items():
+            np.testing.assert_allclose(same[measure], values, atol=1e-9)
+
+
+def test_tokens_are_those_of_the_vectoriser() -> None:
+    text = ["The café is NOT a bore, not at all"]
+    assert text_tokens(fitted("counts"), text) == [
+        ["the", "café", "is", "not", "bore", "not", "at", "all"]
+    ]
+    # Accents go first; stop words stay, as their attribution is known to be nothing.
+    assert text_tokens(fitted("stopped").predict_proba, text)[0][:3] == ["the", "cafe", "is"]
+    assert text_tokens(fitted("letters"), text)[0][4] == "a"
+    assert text_tokens(None, text, tokenizer=str.split)[0][-1] == "all"
+    assert text_tokens(None, [["as", "it", "is"]]) == [["as", "it", "is"]]
+    model = fitted("counts")
+    base = model.predict_proba(text)
+    joined = model.predict_proba([" ".join(text_tokens(model, text)[0])])
+    np.testing.assert_array_equal(base, joined)
+
+
+def test_a_mask_keeps_words_apart() -> None:
+    """Without "not", "good" follows "is": a pair of words that the text never had."""
+    model = make_pipeline(
+        CountVectorizer(ngram_range=(2, 2), vocabulary=["is not", "not good", "is good"]),
+        LogisticRegression(),
+    ).fit(["is good", "is not", "not good"], [1, 0, 0])
+    text = [["is", "not", "good"]]
+    scores = [[0.0, 1.0, 0.0]]
+    options: dict[str, Any] = {"target": 1, "by": "count", "thresholds": [1]}
+    base, good, none = model.predict_proba(["is not good", "is good", "nothing here"])[:, 1]
+    deleted = faithfulness(model, text, scores, **options)
+    masked = faithfulness(model, text, scores, removal="mask", **options)
+    assert deleted["aopc_compr"][0] == pytest.approx(base - good)
+    assert masked["aopc_compr"][0] == pytest.approx(base - none)
+    assert good > none > base
+    mixed, details = faithfulness(
+        model, text, scores, removal="mask", loo_removal="delete", return_details=True, **options
+    )
+    assert mixed["aopc_compr"] == masked["aopc_compr"]
+    assert details["loo"][0][1] == pytest.approx(base - good)
+
+
+def test_each_occurrence_is_a_token_of_its_own() -> None:
+    model = fitted("counts")
+    _, details = faithfulness(
+        model, [["good", "film", "good"]], [[3.0, 0.0, 1.0]], return_details=True
+    )
+    column = details["target"][0]
+    full, once, never = model.predict_proba(["good film good", "film good", "film"])[:, column]
+    assert details["lengths"][0].tolist() == [1, 2]
+    assert details["without"][0] == pytest.approx([once, never])
+    assert details["loo"][0][[0, 2]] == pytest.approx([full - once] * 2)
+
+
+def test_texts_without_a_word() -> None:
+    model = fitted("pairs")
+    found, details = faithfulness(
+        model, ["", "good film", "!"], [[], [1.0, 1.0], []], return_details=True
+    )
+    assert details["base"][[0, 2]] == pytest.approx(model.predict_proba([""]).max())
+    assert found["aopc_compr"][[0, 2]].tolist() == [0, 0]
+    assert found["aopc_suff"][[0, 2]].tolist() == [1, 1]
+    assert np.isnan(found["taucorr_loo"][[0, 2]]).all()
+    # All words may go as well.
+    assert details["without"][1][-1] == pytest.approx(
+        model.predict_proba([""])[0, details["target"][1]]
+    )
+
+
+def test_attributions_of_columns_are_measured_on_the_columns() -> None:
+    model = fitted("pairs")
+    matrix = model[0].transform(TEXTS)
+    slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
+    found = faithfulness(model, TEXTS, slopes, align="columns", explains="liked")
+    for same in (
+        faithfulness(model, TEXTS, slopes.toarray(), align="columns", explains="liked"),
+        faithfulness(
+            model.predict_proba, TEXTS, slopes.toarray(), align="columns", explains="liked"
+        ),
+        faithfulness(model[-1], matrix, slopes, features="changed", explains="liked"),
+        faithfulness(
+            model[-1], matrix.toarray(), slopes.toarray(), features="changed", explains="liked"
+        ),
+    ):
+        for measure, values in found.items():
+            np.testing.assert_allclose(same[measure], values, atol=1e-9)
+    np.testing.assert_allclose(found["taucorr_loo"], 1.0)
+    # Only the columns of a text are its features.
+    first = matrix[[0]].indices
+    by_hand = matrix[[0]].toarray()
+    best = first[np.argmax(slopes.toarray()[0, first])]
+    by_hand[0, best] = 0
+    _, details = faithfulness(
+        model, TEXTS, slopes, align="columns", target="liked", by="count", thresholds=[1],
+        return_details=True,
+    )  # fmt: skip
+    assert len(details["scores"][0]) == len(first)
+    assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
+
+
+def test_a_model_of_lists_of_tokens() -> None:
+    model = make_pipeline(CountVectorizer(analyzer=list), MultinomialNB())
+    tokens = [["good", "film"], ["bad", "film", "bad"], ["good"], ["bad"]]
+    model.fit(tokens, [1, 0, 1, 0])
+    found, details = faithfulness(
+        model, tokens[:2], [[1.0, 0.0], [1, 0, 1]], join=None, return_details=True
+    )
+    assert (found["aopc_compr"] > 0).all()
+    assert details["base"] == pytest.approx(model.predict_proba(tokens[:2]).max(axis=1))
+    with pytest.raises(ValueError, match="tokenizer must be given"):
+        faithfulness(model, ["good film"], [[1.0, 0.0]])
+
+
+def test_ragged_attributions_of_all_classes() -> None:
+    model = fitted("counts")
+    tokens = text_tokens(model, TEXTS)
+    rng = np.random.default_rng(1)
+    scores = [rng.normal(size=(len(row), 2)) for row in tokens]
+    columns = model.predict_proba(TEXTS).argmax(axis=1)
+    chosen = [row[:, k] for row, k in zip(scores, columns, strict=True)]
+    expected = faithfulness(model, TEXTS, chosen)
+    ragged = np.empty(len(scores), dtype=object)
+    ragged[:] = scores
+    for container in (scores, ragged):
+        found = faithfulness(model, TEXTS, container)
+        for measure, values in expected.items():
+            np.testing.assert_array_equal(found[measure], values)
+    marks = [rng.integers(0, 2, len(row)) for row in tokens]
+    for measure, values in plausibility(scores, marks, target=columns).items():
+        np.testing.assert_array_equal(values, plausibility(chosen, marks)[measure])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"X": "good film"}, TypeError, r"\[text\]"),
+        ({"attributions": [[1.0]]}, ValueError, "row 0 has 1 for 2 tokens.*text_tokens"),
+        ({"removal": 0}, ValueError, "'delete', 'mask'"),
+        ({"loo_removal": "keep"}, ValueError, "loo_removal"),
+        ({"groups": [[0, 1]]}, ValueError, "tables"),
+        ({"align": "columns"}, ValueError, "row 0 has 2 for"),
+        ({"predict_proba": len}, ValueError, "tokenizer must be given"),
+        ({"predict_proba": len, "align": "columns"}, TypeError, "needs a pipeline"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    good: dict[str, Any] = {
+        "predict_proba": fitted("counts"), "X": ["good film"], "attributions": [[1.0, 0.0]],
+    }  # fmt: skip
+    with pytest.raises(error, match=message):
+        faithfulness(**{**good, **changes})
+
+
+def test_tokens_of_what_is_no_text() -> None:
+    with pytest.raises(TypeError, match="single text"):
+        text_tokens(None, "good film")
+    with pytest.raises(TypeError, match="3 in row 1"):
+        text_tokens(None, [["good"], 3])
