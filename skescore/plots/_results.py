@@ -1,0 +1,285 @@
+"""Results in all the shapes in which users have them: searches, candidates, tables, plain pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from skescore.metrics.knowledge import fire_score, ice_score, q_score
+from skescore.tuning.candidates import SCORES, Candidate, Candidates, as_candidates
+
+#: What scores are made of; of a table these columns are read.
+MEASURES = (
+    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+    "completeness_instances",
+)  # fmt: skip
+#: What tells candidates apart in a table.
+KEYS = ("data", "black_box", "extractor", "params")
+_ACCEPTED = (
+    "Pass a fitted ExtractorSearchCV, Candidates, a leaderboard or rows of a benchmark as a data "
+    "frame"
+)
+
+
+def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Bring results into one table: one row per candidate with the means over folds and seeds.
+
+    Parameters
+    ----------
+    results : fitted search, Candidates, DataFrame or mapping
+        What users have. A mapping goes from a label to numbers.
+    plain : tuple of str, default=()
+        What the numbers of a mapping are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns ``label``, ``extractor``, ``data`` and those of :data:`MEASURES` that are known.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are something else, or nothing that finished is among them.
+    """
+    if isinstance(results, Mapping):
+        return _from_mapping(results, plain)
+    if isinstance(results, pd.DataFrame):
+        return _from_frame(results)
+    found = _candidates(results, plain)
+    table = found.table()
+    table["label"] = [_label(c.extractor, table["n_rules"][i]) for i, c in enumerate(found)]
+    return table
+
+
+def results_candidates(results: Any) -> Candidates:
+    """Bring results into candidates with their folds, for what needs each fold.
+
+    Parameters
+    ----------
+    results : fitted search, Candidates or DataFrame
+        What users have. Of a leaderboard, whose rows are means, each row counts as one fold.
+
+    Returns
+    -------
+    Candidates
+        At least one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are something else, of several data sets, or not measured on the same folds.
+    """
+    if not isinstance(results, pd.DataFrame):
+        return _candidates(results, ())
+    rows = finished(results)
+    one_task_only(rows)
+    needed = [name for name in MEASURES if name != "size"]
+    lacking = [name for name in needed if name not in rows]
+    if lacking:
+        raise ValueError(f"results lacks the columns {lacking}; it has {list(rows.columns)}.")
+    if "size" not in rows:
+        rows = rows.assign(size=rows["n_rules"])
+    keys = [name for name in KEYS if name in rows]
+    text = rows.assign(params=rows["params"].map(_as_text)) if "params" in rows else rows
+    groups = text.groupby(keys, sort=False, dropna=False).indices
+    if "fold" not in rows and "seed" not in rows:  # a leaderboard: every row stands for itself
+        groups = {(place,): np.array([place]) for place in range(len(rows))}
+    found = []
+    for place, members in enumerate(groups.values()):
+        part = rows.iloc[members]
+        first = part.iloc[0]
+        params = first.get("params", {})
+        folds = tuple(
+            {str(name): float(value) for name, value in record.items()}
+            for record in part[list(MEASURES)].to_dict("records")
+        )
+        trial = first.get("trial", place)
+        found.append(Candidate(str(first["extractor"]), _as_params(params), int(trial), folds))
+    return Candidates(found)
+
+
+def finished(results: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that are whole, each candidate once.
+
+    Parameters
+    ----------
+    results : DataFrame
+        A leaderboard or rows of a benchmark.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Those that finished and hold a finite number of rules.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    rows = results
+    if "state" in rows:
+        rows = rows[rows["state"].astype(str).str.lower() == "complete"]
+    if "same_as" in rows:
+        rows = rows[rows["same_as"].isna()]
+    known = [name for name in MEASURES if name in rows]
+    if not known or "extractor" not in rows:
+        raise ValueError(
+            f"results must have the column 'extractor' and some of {list(MEASURES)}, got the "
+            f"columns {list(results.columns)}. {_ACCEPTED}."
+        )
+    numbers = rows[known].apply(pd.to_numeric, errors="coerce")
+    rows = rows.assign(**{name: numbers[name] for name in known})
+    rows = rows[np.isfinite(numbers).any(axis=1)]
+    if "n_rules" in rows:
+        rows = rows[rows["n_rules"] > 0]
+    if not len(rows):
+        raise ValueError(
+            f"None of the {len(results)} rows of results is a finished one with rules, so that "
+            "there is nothing to draw. The column 'error' may say why."
+        )
+    return rows
+
+
+def one_task_only(rows: pd.DataFrame) -> None:
+    """Raise unless all rows are about one data set and one black box."""
+    for name in ("data", "black_box"):
+        if name in rows and rows[name].nunique() > 1:
+            values = sorted(map(str, rows[name].unique()))
+            raise ValueError(
+                f"results must be about one {name}, as losses of several do not compare, got "
+                f"{values}. Choose one: results[results[{name!r}] == {values[0]!r}]."
+            )
+
+
+def score_values(
+    table: pd.DataFrame,
+    score: str,
+    *,
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+    completeness: str = "volume",
+) -> np.ndarray:
+    """Score the rows of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns of :data:`MEASURES` that the score needs.
+    score : {"ice", "fire", "q"}
+        Which.
+    psi, phi, rho : float, default=1.0
+        Weights.
+    completeness : {"volume", "instances"}, default="volume"
+        How completeness is measured.
+
+    Returns
+    -------
+    ndarray of float
+        One per row; NaN where a measure is missing.
+
+    Raises
+    ------
+    ValueError
+        If a column or name is unknown.
+    """
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
+    if completeness not in ("volume", "instances"):
+        raise ValueError(
+            f"completeness must be one of ['volume', 'instances'], got {completeness!r}."
+        )
+    size = "size" if "size" in table else "n_rules"
+    share = f"completeness_{completeness}"
+    needed = {
+        "ice": ("performance", size, share), "fire": ("loss", size), "q": ("loss_q", size, share),
+    }[score]  # fmt: skip
+    lacking = [name for name in needed if name not in table]
+    if lacking:
+        raise ValueError(f"{score!r} needs the columns {lacking}, got {list(table.columns)}.")
+    parts = [table[name].to_numpy(dtype=float) for name in needed]
+    known = np.isfinite(parts).all(axis=0)
+    values = np.full(len(table), np.nan)
+    parts = [part[known] for part in parts]
+    if score == "ice":
+        values[known] = ice_score(*parts, phi=phi, rho=rho)
+    elif score == "fire":
+        values[known] = fire_score(*parts, psi=psi)
+    else:
+        values[known] = q_score(*parts)
+    return values
+
+
+def _candidates(results: Any, plain: tuple[str, ...]) -> Candidates:
+    is_list = isinstance(results, Sequence) and all(isinstance(r, Candidate) for r in results)
+    if not (isinstance(results, (BaseEstimator, Candidates)) or is_list):
+        or_pairs = f", or a dict of label: ({', '.join(plain)})" if plain else ""
+        raise TypeError(f"{_ACCEPTED}{or_pairs}, got {type(results).__name__}: {results!r}.")
+    return as_candidates(results)
+
+
+def _from_mapping(results: Mapping[Any, Any], plain: tuple[str, ...]) -> pd.DataFrame:
+    records = []
+    for label, given in results.items():
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+        if not plain or values.shape != (len(plain),) or not np.isfinite(values).all():
+            raise ValueError(
+                f"A dict must give {len(plain)} finite numbers ({', '.join(plain) or 'none'}) for "
+                f"each label, got {given!r} for {label!r}."
+            )
+        records.append(
+            {"label": str(label), "extractor": str(label)}
+            | dict(zip(plain, values.tolist(), strict=True))
+        )
+    if not records:
+        raise ValueError("The dict of points must hold at least one, got none.")
+    table = pd.DataFrame(records)
+    if "size" not in table and "n_rules" in table:
+        table["size"] = table["n_rules"]
+    return table
+
+
+def _from_frame(results: pd.DataFrame) -> pd.DataFrame:
+    rows = finished(results)
+    known = [name for name in MEASURES if name in rows]
+    keys = [name for name in KEYS if name in rows]
+    if "fold" in rows or "seed" in rows:
+        if "params" in rows:
+            rows = rows.assign(params=rows["params"].map(_as_text))
+        # Not dropna: a bench row of an imported rule set has no parameters.
+        table = rows.groupby(keys, sort=False, dropna=False)[known].mean().reset_index()
+    else:
+        table = rows[[*keys, *known]].reset_index(drop=True)
+    if "size" not in table and "n_rules" in table:
+        table["size"] = table["n_rules"]
+    if "label" in rows and len(rows) == len(table):
+        table["label"] = rows["label"].astype(str).to_numpy()
+    elif "n_rules" in table:
+        names = zip(table["extractor"], table["n_rules"], strict=True)
+        table["label"] = [_label(str(name), n_rules) for name, n_rules in names]
+    else:
+        table["label"] = table["extractor"].astype(str)
+    return table
+
+
+def _label(extractor: str, n_rules: float) -> str:
+    return f"{extractor}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"
+
+
+def _as_text(params: Any) -> str:
+    return params if isinstance(params, str) else json.dumps(params, sort_keys=True, default=str)
+
+
+def _as_params(params: Any) -> dict[str, Any]:
+    if isinstance(params, Mapping):
+        return dict(params)
+    try:
+        read = json.loads(params)
+    except (TypeError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}

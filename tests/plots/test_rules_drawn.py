@@ -1,0 +1,161 @@
+"""Parallel coordinates and overlaps of rules: every bar and cell against the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore import plots
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Interval,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+)
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+RULES = RuleSet(
+    [
+        Rule([Interval(0, 1.0, 2.0), Interval(2, upper=25.0)], "a"),
+        Rule([Interval(0, upper=1.5), OneOf(3, ["x", "z"])], "b"),
+        Rule([AtLeast(1, [Interval(0, upper=1), Interval(2, lower=30)])], "a"),
+        Rule([], "c"),
+    ],
+    ["u", "v", "w", "kind"],
+    task="classification",
+    domain=Domain((0, 0, 20, 0), (4, 10, 40, 3), [(3, ["x", "y", "z"])]),
+)
+
+
+def axes() -> Any:
+    return Figure().add_subplot()
+
+
+def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
+    """Of each rule the place, the lower and the upper end of its bars."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for line in ax.lines:
+        if line.get_gid():
+            x, y = line.get_data()
+            found.setdefault(line.get_gid(), []).append((x[0], y[0], y[1]))
+    return found
+
+
+def test_bars_stand_for_the_conditions() -> None:
+    ax = plots.parallel_rules(RULES, ax=axes())
+    # v is used by none; the axes are u, w and kind.
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "w", "kind"]
+    bars = bars_of(ax)
+    ends = {name: [(round(x), low, high) for x, low, high in found] for name, found in bars.items()}
+    assert ends["rule 1"] == [(0, 0.25, 0.5), (1, 0.0, 0.25)]
+    assert ends["rule 2"] == [
+        (0, 0.0, 0.375), (2, 0.0, pytest.approx(1 / 3)), (2, pytest.approx(2 / 3), 1.0),
+    ]  # fmt: skip
+    assert set(ends) == {"rule 1", "rule 2"}
+    assert ax.get_xlabel() == "ask for none of these: 3, 4"
+    assert bars["rule 1"][0][0] < bars["rule 2"][0][0]  # side by side, the first on the left
+    written = [t.get_text() for t in ax.texts]
+    assert {"0", "4", "20", "40", "x", "y", "z", "1", "2"} <= set(written)
+
+
+def test_chosen_features_leave_further_conditions() -> None:
+    ax = plots.parallel_rules(RULES, features=["w", "u"], ax=axes())
+    joins = {line.get_linestyle() for line in ax.lines if not line.get_gid()}
+    assert joins == {"-", "--"}  # the second rule asks for the kind besides
+    assert "has further conditions" in [t.get_text() for t in ax.get_legend().get_texts()]
+    assert [round(x) for x, *_ in bars_of(ax)["rule 1"]] == [0, 1]
+
+
+def test_many_rules_and_features() -> None:
+    rules = RuleSet(
+        [Rule([Interval(i, 0, 1), Interval((7 * i) % 900, 0, 2)], float(i)) for i in range(1, 400)],
+        [f"x{i}" for i in range(1000)], task="regression",
+    )  # fmt: skip
+    ax = plots.parallel_rules(rules, max_rules=15, max_features=5, ax=axes())
+    assert ax.get_title() == "the first 15 of 399 rules"
+    assert len(ax.get_xticks()) == 5
+    for name, value in (("max_rules", 0), ("max_features", 1.5)):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+            plots.parallel_rules(rules, ax=axes(), **{name: value})
+    with pytest.raises(ValueError, match="features must be different"):
+        plots.parallel_rules(rules, features=[1, "x1"], ax=axes())
+
+
+def cells(ax: Any) -> np.ndarray:
+    return np.asarray(ax.images[0].get_array())
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000))
+def test_cells_count_rows_where_both_hold(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    ends = np.sort(random.uniform(size=(6, 3, 2)), axis=2)
+    rules = RuleSet(
+        [Rule([Interval(j, *map(float, ends[i, j])) for j in range(3)], i) for i in range(6)],
+        ["u", "v", "w"], task="classification", domain=Domain((0, 0, 0), (1, 1, 1)),
+    )  # fmt: skip
+    X = random.uniform(size=(200, 3))
+    counted = np.zeros((6, 6))
+    for row in X:
+        holds = [all(low < x <= high for x, (low, high) in zip(row, ends[i], strict=True))
+                 for i in range(6)]  # fmt: skip
+        counted += np.outer(holds, holds)
+    assert (cells(plots.overlap_matrix(rules, X, share=False, ax=axes())) == counted).all()
+    shares = cells(plots.overlap_matrix(rules, X, ax=axes()))
+    assert shares == pytest.approx(counted / 200)
+    volumes = cells(plots.overlap_matrix(rules, ax=axes()))
+    expected = [
+        [np.prod([max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in zip(ends[i], ends[k],
+                  strict=True)]) for k in range(6)] for i in range(6)
+    ]  # fmt: skip
+    assert volumes == pytest.approx(np.array(expected))
+
+
+def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 1.0), Rule([], LinearOutput(0, [(0, 1)]))], ["u", "v"],
+        task="regression", domain=Domain((0, 5), (4, 5)),
+    )  # fmt: skip
+    ax = plots.overlap_matrix(rules, ax=axes())
+    assert cells(ax).tolist() == [[0.25, 0.25], [0.25, 1.0]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["1: 1", "2: linear"]
+    assert sorted(t.get_text() for t in ax.texts) == ["0.25", "0.25", "0.25", "1"]
+
+
+def test_overlaps_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="Without X the common volume of rules is drawn"):
+        plots.overlap_matrix(RULES, ax=axes())
+    with pytest.raises(ValueError, match="share=False counts rows, so it needs X"):
+        plots.overlap_matrix(RULES, share=False, ax=axes())
+    with pytest.raises(ValueError, match="X must hold at least one row"):
+        plots.overlap_matrix(RULES, np.empty((0, 4)), ax=axes())
+    with pytest.raises(ValueError, match="max_rules must be a whole number"):
+        plots.overlap_matrix(RULES, max_rules=True, ax=axes())
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written"),
+    [
+        (-1.6e-7, 16.00000016, ["0", "16"]),
+        (-0.5, 2.75, ["-0.5", "2.75"]),
+        (1e-9, 4e-9, ["0.000000001", "0.000000004"]),
+        (1999.5, 2001.5, ["1999.5", "2001.5"]),
+    ],
+)
+def test_ends_of_axes_have_the_digits_that_count(low: float, high: float, written: Any) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=(low + high) / 2)], "a"), Rule([], "b")],
+        ["u"], task="classification", domain=Domain((low,), (high,)),
+    )  # fmt: skip
+    ax = plots.parallel_rules(rules, ax=axes())
+    texts = {text.get_text() for text in ax.texts}
+    assert set(written) <= texts

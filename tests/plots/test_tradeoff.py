@@ -1,0 +1,343 @@
+"""Fronts, winners, sensitivity and bars: what is drawn against the numbers that it stands for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore import plots
+from skescore.metrics import fire_score, ice_score, q_score
+from skescore.tuning import Candidate, Candidates, winning_regions
+
+pytest.importorskip("matplotlib")
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+#: ICE, Table 1, Wine: F1, size, completeness.
+WINE = {"EX": (0.80, 3, 1.0), "CR": (0.95, 4, 1.0), "ITER": (0.92, 9, 0.75),
+        "G": (0.73, 5, 1.0), "CART": (0.89, 3, 1.0)}  # fmt: skip
+
+
+def axes() -> Any:
+    return Figure().add_subplot()
+
+
+def fold(p: float, r: float, c: float = 1.0) -> dict[str, float]:
+    return {"performance": p, "loss": 1 - p, "loss_q": 1 - p, "n_rules": r, "size": r,
+            "completeness_volume": c, "completeness_instances": 1.0}  # fmt: skip
+
+
+def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
+    random = np.random.default_rng(seed)
+    found = []
+    for place in range(n):
+        r = int(random.integers(1, 25))
+        best = 1 - 0.5 * np.exp(-r / 6) * random.uniform(0.5, 1.4)
+        folds = tuple(
+            fold(min(1.0, best + random.normal(0, 0.02)), r, random.uniform(0.6, 1))
+            for _ in range(n_folds)
+        )
+        found.append(Candidate(("cart", "gridex", "iter")[place % 3], {"k": place}, place, folds))
+    return Candidates(found)
+
+
+def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
+    """The same as rows of a benchmark."""
+    return pd.DataFrame([
+        {"data": "wine", "black_box": "forest", "extractor": c.extractor,
+         "params": json.dumps(c.params), "seed": 0, "fold": k, "state": "complete", **f, **more}
+        for c in candidates for k, f in enumerate(c.folds)
+    ])  # fmt: skip
+
+
+def offsets(ax: Any, labels: set[str]) -> np.ndarray:
+    found = [np.asarray(c.get_offsets()) for c in ax.collections if c.get_label() in labels]
+    return np.concatenate(found)
+
+
+# --- front ---
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 500])
+def test_the_front_is_what_nothing_beats(n: int) -> None:
+    found = many(n)
+    ax = plots.pareto_plot(found, ax=axes())
+    r, p = found.means("n_rules"), found.means("loss")
+    drawn = offsets(ax, {"cart", "gridex", "iter"})
+    assert sorted(map(tuple, drawn.tolist())) == sorted(zip(r.tolist(), p.tolist(), strict=True))
+    front = {
+        (r[i], p[i])
+        for i in range(n)
+        if not any(r[j] <= r[i] and p[j] <= p[i] and (r[j] < r[i] or p[j] < p[i]) for j in range(n))
+    }
+    (line,) = [line for line in ax.lines if line.get_label().startswith("front")]
+    x, y = line.get_data()
+    assert np.column_stack([x, y]) == pytest.approx(np.array(sorted(front)))
+    assert line.get_drawstyle() == "steps-post"
+    knee = offsets(ax, {c.get_label() for c in ax.collections if "knee" in c.get_label()})
+    assert len(knee) == 1
+    assert np.abs(np.array(sorted(front)) - knee[0]).sum(axis=1).min() < 1e-9
+    assert ax.get_title().startswith(f"{n} candidate{'' if n == 1 else 's'}, {len(front)} on")
+
+
+def test_the_knee_is_the_one_of_the_front() -> None:
+    # The example of skescore.tuning.knee: three rules are the bend.
+    losses = [(0.6, 1), (0.3, 2), (0.05, 3), (0.04, 8), (0.03, 20)]
+    found = Candidates(
+        Candidate("cart", {}, i, (fold(1 - p, r),)) for i, (p, r) in enumerate(losses)
+    )
+    ax = plots.pareto_plot(found, ax=axes())
+    (label,) = [c.get_label() for c in ax.collections if "knee" in c.get_label()]
+    assert label == "knee: n_rules = 3, loss = 0.05"
+
+
+def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
+    found = many(12)
+    broken = pd.DataFrame([{"data": "wine", "black_box": "forest", "extractor": "iter",
+                            "params": "{}", "seed": 0, "fold": 0, "state": "failed"}])  # fmt: skip
+    table = pd.concat([rows_of(found), broken], ignore_index=True)
+    one, other = plots.pareto_plot(found, ax=axes()), plots.pareto_plot(table, ax=axes())
+    names = {"cart", "gridex", "iter"}
+    assert offsets(other, names) == pytest.approx(offsets(one, names))
+    line = [ax.lines[0].get_xydata() for ax in (one, other)]
+    assert line[0] == pytest.approx(line[1])
+
+
+def test_colours_tell_the_score() -> None:
+    found = many(30)
+    ax = plots.pareto_plot(found, color="ice", phi=3, rho=0.5, ax=axes())
+    table = found.table()
+    for name in ("cart", "gridex", "iter"):
+        own = table[table["extractor"] == name]
+        (points,) = [c for c in ax.collections if c.get_label() == name]
+        expected = ice_score(
+            own["performance"], own["size"], own["completeness_volume"], phi=3, rho=0.5
+        )
+        assert np.asarray(points.get_array()) == pytest.approx(np.asarray(expected))
+
+
+def test_measures_on_the_axes() -> None:
+    found = many(10)
+    ax = plots.pareto_plot(
+        found, "size", "incompleteness", completeness="instances", y_label="open", ax=axes()
+    )
+    drawn = offsets(ax, {"cart", "gridex", "iter"})
+    assert set(drawn[:, 1]) == {0.0}
+    assert ax.get_ylabel() == "open"
+    wide = Candidates(Candidate("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4))
+    assert plots.pareto_plot(wide, ax=axes()).get_xscale() == "log"
+    assert plots.pareto_plot(wide, log=False, ax=axes()).get_xscale() == "linear"
+
+
+@pytest.mark.parametrize("draw", [plots.pareto_plot, plots.winner_map, plots.score_sensitivity])
+def test_results_of_several_data_sets_do_not_compare(draw: Any) -> None:
+    table = pd.concat([rows_of(many(3)), rows_of(many(3)).assign(data="iris")])
+    with pytest.raises(ValueError, match=r"about one data, .* got \['iris', 'wine'\]"):
+        draw(table, ax=axes())
+
+
+@pytest.mark.parametrize("results", [None, 3, "wine", [1, 2], {"a": (1, 2)}])
+def test_results_that_are_none(results: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"fitted ExtractorSearchCV|dict"):
+        plots.pareto_plot(results, ax=axes())
+
+
+def test_tables_without_what_is_needed() -> None:
+    with pytest.raises(ValueError, match="must have the column 'extractor'"):
+        plots.pareto_plot(pd.DataFrame({"loss": [1.0]}), ax=axes())
+    with pytest.raises(ValueError, match="None of the 1 rows of results is a finished one"):
+        plots.pareto_plot(rows_of(many(1, 1)).assign(state="failed"), ax=axes())
+    with pytest.raises(ValueError, match="lacks the columns"):
+        plots.pareto_plot(rows_of(many(3)).drop(columns="loss"), ax=axes())
+    with pytest.raises(ValueError, match="objectives must be"):
+        plots.pareto_plot(many(3), "rules", ax=axes())
+    with pytest.raises(ValueError, match="color must be one of"):
+        plots.pareto_plot(many(3), color="size", ax=axes())
+
+
+def test_a_search_is_drawn_as_its_leaderboard() -> None:
+    from sklearn.datasets import load_iris
+    from sklearn.tree import DecisionTreeClassifier
+
+    from skescore import ExtractorSearchCV
+
+    X, y = load_iris(return_X_y=True)
+    search = ExtractorSearchCV(
+        DecisionTreeClassifier(random_state=0), extractors=("cart",), n_trials=4, cv=2,
+        random_state=0,
+    ).fit(X, y)  # fmt: skip
+    one = plots.pareto_plot(search, ax=axes())
+    other = plots.pareto_plot(search.leaderboard_, ax=axes())
+    assert np.sort(offsets(one, {"cart"}), axis=0) == pytest.approx(
+        np.sort(offsets(other, {"cart"}), axis=0)
+    )
+    best = plots.score_bars(search, ax=axes()).patches[0].get_height()
+    assert best == pytest.approx(search.candidates_.scores("ice").mean(axis=1).max())
+
+
+# --- weights ---
+
+
+def test_the_map_has_the_winners_colours() -> None:
+    found = many(20)
+    regions = winning_regions(found)
+    ax = plots.winner_map(found, ax=axes())
+    (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    corners, values = mesh.get_coordinates(), np.asarray(mesh.get_array())
+    for row, column in [(3, 5), (250, 250), (480, 40), (100, 470)]:
+        phi = np.sqrt(corners[row, column, 0] * corners[row, column + 1, 0])
+        rho = np.sqrt(corners[row, column, 1] * corners[row + 1, column, 1])
+        place = regions.place(phi=phi, rho=rho)
+        assert names[int(values[row, column])].startswith(f"{place}: ")
+    ax.figure.canvas.draw()
+    for axis, sign in ((ax.xaxis, "φ: "), (ax.yaxis, "ρ: ")):  # as the other pictures write them
+        assert axis.get_label().get_text().startswith(sign)
+        assert {"0.2", "1", "5"} <= {tick.get_text() for tick in axis.get_ticklabels()}
+    strip = plots.winner_map(found, "fire", within=(0.5, 20), ax=axes())
+    assert strip.get_xlabel() == "ψ: so many rules weigh as much as one"
+    table = winning_regions(found, "fire", within=(0.5, 20)).table
+    spans = [p for p in strip.patches if isinstance(p, Rectangle)]
+    assert [p.get_x() for p in spans] == pytest.approx(table["low"].tolist())
+    assert strip.get_xlim() == (0.5, 20)
+
+
+def test_regions_that_are_there_are_drawn_as_they_are() -> None:
+    regions = winning_regions(many(5), "fire")
+    ax = plots.winner_map(regions, ax=axes())
+    assert len(ax.patches) == len(regions.table)
+
+
+@pytest.mark.parametrize("weight", ["phi", "rho", "psi"])
+def test_sensitivity_is_the_mean_over_the_folds(weight: str) -> None:
+    found = many(15)
+    ax = plots.score_sensitivity(found, weight, phi=2.0, rho=3.0, top=4, ax=axes())
+    named = [line for line in ax.lines if line.get_label()[0].isdigit()]
+    assert len(named) == 4
+    score = "fire" if weight == "psi" else "ice"
+    leaders = set()
+    for line in named:
+        place = int(line.get_label().partition(":")[0])
+        x, y = line.get_data()
+        for k in (0, 100, 240):
+            weights = {"phi": 2.0, "rho": 3.0, "psi": 1.0, weight: float(x[k])}
+            assert y[k] == pytest.approx(found.scores(score, **weights).mean(axis=1)[place])
+        leaders |= {place}
+    best = [
+        regions_place(found, score, {"phi": 2.0, "rho": 3.0, weight: float(v)})
+        for v in (0.1, 1.0, 10.0)
+    ]
+    assert set(best) <= leaders
+    mark = next(line for line in ax.lines if line.get_label() == "weight now")
+    assert mark.get_xdata()[0] == {"phi": 2.0, "rho": 3.0, "psi": 1.0}[weight]
+    assert len(ax.lines) == 15 + 1
+
+
+def regions_place(found: Candidates, score: str, weights: dict[str, float]) -> int:
+    scores = found.scores(score, **weights).mean(axis=1)
+    return int(scores.argmax() if score == "ice" else scores.argmin())
+
+
+def test_one_candidate_has_one_line() -> None:
+    ax = plots.score_sensitivity(many(1), ax=axes())
+    assert len(ax.lines) == 2
+    with pytest.raises(ValueError, match="weight must be one of"):
+        plots.score_sensitivity(many(2), "size", ax=axes())
+    with pytest.raises(ValueError, match="top must be a whole number"):
+        plots.score_sensitivity(many(2), top=0, ax=axes())
+
+
+# --- bars ---
+
+
+def bars_of(ax: Any) -> list[Rectangle]:
+    return [bar for container in ax.containers if hasattr(container, "patches")
+            for bar in container.patches]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("score", "weights", "best", "worst"),
+    [  # The bold and the italic figures of ICE's Table 1 for Wine.
+        ("q", {}, "CR", "G"),
+        ("fire", {"psi": 1}, "CR", "G"),
+        ("fire", {"psi": 3}, "CR", "G"),
+        ("ice", {}, "CART", "ITER"),
+        ("ice", {"phi": 3}, "CR", "ITER"),
+        ("ice", {"rho": 3}, "CART", "ITER"),
+    ],
+)
+def test_best_and_worst_of_the_paper(
+    score: str, weights: dict[str, float], best: str, worst: str
+) -> None:
+    ax = plots.score_bars(WINE, score, ax=axes(), **weights)
+    bars = dict(zip(WINE, bars_of(ax), strict=True))
+    for name, (p, r, c) in WINE.items():
+        expected = {"q": q_score(1 - p, r, c), "fire": 0.0, "ice": ice_score(p, r, c, **{
+            k: v for k, v in weights.items() if k != "psi"})}[score]  # fmt: skip
+        if score == "fire":
+            expected = fire_score(1 - p, r, **weights)
+        assert bars[name].get_height() == pytest.approx(expected)
+    assert {name: bar.get_hatch() for name, bar in bars.items() if bar.get_hatch()} == {
+        best: "*", worst: "x",
+    }  # fmt: skip
+    assert [t.get_text() for t in ax.get_xticklabels()] == list(WINE)
+    assert ("greater" if score == "ice" else "smaller") in ax.get_ylabel()
+
+
+def test_bars_of_a_benchmark_are_means_of_scores() -> None:
+    a = [fold(0.9, 2), fold(0.5, 6)]
+    b = [fold(0.8, 3), fold(0.7, 3)]
+    found = Candidates([Candidate("cart", {}, 0, tuple(a)), Candidate("iter", {}, 1, tuple(b))])
+    table = pd.concat([rows_of(found), rows_of(found).assign(data="iris", loss=0.5)])
+    ax = plots.score_bars(table, "fire", psi=2, ax=axes())
+    first, second, third, fourth = bars_of(ax)
+    scores = [fire_score(f["loss"], f["size"], psi=2) for f in a]
+    assert first.get_height() == pytest.approx(np.mean(scores))  # not the score of the means
+    assert second.get_height() == pytest.approx(
+        np.mean([fire_score(f["loss"], f["size"], psi=2) for f in b])
+    )
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["wine", "iris"]
+    assert first.get_x() < second.get_x() < 0.5 < third.get_x() < fourth.get_x()
+    assert to_hex(first.get_facecolor()) == to_hex(third.get_facecolor())
+    whisker = (
+        next(c for c in ax.containers if hasattr(c, "patches"))
+        .errorbar.lines[2][0]
+        .get_segments()[0]
+    )
+    assert np.ptp(whisker[:, 1]) / 2 == pytest.approx(np.std(scores, ddof=1))
+    names = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert names == ["cart", "iter", "best", "worst"]
+
+
+def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
+    found = many(30)
+    ax = plots.score_bars(found, "loss", ax=axes())
+    table = found.table()
+    expected = [table[table["extractor"] == n]["loss"].min() for n in ("cart", "gridex", "iter")]
+    found_bars = dict(zip([t.get_text() for t in ax.get_xticklabels()], bars_of(ax), strict=True))
+    assert [found_bars[n].get_height() for n in ("cart", "gridex", "iter")] == pytest.approx(
+        expected
+    )
+
+
+def test_equal_bars_are_neither_best_nor_worst() -> None:
+    ax = plots.score_bars({"a": (0.9, 3, 1), "b": (0.9, 3, 1)}, ax=axes())
+    assert [bar.get_hatch() for bar in bars_of(ax)] == [None, None]
+    with pytest.raises(ValueError, match="score must be one of"):
+        plots.score_bars(WINE, "f1", ax=axes())
+    with pytest.raises(ValueError, match="no column 'engine'"):
+        plots.score_bars(rows_of(many(2)), by="engine", ax=axes())
+
+
+def test_points_on_one_place_stay_visible() -> None:
+    points = {"a": (0.1, 3), "b": (0.1, 3), "c": (0.2, 4), "d": (0.1, 3)}
+    ax = plots.fire_isolines(points, ax=axes())
+    sizes = {c.get_label(): float(c.get_sizes()[0]) for c in ax.collections
+             if isinstance(c, PathCollection)}  # fmt: skip
+    assert sizes["a"] > sizes["b"] > sizes["d"] == sizes["c"]
