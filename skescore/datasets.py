@@ -1,7 +1,7 @@
 """Data sets by name or from a file, checked before a model or an extractor sees them.
 
 Files are read by `skescore._files` and tables checked by `skescore._tables`; here is what users
-see of both, and the data sets that come along with scikit-learn.
+see of both, the data sets that come along with scikit-learn, and those of OpenML by their number.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import socket
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,6 +114,10 @@ BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
 )
 
 
+#: What comes before the number of a data set of OpenML, and the seconds to wait for its server.
+_OPENML, _PATIENCE = "openml:", 30.0
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A checked table: features, a target, and where both came from.
@@ -181,7 +187,7 @@ def load_dataset(
     features: str | Sequence[str] | None = None,
     categories: str | Sequence[str] = (),
 ) -> Dataset:
-    """Load a built-in data set by name, or a CSV, TSV or Parquet file, and check it.
+    """Load a built-in or OpenML data set by name, or a CSV, TSV or Parquet file, and check it.
 
     Use it wherever a person names the data: on the command line, in a notebook, in a benchmark. The
     result goes straight into scikit-learn; whatever could not is an error that says what to do.
@@ -191,8 +197,11 @@ def load_dataset(
     data : str or path-like
         A name in `BUILT_IN`, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz),
         .parquet or .pq. A built-in name wins over a file so named: write ``./iris`` for the file.
+        ``"openml:61"`` is the data set of that number at OpenML, which scikit-learn fetches and
+        keeps in its data folder.
     target : str or None, default=None
-        The column to be predicted. Required for files; built-in data sets know theirs.
+        The column to be predicted. Required for files; built-in data sets know theirs, as do most
+        of OpenML.
     task : {"auto", "classification", "regression"}, default="auto"
         What to do with the target. "auto" takes numbers for a quantity (regression) when one of
         them is not whole or when more than 20 distinct ones occur; text, booleans and fewer whole
@@ -232,7 +241,8 @@ def load_dataset(
     target in which at least half of the rows, but not all, are numbers is taken for a damaged
     quantity and refused, unless `task` says otherwise. A named Parquet index is read as a column,
     an unnamed one is forgotten. Classes with a single row are allowed, see
-    `Dataset.singleton_classes`, as are constant columns, see `Dataset.constant_columns`.
+    `Dataset.singleton_classes`, as are constant columns, see `Dataset.constant_columns`. Features
+    that OpenML says are nominal are categories.
 
     Examples
     --------
@@ -266,6 +276,15 @@ def load_dataset(
         table = _make_built_in(spec)
         content = table.to_csv(index=False, lineterminator="\n").encode()
         checksum = hashlib.sha256(content).hexdigest()
+    elif isinstance(data, str) and data.startswith(_OPENML):
+        where = source = data
+        table, target, nominal, name = _fetch_openml(data, target)
+        categories = tuple(dict.fromkeys([*categories, *nominal]))
+        content = table.to_csv(index=False, lineterminator="\n").encode()
+        checksum = hashlib.sha256(content).hexdigest()
+        categories = tuple(
+            n for n in categories if n not in drop and (features is None or n in features)
+        )
     elif isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         where = source = os.fspath(data)
@@ -309,6 +328,50 @@ def _make_built_in(spec: BuiltIn) -> pd.DataFrame:
         target = pd.Series([str(names[code]) for code in target], dtype=object)
     table[spec.target] = target
     return table
+
+
+def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | None, list[str], str]:
+    """Return features and target, the target's name, nominal features, and the data set's name."""
+    from sklearn.datasets import fetch_openml
+
+    number = data.removeprefix(_OPENML)
+    if not re.fullmatch(r"[1-9]\d{0,8}", number):
+        raise DatasetError(
+            f"{data!r} names no data set: after 'openml:' must come its number, such as openml:61."
+        )
+    column = "default-target" if target is None else target
+    waits = socket.getdefaulttimeout()
+    try:
+        if waits is None:  # where a firewall swallows everything, no answer ever comes
+            socket.setdefaulttimeout(_PATIENCE)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A network error")
+            bunch = fetch_openml(
+                data_id=int(number), target_column=column, as_frame=True, parser="auto",
+                n_retries=1, delay=0.1,
+            )  # fmt: skip
+    except KeyError as error:
+        about = f"there is no column {target!r} for target" if target else "its record is damaged"
+        raise DatasetError(f"{data} cannot be used: {about}: {error.args[0]}") from error
+    except ImportError:
+        raise
+    except OSError as error:  # also what urllib raises
+        reason = getattr(error, "reason", None) or error
+        raise DatasetError(
+            f"{data} cannot be fetched from OpenML: {reason}. Check the network and the number; "
+            "where there is no network, save the data set as CSV elsewhere, and pass that file "
+            "with its target."
+        ) from error
+    except ValueError as error:
+        raise DatasetError(f"{data} cannot be used: {error}") from error
+    finally:
+        socket.setdefaulttimeout(waits)
+    table = bunch.frame.reset_index(drop=True)
+    nominal = [str(n) for n, c in table.items() if isinstance(c.dtype, pd.CategoricalDtype)]
+    table = table.astype(dict.fromkeys(nominal, object))
+    if target is None and len(bunch.target_names) == 1:
+        target = str(bunch.target_names[0])
+    return table, target, [n for n in nominal if n != target], str(bunch.details["name"])
 
 
 def _not_found(path: Path, where: str) -> str:

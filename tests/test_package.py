@@ -108,7 +108,13 @@ def test_a_star_import_brings_the_public_names() -> None:
     assert names["ExtractorSearchCV"] is skescore.ExtractorSearchCV
 
 
-@pytest.mark.parametrize("room", ["extractors", "metrics", "rules", "scorers", "testing", "tuning"])
+@pytest.mark.parametrize(
+    "room",
+    [
+        "attribution", "bench", "extractors", "metrics", "plots", "report", "reproduce", "rules",
+        "scorers", "testing", "tuning",
+    ],
+)  # fmt: skip
 def test_the_rooms_say_what_is_public(room: str) -> None:
     module = importlib.import_module(f"skescore.{room}")
     assert len(set(module.__all__)) == len(module.__all__)

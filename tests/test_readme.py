@@ -13,23 +13,36 @@ import pytest
 from skescore.cli import main
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/guide.md")}
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def _blocks(language: str, page: str = "README.md") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGES[page], flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("source", _blocks("python"))
-def test_python_examples_run(source, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("page", "number"), [(page, n) for page in PAGES for n in range(len(_blocks("python", page)))]
+)
+def test_python_examples_run(page, number, capsys, monkeypatch, tmp_path):
+    source = _blocks("python", page)[number]
     monkeypatch.chdir(tmp_path)  # what an example writes is not to be met by the next run
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        exec(compile(source, "README.md", "exec"), {})
+        exec(compile(source, page, "exec"), {})
     finally:
         optuna.logging.set_verbosity(before)
-    assert "IF " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "IF " in shown if "rules" in source else shown.strip()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    here = (ROOT / page).parent
+    targets = re.findall(r"\]\(([^)#\s]+)", PAGES[page])
+    assert targets
+    for target in targets:
+        assert "://" in target or (here / target).exists(), target
 
 
 def test_ci_runs_the_test_command_of_the_readme():

@@ -1,4 +1,4 @@
-"""The command line: ``skescore tune``, ``score``, ``rules``, ``import`` and ``doctor``.
+"""The command line: ``skescore tune``, ``score``, ``rules`` and so on, see `COMMANDS`.
 
 A command's module is imported when it is called, so that ``skescore doctor`` works, and says what
 is wrong, where what the others need does not.
@@ -18,7 +18,7 @@ from typing import Any
 
 from skescore.cli.encoding import ENCODING_ERRORS
 from skescore.cli.installation import installed_version
-from skescore.cli.usage import Parser, unknown_arguments
+from skescore.cli.usage import Parser, unknown_arguments, without_passwords
 
 #: The module of each command, and the line about it in the list of commands.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -27,7 +27,23 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "score": ("skescore.cli.score", "score saved rules on data"),
         "rules": ("skescore.cli.rules", "write saved rules as text, SQL, Python, Prolog, ..."),
         "import": ("skescore.cli.import_", "make rules of other tools and models our own"),
+        "report": (
+            "skescore.cli.report",
+            "write a run as one HTML page with sliders for the weights",
+        ),
+        "bench": (
+            "skescore.cli.bench",
+            "compare extractors over data sets, black boxes and seeds",
+        ),
+        "reproduce": (
+            "skescore.cli.reproduce",
+            "make the papers' tables again, beside the printed",
+        ),
         "doctor": ("skescore.cli.doctor", "tell what is installed, and how to get what is missing"),
+        "completion": (
+            "skescore.cli.completion",
+            "print a script that completes commands in a shell",
+        ),
     }
 )
 
@@ -44,7 +60,8 @@ examples:
   skescore tune wine --black-box random-forest --trials 60 --output run
   skescore score run/rules.json wine
   skescore rules run/rules.json --to sql
-  skescore tune --help
+  skescore bench --suite smoke
+  skescore help tune
 
 With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code they arose.
 """
@@ -114,6 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=ENCODING_ERRORS)
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:  # what many type first
+        arguments = [*arguments[1:], "--help"]
     try:
         parser = build_parser(arguments)
         options, rest = parser.parse_known_args(arguments)
@@ -158,4 +177,4 @@ def _report(error: Exception) -> None:
     with contextlib.suppress(OSError):
         if os.environ.get(_TRACEBACK):
             traceback.print_exception(error)
-        sys.stderr.write(f"skescore: error: {text}\n")
+        sys.stderr.write(f"skescore: error: {without_passwords(text)}\n")

@@ -111,7 +111,7 @@ class Printer:
             markdown or terminal.is_dumb_terminal or terminal.legacy_windows
         )
         known = sys.stdout.isatty() or "COLUMNS" in os.environ
-        self._width = max(40, shutil.get_terminal_size().columns) if known else None
+        self.width = max(40, shutil.get_terminal_size().columns) if known else None
 
     def text(self) -> str:
         """Everything so far."""
@@ -122,8 +122,8 @@ class Printer:
         text = _printable(text).replace("\n", "\\n")
         if self.markdown:
             text = re.sub(r"([\\`*<|\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", text) + "\n"
-        elif self._width is not None:
-            text = textwrap.fill(text, self._width, break_on_hyphens=False)
+        elif self.width is not None:
+            text = textwrap.fill(text, self.width, break_on_hyphens=False)
         self._blocks.append(text + "\n")
 
     def heading(self, text: str) -> None:
@@ -152,7 +152,7 @@ class Printer:
             self._blocks += [f"| {' | '.join(row)} |\n" for row in lines] + ["\n"]
             return
         widths = [max(map(cell_len, cells)) for cells in zip(*grid, strict=True)]
-        room = math.inf if self._width is None else self._width
+        room = math.inf if self.width is None else self.width
         if sum(widths[:-1]) + 2 * (len(widths) - 2) > room:
             named = [zip(columns, row, strict=True) for row in grid[1:]]
             self._blocks += [
@@ -175,7 +175,7 @@ class Printer:
     def _filled(self, text: str) -> str:
         """Text within the width, indented but for its first line."""
         return (
-            textwrap.fill(text, self._width or 80, subsequent_indent="   ", break_on_hyphens=False)
+            textwrap.fill(text, self.width or 80, subsequent_indent="   ", break_on_hyphens=False)
             + "\n"
         )
 

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import hashlib
 import json
 import math
-import os
 import platform
-import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore._text import did_you_mean
+from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
 from skescore.cli import arguments, output
-from skescore.cli.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
+from skescore.cli.black_boxes import load_black_box
 from skescore.cli.trials import (
     Kept,
     Workers,
     add_trial_options,
-    is_unfinished,
     kept_trials,
     note_earlier,
     shown_command_line,
     study_name,
+)
+from skescore.cli.tune_files import (
+    FILES,
+    add_report_option,
+    check_output,
+    output_folder,
+    write_files,
+    write_page,
 )
 from skescore.cli.tune_text import label, scoring_name, sign, tune_text
 from skescore.datasets import Dataset
@@ -46,8 +49,6 @@ examples:
   skescore tune iris --black-box model.skops --reference black-box --format json
 """
 
-#: Files that --output writes.
-FILES = ("rules.json", "leaderboard.csv", "run.json")
 _SHOWN_CLASSES = 6
 #: With fewer rows to train on, a model's own complaints are best explained by their number.
 _FEW_ROWS = 10
@@ -157,6 +158,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="replace the files of an earlier run in that folder",
     )
+    add_report_option(group)
     group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
     arguments.add_format_option(group)
     parser.set_defaults(run=run, parser=parser)
@@ -167,7 +169,7 @@ def run(options: argparse.Namespace) -> str:
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
-    _check_output(options)
+    check_output(options)
     dataset = arguments.data_from(options)
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, notes)
@@ -178,7 +180,7 @@ def run(options: argparse.Namespace) -> str:
         _search(options, dataset, model, notes, Kept(options.storage, study_name(options, dataset)))
         return ""
     with (
-        _output_folder(options.output),
+        output_folder(options.output),
         kept_trials(options, dataset, about_model, notes) as kept,
     ):
         search = _search(options, dataset, model, notes, kept)
@@ -186,7 +188,8 @@ def run(options: argparse.Namespace) -> str:
         result["black_box"] |= about_model
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
         if options.output is not None:
-            _write_files(options, search, result)
+            write_files(options, search, result)
+    write_page(options, dataset, model)
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
@@ -206,46 +209,6 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
             f"got {options.trials}"
         )
-
-
-def _check_output(options: argparse.Namespace) -> None:
-    """Find what speaks against the folder now: an hour's search must not end in an error."""
-    folder: Path | None = options.output
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output {folder} is a file; name a folder.")
-    there = [name for name in FILES if (folder / name).exists()]
-    if there and not (options.overwrite or is_unfinished(folder)):
-        raise ValueError(
-            f"--output {folder} already holds {', '.join(there)}. Name another folder, or pass "
-            "--overwrite to replace them."
-        )
-
-
-@contextlib.contextmanager
-def _output_folder(folder: Path | None) -> Iterator[None]:
-    """Make the folder before the work; take it away again if nothing came of it."""
-    if folder is None:
-        yield
-        return
-    there = folder.exists()
-    try:  # from the first moment: an interrupt may come right after the folder was made
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "Permission denied")
-        except OSError as error:
-            raise ValueError(
-                f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
-                "folder."
-            ) from error
-        yield
-    except BaseException:
-        if not there:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
 
 
 def _black_box(options: argparse.Namespace, dataset: Dataset) -> tuple[Any, dict[str, Any]]:
@@ -398,25 +361,3 @@ def _json(search: ExtractorSearchCV, result: dict[str, Any]) -> str:
     board = search.leaderboard_.to_dict(orient="records")
     rules = json.loads(search.rules_.to_json(indent=None))
     return output.json_for_stdout(result | {"leaderboard": board, "rules": rules})
-
-
-def _write_files(
-    options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
-) -> None:
-    board = search.leaderboard_
-    # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
-    params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
-    table = pd.concat([board.drop(columns="params"), params], axis=1)
-    contents = (
-        search.rules_.to_json() + "\n",
-        table.to_csv(index=False, lineterminator="\n"),
-        output.to_json(result),
-    )
-    paths = [options.output / name for name in FILES]
-    for path, text in zip(paths, contents, strict=True):
-        # Names of files may hold bytes that are no text; in JSON they are still told apart so.
-        part = path.with_name(path.name + ".part")
-        part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        part.replace(path)
-    if not options.quiet:
-        sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")

@@ -21,13 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.cli.black_boxes import (
-    BLACK_BOXES,
-    BlackBoxError,
-    check_matches,
-    load_black_box,
-    make_black_box,
-)
+from skescore.black_boxes import BLACK_BOXES, BlackBoxError, check_matches, make_black_box
+from skescore.cli.black_boxes import load_black_box
 from skescore.datasets import load_dataset
 
 NAMES = ("random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree")
@@ -151,6 +146,16 @@ def test_unknown_names():
         make_black_box("random_forest", "classification", 0)
     with pytest.raises(BlackBoxError, match=r"task must be .* got 'ranking'"):
         make_black_box("svm", "ranking", 0)
+
+
+def test_parameters_and_units_of_a_named_model(iris):
+    plain = make_black_box("knn", "classification", scaled=False, params={"n_neighbors": 9})
+    assert plain.get_params() == KNeighborsClassifier(9).get_params()
+    scaled = make_black_box("knn", "classification", params={"n_neighbors": 9})
+    own = make_pipeline(StandardScaler(), KNeighborsClassifier(9)).fit(iris.X, iris.y)
+    assert (scaled.fit(iris.X, iris.y).predict(iris.X) == own.predict(iris.X)).all()
+    with pytest.raises(BlackBoxError, match=r"no parameter 'k'\. Known: .*n_neighbors"):
+        make_black_box("knn", "classification", params={"k": 9})
 
 
 # skops files --------------------------------------------------------------------------------------

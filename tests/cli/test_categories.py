@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
-from skescore.cli.black_boxes import BLACK_BOXES, make_black_box
 from skescore.registry import EXTRACTORS, extractor_class, suitable_extractors
 
 

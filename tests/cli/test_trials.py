@@ -32,7 +32,7 @@ SEARCH = (
     "--format", "json",
 )  # fmt: skip
 SHORT = (*SEARCH, "--trials", BUDGET)
-FILES = {"rules.json", "leaderboard.csv", "run.json", "trials.journal"}
+FILES = {"candidates.json", "rules.json", "leaderboard.csv", "run.json", "trials.journal"}
 
 
 @pytest.fixture(scope="module")

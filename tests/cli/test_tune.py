@@ -29,8 +29,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import skescore
+from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
-from skescore.cli.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli.output import Notes, number
 from skescore.cli.tune import splitter
 from skescore.datasets import load_dataset
@@ -43,7 +43,7 @@ from skescore.tuning import ExtractorSearchCV
 SHORT = (
     "--black-box", "decision-tree", "--trials", "4", "--cv", "2", "--extractors", "cart,gridex",
 )  # fmt: skip
-FILES = ("rules.json", "leaderboard.csv", "run.json")
+FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
 KEPT = "trials.journal"
 SCRIPT = Path(sysconfig.get_path("scripts")) / "skescore"
 

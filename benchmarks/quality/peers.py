@@ -1,0 +1,246 @@
+"""Rules of other libraries beside ours: what each learns of the same black box, on held-out rows.
+
+    python benchmarks/quality/peers.py [--data iris wine] [--seeds 0 1 2] [--csv peers.csv]
+        [--tables-only]
+
+Every learner gets the same half of the data with the answers of the same random forest, as a
+surrogate does; the other half, with its true target, scores the rules that `as_ruleset` reads.
+Learners come with their defaults. Ours is `CARTExtractor` with its defaults and a search of 60
+candidates by ICE, which chooses its hyper-parameters and is the only one that does: the table
+tells what one gets without thinking, not which algorithm is best.
+
+What is measured is appended to the CSV at once; a run that was broken off goes on where it was.
+Needs imodels, RuleKit and interpret: `tox -e benchmark-peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_iris,
+    load_wine,
+    make_friedman1,
+)
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore import CARTExtractor, ExtractorSearchCV, as_ruleset, make_knowledge_scorer
+
+CLASSIFICATION = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
+REGRESSION = ("diabetes", "friedman10")
+DATA = (*CLASSIFICATION, *REGRESSION)
+SHOWN = ("ice", "neg_fire", "n_rules", "fidelity", "completeness_volume", "completeness_instances")
+COLUMNS = ("data", "seed", "learner", "state", *SHOWN, "seconds", "detail")
+CSV = Path(__file__).with_name("peers.csv")
+
+
+def split(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Halves, and a forest that was fitted on the first."""
+    black_box: Any
+    if data in CLASSIFICATION:
+        bunch = CLASSIFICATION[data](as_frame=True)
+        X, y = bunch.data, bunch.target
+        black_box = RandomForestClassifier(100, random_state=0)
+    else:
+        if data == "diabetes":
+            X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+            y = y.to_numpy()
+        else:
+            X, y = make_friedman1(1000, 10, noise=0.5, random_state=0)
+            X = pd.DataFrame(X, columns=[f"x{j}" for j in range(10)])
+        black_box = RandomForestRegressor(100, random_state=0)
+    # Names that all libraries take.
+    X.columns = [str(name).split(" (")[0].replace(" ", "_").replace("/", "_") for name in X.columns]
+    rows, others, y_rows, truth = train_test_split(
+        X, y, test_size=0.5, random_state=seed, stratify=y if data in CLASSIFICATION else None
+    )
+    return rows, y_rows, others, truth, black_box.fit(rows, y_rows)
+
+
+# --- learners: each takes rows, answers, the black box, labels and a seed; gives rules ------------
+
+
+def _ours_cart(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    return CARTExtractor(FrozenEstimator(black_box), random_state=seed).fit(rows).rules_
+
+
+def _ours_search(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    """The forest is trained anew on each fold, as a search should not see what it is judged by."""
+    return ExtractorSearchCV(black_box, n_trials=60, random_state=seed).fit(rows, y).rules_
+
+
+def _tree(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    kind = DecisionTreeRegressor if answers.dtype.kind == "f" else DecisionTreeClassifier
+    return as_ruleset(kind(random_state=seed).fit(rows, answers))
+
+
+def _imodels(classifier: str, regressor: str | None, **options: Any) -> Callable[..., Any]:
+    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+        import imodels
+
+        name = regressor if answers.dtype.kind == "f" else classifier
+        if name is None:
+            raise NotImplementedError("classification only")
+        kind = getattr(imodels, name)
+        seeded = {"random_state": seed} if "random_state" in kind().get_params() else {}
+        model = kind(**options, **seeded).fit(
+            rows.to_numpy(), answers, feature_names=list(rows.columns)
+        )
+        return as_ruleset(model)
+
+    return learn
+
+
+def _rulekit(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    from rulekit.classification import RuleClassifier
+    from rulekit.regression import RuleRegressor
+
+    kind = RuleRegressor if answers.dtype.kind == "f" else RuleClassifier
+    return as_ruleset(kind().fit(rows, pd.Series(answers, name="target")))
+
+
+def _interpret(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    from interpret.glassbox import ClassificationTree, RegressionTree
+
+    kind = RegressionTree if answers.dtype.kind == "f" else ClassificationTree
+    model = kind(random_state=seed).fit(rows, answers)
+    return as_ruleset(model.sk_model_, feature_names=list(rows.columns))
+
+
+LEARNERS: dict[str, Callable[..., Any]] = {
+    "skescore search": _ours_search,
+    "skescore CART": _ours_cart,
+    "scikit-learn tree": _tree,
+    "imodels SkopeRules": _imodels("SkopeRulesClassifier", None),
+    "imodels GreedyRuleList": _imodels("GreedyRuleListClassifier", None),
+    "imodels BoostedRules": _imodels("BoostedRulesClassifier", None),
+    "imodels RuleFit": _imodels("RuleFitClassifier", "RuleFitRegressor"),
+    "imodels FIGS": _imodels("FIGSClassifier", "FIGSRegressor"),
+    "RuleKit": _rulekit,
+    "interpret tree": _interpret,
+}
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def measure(data: str, seed: int, learner: str) -> dict[str, Any]:
+    rows, y, others, truth, black_box = split(data, seed)
+    answers = np.asarray(black_box.predict(rows))
+    begin = time.process_time()
+    rules = LEARNERS[learner](rows, answers, black_box, y, seed)
+    seconds = time.process_time() - begin
+    found = dict(make_knowledge_scorer()(rules, others, truth))
+    told, asked = np.asarray(rules.predict(others)), np.asarray(black_box.predict(others))
+    if data in CLASSIFICATION:
+        found["fidelity"] = accuracy_score(asked, told)
+    else:
+        found["fidelity"] = r2_score(asked, told)
+    return {name: found[name] for name in SHOWN} | {"state": "done", "seconds": seconds}
+
+
+def run(options: argparse.Namespace) -> None:
+    known = set()
+    if options.csv.exists():
+        known = set(
+            pd.read_csv(options.csv, dtype=str)[["data", "seed", "learner"]].itertuples(
+                index=False, name=None
+            )
+        )
+    for data in options.data:
+        for seed in options.seeds:
+            for learner in options.learners:
+                if (data, str(seed), learner) in known:
+                    continue
+                row = {"data": data, "seed": seed, "learner": learner}
+                try:
+                    row |= measure(data, seed, learner)
+                except Exception as error:  # one learner must not hide the others' figures
+                    row |= {"state": "failed", "detail": f"{type(error).__name__}: {error}"[:120]}
+                new = not options.csv.exists()
+                with options.csv.open("a", newline="", encoding="utf-8") as file:
+                    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                    if new:
+                        writer.writeheader()
+                    writer.writerow(
+                        {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+                    )
+                print(data, seed, learner, row["state"], row.get("detail", ""), file=sys.stderr)
+
+
+def print_tables(path: Path) -> None:
+    table = pd.read_csv(path)
+    for data in [d for d in DATA if d in set(table["data"])]:
+        part = table[(table["data"] == data)]
+        seeds = part["seed"].nunique()
+        print(f"\n### {data}, {seeds} splits\n")
+        print(
+            "| learner | ICE | FiRe | rules | fidelity | c (volume) | c (rows) | seconds |\n"
+            "| :-- | --: | --: | --: | --: | --: | --: | --: |"
+        )
+        for learner in [name for name in LEARNERS if name in set(part["learner"])]:
+            done = part[(part["learner"] == learner) & (part["state"] == "done")]
+            if not len(done):
+                reason = str(part[part["learner"] == learner]["detail"].iloc[0])
+                print(f"| {learner} | - ({reason}) | | | | | | |")
+                continue
+            m = done[[*SHOWN, "seconds"]].mean()
+            cells = [
+                f"{m['ice']:.3f}", f"{-m['neg_fire']:.3g}", f"{m['n_rules']:.1f}",
+                f"{m['fidelity']:.3f}", f"{m['completeness_volume']:.2f}",
+                f"{m['completeness_instances']:.2f}", f"{m['seconds']:.1f}",
+            ]  # fmt: skip
+            print(f"| {learner} | {' | '.join(cells)} |")
+
+
+def print_summary(path: Path) -> None:
+    """One table for the front page: ICE, rules and fidelity."""
+    table = pd.read_csv(path)
+    shown = [d for d in DATA if d in set(table["data"])]
+    print("\n### ICE (rules, fidelity to the forest)\n")
+    print(f"| learner | {' | '.join(shown)} |\n| :-- |{' --: |' * len(shown)}")
+    for learner in [name for name in LEARNERS if name in set(table["learner"])]:
+        cells = []
+        for data in shown:
+            part = table[(table["data"] == data) & (table["learner"] == learner)]
+            done = part[part["state"] == "done"]
+            m = done[list(SHOWN)].mean()
+            cell = f"{m['ice']:.3f} ({m['n_rules']:.1f}, {m['fidelity']:.2f})"
+            cells.append(cell if len(done) else "-")
+        print(f"| {learner} | {' | '.join(cells)} |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--csv", type=Path, default=CSV)
+    parser.add_argument("--tables-only", action="store_true")
+    options = parser.parse_args()
+    if not options.tables_only:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run(options)
+    print_tables(options.csv)
+    print_summary(options.csv)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

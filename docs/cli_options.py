@@ -1,0 +1,68 @@
+"""Writes the options of every command into ``docs/cli.md``, between the marks that name them.
+
+Run ``python docs/cli_options.py`` after an option has changed; a test says when.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from skescore.cli import build_parser
+
+PAGE = Path(__file__).with_name("cli.md")
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """Give the parser of every command, by the words that call it."""
+    found: dict[str, argparse.ArgumentParser] = {}
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        found[parser.prog] = parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for inner in action.choices.values():
+                    add(inner)
+
+    add(build_parser())
+    return found
+
+
+def options_of(parser: argparse.ArgumentParser) -> str:
+    """Write what a command takes as a Markdown list, in the order of its help."""
+    lines = []
+    for group in parser._action_groups:
+        for action in group._group_actions:
+            if isinstance(action, argparse._SubParsersAction | argparse._HelpAction):
+                continue
+            help_text = parser._get_formatter()._expand_help(action)
+            lines.append(f"- {_called(action)}: {' '.join(help_text.split())}")
+    return "\n".join(lines)
+
+
+def _called(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return f"`{action.metavar or action.dest}`"
+    names = ", ".join(f"`{name}`" for name in action.option_strings)
+    if action.nargs == 0:
+        return names
+    choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else None
+    value = action.metavar or choices or action.dest.upper()
+    value = f"[{value}]" if action.nargs == "?" else value
+    return f"{names} `{value}`"
+
+
+def filled(page: str) -> str:
+    """Give the page with the options as the parsers have them."""
+    known = parsers()
+
+    def fill(match: re.Match[str]) -> str:
+        options = options_of(known[match[1]])
+        return f"<!-- options of {match[1]} -->\n\n{options}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- options of (.+?) -->.*?<!-- end -->", fill, page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

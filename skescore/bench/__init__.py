@@ -1,0 +1,34 @@
+"""Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
+
+from skescore.bench._configuration_checks import ConfigurationError
+from skescore.bench.configuration import BenchConfig, config_from, read_config
+from skescore.bench.machine import describe_machine, package_versions
+from skescore.bench.plots import critical_difference_plot
+from skescore.bench.rows import COLUMNS, read_rows
+from skescore.bench.running import BenchResult, FolderInUseError, run_bench
+from skescore.bench.statistics import Comparison, compare_ranks
+from skescore.bench.suites import SUITES, suite_config
+from skescore.bench.tables import Ranking, failures, rank_extractors, summarise
+
+__all__ = [
+    "COLUMNS",
+    "SUITES",
+    "BenchConfig",
+    "BenchResult",
+    "Comparison",
+    "ConfigurationError",
+    "FolderInUseError",
+    "Ranking",
+    "compare_ranks",
+    "config_from",
+    "critical_difference_plot",
+    "describe_machine",
+    "failures",
+    "package_versions",
+    "rank_extractors",
+    "read_config",
+    "read_rows",
+    "run_bench",
+    "suite_config",
+    "summarise",
+]

@@ -1,0 +1,319 @@
+"""Whether extractors differ over data sets: Friedman's test, Nemenyi's and Holm's after it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+__all__ = [
+    "Comparison",
+    "compare_ranks",
+    "friedman_test",
+    "holm_against",
+    "nemenyi_difference",
+    "nemenyi_p_values",
+]
+
+#: Shuffles of the ranks, from which the p-value of Friedman's test comes.
+_SHUFFLES = 9999
+#: With fewer data sets, what is not found may well be there.
+_FEW = 10
+
+
+@dataclass(eq=False)
+class Comparison:
+    """What ranks over data sets tell of extractors; made by :func:`compare_ranks`.
+
+    Parameters
+    ----------
+    ranks : pandas.DataFrame
+        Rank of each extractor (column) on each data set (row), 1 is best.
+    average_ranks : pandas.Series
+        By extractor, the best first.
+    statistic, p_value : float
+        Of Friedman's test; NaN where there is nothing to test.
+    critical_difference : float
+        Average ranks that differ by as much differ by Nemenyi's test.
+    pairs : pandas.DataFrame
+        Each two extractors, the difference of their average ranks and Nemenyi's p-value.
+    against_best : pandas.DataFrame
+        Each other extractor against the best one: p-value, and the same adjusted by Holm.
+    groups : list of list of str
+        Largest groups of neighbouring extractors that cannot be told apart, of at least two.
+    alpha : float
+        Level of the tests.
+    """
+
+    ranks: pd.DataFrame
+    average_ranks: pd.Series
+    statistic: float
+    p_value: float
+    critical_difference: float
+    pairs: pd.DataFrame
+    against_best: pd.DataFrame
+    groups: list[list[str]]
+    alpha: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether Friedman's test finds that the extractors differ at all."""
+        return self.p_value < self.alpha
+
+    @property
+    def verdict(self) -> str:
+        """What it means, in words."""
+        n_data, best = len(self.ranks), str(self.average_ranks.index[0])
+        if len(self.average_ranks) < 2:
+            return "There is only one extractor, so there is nothing to compare."
+        if n_data < 2:
+            return (
+                "There is only one data set, so the ranks describe it, and tell nothing about "
+                "others."
+            )
+        test = f"Friedman's test over {n_data} data sets, p = {_shown(self.p_value)}"
+        if not self.significant:
+            return (
+                f"No extractor can be called better than another: chance alone makes average ranks "
+                f"differ as much ({test}, not below {self.alpha:g})."
+            )
+        worse = [
+            str(name)
+            for name, rank in self.average_ranks.items()
+            if rank - self.average_ranks.iloc[0] >= self.critical_difference
+        ]
+        found = f"The extractors differ ({test})."
+        apart = [str(name) for name in self.average_ranks.index[1:] if str(name) not in worse]
+        if not worse:
+            return (
+                f"{found} But it cannot be said which: no two average ranks differ by "
+                f"{self.critical_difference:.2f} or more (Nemenyi)."
+            )
+        told = (
+            f" It cannot be told apart from {_listed(apart)}."
+            if apart
+            else " It is better than all others."
+        )
+        return (
+            f"{found} {best} is better than {_listed(worse)}: average ranks differ by at least "
+            f"{self.critical_difference:.2f} (Nemenyi).{told}"
+        )
+
+    @property
+    def caveat(self) -> str:
+        """What the number of data sets does not allow to conclude; empty if there are enough."""
+        n_data, n_extractors = self.ranks.shape
+        if n_data < 2 or n_extractors < 2 or n_data >= _FEW:
+            return ""
+        largest = n_extractors - 1
+        if self.critical_difference > largest:
+            return (
+                f"With {n_data} data sets and {n_extractors} extractors no two can be told apart, "
+                f"whatever happens: average ranks would have to differ by "
+                f"{self.critical_difference:.2f}, but cannot by more than {largest}. More data "
+                "sets are needed."
+            )
+        return (
+            f"With only {n_data} data sets just large differences are found (average ranks that "
+            f"differ by {self.critical_difference:.2f} or more): what cannot be told apart here "
+            "need not be alike."
+        )
+
+
+def _shown(p_value: float) -> str:
+    return "0.0001" if p_value <= 0.0001 else f"{p_value:.2g}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
+    """Test whether extractors differ, over data sets that stand for many.
+
+    Use it after a benchmark over several data sets. Folds and seeds of one data set share rows
+    and are no further evidence: they are averaged before.
+
+    Parameters
+    ----------
+    ranks : pandas.DataFrame of shape (n_data, n_extractors)
+        Ranks within each row, 1 is best, equals share the mean of their ranks.
+    alpha : float, default=0.05
+        Level of the tests.
+
+    Returns
+    -------
+    Comparison
+        Tests, groups, and what they mean in words.
+
+    Raises
+    ------
+    ValueError
+        If ranks are missing, or `alpha` is no probability.
+
+    Notes
+    -----
+    The tests and the diagram are those of Demšar, "Statistical Comparisons of Classifiers over
+    Multiple Data Sets", JMLR 7 (2006), except that the p-value of Friedman's test comes from
+    shuffling the ranks within the data sets, always in the same way, as the usual approximations
+    need more data sets than most benchmarks have. It is no smaller than 0.0001.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ranks = pd.DataFrame({"cart": [1, 1, 1, 1, 2], "iter": [2, 2, 2, 2, 1]})
+    >>> comparison = compare_ranks(ranks)
+    >>> comparison.average_ranks.to_dict(), comparison.significant
+    ({'cart': 1.2, 'iter': 1.8}, False)
+    """
+    if ranks.isna().to_numpy().any():
+        raise ValueError("ranks must not be missing: compare extractors that ran on all data sets.")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}.")
+    n_data, n_extractors = ranks.shape
+    average = ranks.mean().sort_values(kind="stable")
+    enough = n_data >= 2 and n_extractors >= 2
+    statistic, p_value = friedman_test(ranks.to_numpy()) if enough else (math.nan, math.nan)
+    difference = nemenyi_difference(n_extractors, n_data, alpha) if enough else math.nan
+    names = list(map(str, average.index))
+    values = average.to_numpy()
+    p_values = nemenyi_p_values(values, n_data) if enough else np.full((len(names),) * 2, math.nan)
+    pairs = pd.DataFrame(
+        [
+            (names[i], names[j], values[j] - values[i], p_values[i, j])
+            for i in range(len(names))
+            for j in range(i + 1, len(names))
+        ],
+        columns=["better", "worse", "difference", "p_value"],
+    )
+    against = holm_against(values, n_data) if enough else (np.array([]), np.array([]))
+    best = pd.DataFrame({"p_value": against[0], "p_value_holm": against[1]})
+    best.insert(0, "extractor", names[1:] if enough else [])
+    groups = _groups(names, values, difference) if enough else []
+    return Comparison(ranks, average, statistic, p_value, difference, pairs, best, groups, alpha)
+
+
+def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
+    """Test whether all columns have the same ranks but for chance.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n_data, n_extractors)
+        Ranks within each row.
+
+    Returns
+    -------
+    tuple of float
+        Friedman's chi-squared, corrected for ties, and the p-value by shuffling within rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> statistic, p_value = friedman_test(np.tile([1.0, 2.0, 3.0], (6, 1)))
+    >>> statistic, p_value < 0.001
+    (12.0, True)
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    n_data, k = ranks.shape
+    spread = ((ranks - (k + 1) / 2) ** 2).sum()
+    if spread == 0:  # all tied everywhere
+        return 0.0, 1.0
+    # Only the sums of the columns change when ranks are shuffled within rows.
+    scale = (k - 1) / spread
+    observed = scale * ((ranks.sum(axis=0) - n_data * (k + 1) / 2) ** 2).sum()
+    generator = np.random.default_rng(0)
+    at_least = 0
+    for _ in range(9):  # in parts, for the memory
+        shuffled = generator.permuted(np.broadcast_to(ranks, (_SHUFFLES // 9, n_data, k)), axis=2)
+        sums = shuffled.sum(axis=1) - n_data * (k + 1) / 2
+        at_least += int((scale * (sums**2).sum(axis=1) >= observed - 1e-9).sum())
+    return float(observed), (at_least + 1) / (_SHUFFLES + 1)
+
+
+def nemenyi_difference(n_extractors: int, n_data: int, alpha: float = 0.05) -> float:
+    """Give the difference of average ranks from which two extractors differ.
+
+    Parameters
+    ----------
+    n_extractors, n_data : int
+        How many are compared, over how many data sets.
+    alpha : float, default=0.05
+        Level of the test, for all pairs together.
+
+    Returns
+    -------
+    float
+        The critical difference.
+
+    Examples
+    --------
+    >>> round(nemenyi_difference(4, 14), 2)
+    1.25
+    """
+    quantile = stats.studentized_range.ppf(1 - alpha, n_extractors, math.inf) / math.sqrt(2)
+    return float(quantile * _standard_error(n_extractors, n_data))
+
+
+def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
+    """Give Nemenyi's p-values of all pairs.
+
+    Parameters
+    ----------
+    average_ranks : ndarray of shape (n_extractors,)
+        Average ranks.
+    n_data : int
+        Number of data sets.
+
+    Returns
+    -------
+    ndarray of shape (n_extractors, n_extractors)
+        Symmetric.
+    """
+    average_ranks = np.asarray(average_ranks, dtype=float)
+    error = _standard_error(len(average_ranks), n_data)
+    distances = np.abs(np.subtract.outer(average_ranks, average_ranks)) / error * math.sqrt(2)
+    values = stats.studentized_range.sf(distances, len(average_ranks), math.inf)
+    return np.asarray(np.clip(values, 0.0, 1.0))
+
+
+def holm_against(average_ranks: np.ndarray, n_data: int) -> tuple[np.ndarray, np.ndarray]:
+    """Compare the first extractor with each other one, and adjust the p-values by Holm.
+
+    Parameters
+    ----------
+    average_ranks : ndarray of shape (n_extractors,)
+        Average ranks; the first is compared with the others.
+    n_data : int
+        Number of data sets.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_extractors - 1,)
+        Two-sided p-values of the normal approximation, and the same adjusted.
+    """
+    average_ranks = np.asarray(average_ranks, dtype=float)
+    error = _standard_error(len(average_ranks), n_data)
+    p_values = 2 * stats.norm.sf(np.abs(average_ranks[1:] - average_ranks[0]) / error)
+    order = np.argsort(p_values, kind="stable")
+    factors = len(p_values) - np.arange(len(p_values))
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
+    return p_values, adjusted
+
+
+def _standard_error(n_extractors: int, n_data: int) -> float:
+    return math.sqrt(n_extractors * (n_extractors + 1) / (6 * n_data))
+
+
+def _groups(names: Sequence[str], values: np.ndarray, difference: float) -> list[list[str]]:
+    """Runs of neighbours whose ends cannot be told apart, none inside another."""
+    groups: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = max(j for j in range(start, len(names)) if values[j] - values[start] < difference)
+        if end > start and not (groups and groups[-1][1] >= end):
+            groups.append((start, end))
+    return [list(names[start : end + 1]) for start, end in groups]

@@ -1,0 +1,129 @@
+"""The rows of a bench run as groups of candidates: one group per data set and black box."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["find_rows", "groups_of"]
+
+#: By these a table is known as the rows of a bench run.
+_KEYS = ("data", "black_box", "extractor", "seed", "fold", "state")
+_MEASURES = (
+    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+    "completeness_instances",
+)  # fmt: skip
+_FURTHER = ("seconds", "black_box_rows", "fidelity")
+
+
+def find_rows(folder: Path) -> pd.DataFrame | None:
+    """Read the rows of a bench run from its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Of ``skescore bench --output``.
+
+    Returns
+    -------
+    pandas.DataFrame or None
+        None if no CSV file there holds such rows.
+    """
+    for path in sorted(folder.glob("*.csv")):
+        try:
+            head = pd.read_csv(path, nrows=0)
+        except (OSError, ValueError):
+            continue
+        if set(_KEYS) <= set(head.columns):
+            texts = dict.fromkeys(("data", "black_box", "extractor", "params", "error"), str)
+            return pd.read_csv(path, dtype=texts, keep_default_na=True)
+    return None
+
+
+def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Make candidates of rows: each extractor with its parameters, its seeds and folds together.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        As ``skescore bench`` writes them.
+
+    Returns
+    -------
+    list of dict
+        Per data set and black box its candidates, ready for JSON, in the order of the rows.
+    """
+    missing = [name for name in (*_KEYS, *_MEASURES) if name not in rows.columns]
+    if missing:
+        raise ValueError(
+            f"The rows of the bench run lack the columns {', '.join(missing)}. Make the run again "
+            "with this skescore."
+        )
+    rows = rows.reindex(columns=[*rows.columns, *({"params", "error", "task"} - {*rows.columns})])
+    rows = rows.assign(params=rows["params"].fillna("{}"))
+    groups = []
+    for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
+        candidates = [
+            _candidate(str(extractor), str(params), some)
+            for (extractor, params), some in part.groupby(["extractor", "params"], sort=False)
+        ]
+        tasks = part["task"].dropna().unique().tolist()
+        mean = None
+        if "black_box_quality" in part.columns:
+            quality = pd.to_numeric(part["black_box_quality"], errors="coerce").dropna()
+            mean = float(quality.mean()) if len(quality) else None
+        groups.append(
+            {
+                "name": f"{data} · {black_box}",
+                "data": str(data),
+                "black_box": str(black_box),
+                "task": tasks[0] if tasks else None,
+                "quality": {} if mean is None else {"quality": mean},
+                "candidates": candidates,
+                "winner": None,
+                "failures": _failures(part),
+                "standard_errors": None,
+            }
+        )
+    return groups
+
+
+def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """What was measured of one extractor; a row that lacks a measure cannot be judged."""
+    numbers = rows[list(_MEASURES)].apply(pd.to_numeric, errors="coerce")
+    usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
+    usable &= numbers["size"] > 0
+    kept = numbers[usable]
+    folds = {name: kept[name].tolist() for name in _MEASURES}
+    for name in _FURTHER:
+        if name in rows.columns:
+            values = pd.to_numeric(rows.loc[usable, name], errors="coerce")
+            folds[name] = [v if np.isfinite(v) else None for v in values.tolist()]
+    try:
+        read = json.loads(params)
+    except ValueError:
+        read = {"params": params}
+    return {
+        "extractor": extractor,
+        "params": read if isinstance(read, dict) else {"params": read},
+        "trial": None,
+        "folds": folds,
+        "missing": int((~usable).sum()),
+    }
+
+
+def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Failed rows by extractor, with the first error of each."""
+    failed = rows[rows["state"] != "complete"]
+    return [
+        {
+            "extractor": str(name),
+            "count": len(some),
+            "error": str(some["error"].fillna("").iloc[0]),
+        }
+        for name, some in failed.groupby("extractor", sort=False)
+    ]

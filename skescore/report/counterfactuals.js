@@ -1,0 +1,229 @@
+// The nearest change of a row that gets another answer, as skescore.rules._counterfactuals finds it.
+
+const COMBINED = 1 << 14;
+const BEYOND = 0.01;
+
+function nextAbove(value) {
+  if (!Number.isFinite(value)) return value === -Infinity ? -Number.MAX_VALUE : value;
+  if (value === 0) return Number.MIN_VALUE;
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  const bits = view.getBigUint64(0);
+  view.setBigUint64(0, value > 0 ? bits + 1n : bits - 1n);
+  return view.getFloat64(0);
+}
+
+// A number between two that is near the first and, if it may, has few digits.
+function justAbove(low, high, reach) {
+  const room = Math.min(reach, (high - low) / 2);
+  if (room > 1e-15 && room < 1e15) {
+    const unit = Math.ceil(-Math.log10(room));
+    const power = Number("1e" + Math.abs(unit));
+    const steps = Math.floor(unit > 0 ? low * power : low / power) + 1;
+    const value = unit > 0 ? steps / power : steps * power;
+    if (low < value && value <= low + 2 * room && value < high) return value;
+  }
+  return nextAbove(low);
+}
+
+// Every cut, and of every stretch between cuts the value next to the start.
+function placesBetween(cuts, start, reach) {
+  const places = cuts.filter((cut) => cut !== start);
+  const ends = [-Infinity, ...cuts, Infinity];
+  for (let k = 0; k + 1 < ends.length; k++) {
+    const low = ends[k], high = ends[k + 1];
+    let upwards;
+    if (Number.isNaN(start)) upwards = Number.isFinite(low);
+    else if (start <= low || start >= high) upwards = start <= low;
+    else continue;
+    const value = upwards ? justAbove(low, high, reach) : -justAbove(-high, -low, reach);
+    if (low < value && value < high) places.push(value);
+  }
+  return places;
+}
+
+// Numbers by size, then texts by their code points.
+function labelOrder(a, b) {
+  const first = typeof a === "string", second = typeof b === "string";
+  if (first !== second) return first - second;
+  if (!first) return Number(a) - Number(b);
+  const left = [...a], right = [...b];
+  for (let k = 0; k < Math.min(left.length, right.length); k++) {
+    const gap = left[k].codePointAt(0) - right[k].codePointAt(0);
+    if (gap) return gap;
+  }
+  return left.length - right.length;
+}
+
+class CounterfactualSearch {
+  constructor(rules, row) {
+    this.rules = rules;
+    this.cuts = new Map();
+    this.lists = new Map();
+    for (const rule of rules.rules) rule.if.forEach((condition) => this.note(condition));
+    this.row = row.map((value) => (isMissing(value) ? null : value));
+    const changeable = [...new Set([...this.cuts.keys(), ...this.lists.keys()])];
+    changeable.sort((a, b) => a - b);
+    this.options = new Map(changeable.map((j) => [j, this.choices(j)]));
+    this.base = this.status(new Map());
+  }
+
+  note(condition) {
+    const add = (map, values) => {
+      if (!map.has(condition.feature)) map.set(condition.feature, new Set());
+      for (const value of values) map.get(condition.feature).add(value);
+    };
+    if (condition.type === "at_least") condition.conditions.forEach((part) => this.note(part));
+    else if (condition.type === "interval") {
+      add(this.cuts, [condition.lower, condition.upper].filter((bound) => bound !== undefined));
+    } else if (condition.type === "one_of") add(this.lists, condition.values);
+  }
+
+  // All values of a feature that make a difference, by their distance; the first is its own.
+  choices(j) {
+    const listed = this.lists.get(j) || new Set();
+    const domain = this.rules.domain;
+    if (!this.cuts.has(j)) {
+      const now = this.row[j];
+      const pair = domain && (domain.categories || []).find(([feature]) => feature === j);
+      const known = [...new Set([...listed, ...(pair ? pair[1] : [])])]
+        .filter((value) => now === null || !sameValue(value, now)).sort(labelOrder);
+      return { values: [now, ...known], costs: [0, ...known.map(() => 1)] };
+    }
+    const numbers = [...listed].filter((value) => typeof value !== "string").map(Number);
+    const points = [...new Set([...this.cuts.get(j), ...numbers].map((v) => v + 0))];
+    points.sort((a, b) => a - b);
+    const scale = this.rules.range(j), start = asNumber(this.row[j]);
+    if (scale === 0) return { values: [start], costs: [0] };
+    const places = [start, ...placesBetween(points, start, BEYOND * scale)];
+    const costs = places.map((place) =>
+      (Number.isNaN(start) ? 1 : Math.abs(place - start) / scale));
+    costs[0] = 0;
+    const order = places.map((_, k) => k).sort((a, b) => costs[a] - costs[b] || a - b)
+      .filter((k) => Number.isFinite(costs[k]));
+    return { values: order.map((k) => places[k]), costs: order.map((k) => costs[k]) };
+  }
+
+  changed(change) {
+    const row = this.row.slice();
+    for (const [j, option] of change) row[j] = this.options.get(j).values[option];
+    return row;
+  }
+
+  cost(change) {
+    let total = 0;
+    for (const [j, option] of change) total += this.options.get(j).costs[option];
+    return total;
+  }
+
+  // The answer to the changed row, and who gives it.
+  status(change) {
+    const row = this.changed(change), answer = this.rules.answer(row);
+    let who = "";
+    if (this.rules.regression) {
+      who = this.rules.voting ? this.rules.held(row).join() : String(answer.rule);
+    }
+    return { answer, who };
+  }
+
+  isOther(change) {
+    const { answer, who } = this.status(change), base = this.base.answer;
+    if (!answer.answered) return false;
+    if (!this.rules.regression) return answer.code !== base.code;
+    const same = Object.is(answer.value, base.value) || answer.value === base.value ||
+      Math.abs(answer.value - base.value) <= 1e-9 * Math.abs(base.value);
+    // Affine answers always differ a little: other rules must give them.
+    return !same && who !== this.base.who;
+  }
+
+  singles() {
+    const found = [];
+    for (const [j, options] of this.options) {
+      for (let k = 1; k < options.costs.length; k++) found.push(new Map([[j, k]]));
+    }
+    return found;
+  }
+
+  // The least change for each rule that makes its intervals and lists of values hold.
+  entries() {
+    const found = [];
+    for (const rule of this.rules.rules) {
+      const held = new Map();
+      for (const condition of rule.if) {
+        if (condition.type !== "interval" && condition.type !== "one_of") continue;
+        const j = condition.feature, row = [];
+        const holds = this.options.get(j).values.map((value) => {
+          row[j] = value;
+          return conditionHolds(condition, row);
+        });
+        const before = held.get(j);
+        held.set(j, before ? holds.map((value, k) => value && before[k]) : holds);
+      }
+      if (!held.size || ![...held.values()].every((holds) => holds.includes(true))) continue;
+      const change = new Map();
+      for (const [j, holds] of held) if (!holds[0]) change.set(j, holds.indexOf(true));
+      if (change.size > 1) found.push(change);
+    }
+    return found;
+  }
+
+  byDistance(changes) {
+    const keyed = changes.map((change, at) => ({ change, at, cost: this.cost(change) }));
+    keyed.sort((a, b) => a.cost - b.cost || a.change.size - b.change.size || a.at - b.at);
+    return keyed.map((entry) => entry.change);
+  }
+
+  withoutNeedless(change) {
+    const parts = [...change.keys()];
+    const cost = (j) => this.options.get(j).costs[change.get(j)];
+    for (const j of parts.slice().sort((a, b) => cost(b) - cost(a) ||
+        parts.indexOf(a) - parts.indexOf(b))) {
+      const fewer = new Map([...change].filter(([i]) => i !== j));
+      if (fewer.size && this.isOther(fewer)) return this.withoutNeedless(fewer);
+    }
+    return change;
+  }
+
+  nearest() {
+    const first = (changes) => changes.find((change) => this.isOther(change));
+    const singles = this.byDistance(this.singles());
+    const firsts = this.byDistance([...singles, ...this.entries()]);
+    let found = first(firsts);
+    if (!found) {
+      const side = Math.floor(Math.sqrt(COMBINED)), pairs = [];
+      for (const one of firsts.slice(0, side).reverse()) {
+        for (const two of singles.slice(0, side)) pairs.push(new Map([...one, ...two]));
+      }
+      found = first(this.byDistance(pairs));
+    }
+    return found ? this.told(this.withoutNeedless(found)) : null;
+  }
+
+  told(change) {
+    const row = this.changed(change), answer = this.rules.answer(row);
+    const changes = [...change].sort((a, b) => a[0] - b[0]).map(([j, option]) => ({
+      feature: j, before: this.row[j], after: this.options.get(j).values[option],
+    }));
+    return { changes, distance: this.cost(change), answer, rule: answer.rule,
+             rules: this.rules.held(row) };
+  }
+}
+
+// Why a row is answered as it is; `reason` as skescore.rules.explanation has it.
+function explainRow(rules, row) {
+  const answer = rules.answer(row), held = rules.held(row);
+  let reason = answer.byRules ? "vote" : "fallback";
+  if (answer.rule >= 0) {
+    reason = !held.includes(answer.rule) ? "nearest"
+      : rules.set.ordered || rules.set.disjoint ? "first" : "purest";
+  }
+  const checked = (condition) => ({
+    holds: conditionHolds(condition, row),
+    parts: (condition.conditions || []).map(checked),
+  });
+  return {
+    answer, held, reason,
+    conditions: answer.rule < 0 ? [] : rules.rules[answer.rule].if.map(checked),
+    counterfactual: answer.answered ? new CounterfactualSearch(rules, row).nearest() : null,
+  };
+}

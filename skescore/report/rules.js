@@ -1,0 +1,226 @@
+// Rule sets as skescore.rules answers them. A row is a list of values by feature: a number, a text,
+// a boolean, or null where it is missing.
+
+function asNumber(value) {
+  if (value === null || value === undefined) return NaN;
+  if (typeof value === "string") return value.trim() === "" ? NaN : Number(value);
+  return Number(value);
+}
+
+// Numbers and booleans compare as numbers, texts only with texts.
+function sameValue(a, b) {
+  if (typeof a === "string" || typeof b === "string") return a === b;
+  return Number(a) === Number(b);
+}
+
+function within(value, bounds) {
+  if (Number.isNaN(value)) return false;
+  if (bounds.lower !== undefined &&
+      !(bounds.lower_closed ? value >= bounds.lower : value > bounds.lower)) return false;
+  return bounds.upper === undefined ||
+    (bounds.upper_closed ? value <= bounds.upper : value < bounds.upper);
+}
+
+function isMissing(value) {
+  return value === null || value === undefined || Number.isNaN(value);
+}
+
+function conditionHolds(condition, row) {
+  switch (condition.type) {
+    case "interval":
+      return within(asNumber(row[condition.feature]), condition);
+    case "one_of": {
+      const value = row[condition.feature];
+      if (isMissing(value)) return false;
+      return condition.values.some((known) => sameValue(known, value)) !== condition.negated;
+    }
+    case "at_least":
+      return condition.conditions.filter((part) => conditionHolds(part, row)).length >= condition.m;
+    case "linear": {
+      let total = 0;
+      for (const [feature, coefficient] of condition.terms) {
+        total += coefficient * asNumber(row[feature]);
+      }
+      return within(total, condition);
+    }
+    default:
+      throw new Error("unknown condition " + condition.type);
+  }
+}
+
+function evaluate(part, row) {
+  if (typeof part !== "object" || part === null) return Number(part);
+  let total = part.intercept;
+  for (const [feature, coefficient] of part.terms) total += coefficient * asNumber(row[feature]);
+  return total;
+}
+
+// What a rule set answers; `set` is what RuleSet.to_json writes.
+class Rules {
+  constructor(view) {
+    this.view = view;
+    this.set = view.set;
+    this.rules = view.set.rules;
+    this.names = view.set.feature_names;
+    this.classes = view.set.classes;
+    this.regression = view.set.task === "regression";
+    this.voting = view.set.voting || null;
+    this.fallback = view.set.fallback;
+    this.domain = view.set.domain;
+    this.codes = this.regression ? null
+      : this.rules.map((rule) => this.classes.findIndex((label) => identical(label, rule.then)));
+    this.priority = this.orderOfAnswering();
+    this.boxes = this.fallback && this.fallback.policy === "nearest" ? this.boxesOfRules() : null;
+  }
+
+  // Unordered rules: the purest answers, then the one with most rows, then the first.
+  orderOfAnswering() {
+    const order = this.rules.map((_, i) => i);
+    if (this.set.ordered || this.set.disjoint) return order;
+    const purity = this.rules.map((rule, i) => {
+      const counts = rule.statistics && rule.statistics.class_counts;
+      const total = counts ? counts.reduce((a, b) => a + b, 0) : 0;
+      if (!(total > 0)) return 0;
+      return (this.regression ? Math.max(...counts) : counts[this.codes[i]]) / total;
+    });
+    const rows = this.rules.map((rule) => (rule.statistics ? rule.statistics.n_rows : 0));
+    return order.sort((a, b) => purity[b] - purity[a] || rows[b] - rows[a] || a - b);
+  }
+
+  ruleHolds(i, row) {
+    return this.rules[i].if.every((condition) => conditionHolds(condition, row));
+  }
+
+  // Indices of all rules that hold, in order.
+  held(row) {
+    const found = [];
+    for (let i = 0; i < this.rules.length; i++) if (this.ruleHolds(i, row)) found.push(i);
+    return found;
+  }
+
+  // Index of the rule that answers; -1 for the fallback or a vote.
+  answering(row) {
+    if (this.voting) return -1;
+    for (const i of this.priority) if (this.ruleHolds(i, row)) return i;
+    return this.boxes && this.rules.length ? this.nearestBox(row) : -1;
+  }
+
+  range(feature) {
+    return this.domain ? this.domain.upper[feature] - this.domain.lower[feature] : 1;
+  }
+
+  boxesOfRules() {
+    const bounded = new Set();
+    const boxes = this.rules.map((rule) => {
+      const box = new Map();
+      for (const condition of rule.if) {
+        if (condition.type === "interval") {
+          box.set(condition.feature, condition);
+          bounded.add(condition.feature);
+        }
+      }
+      return box;
+    });
+    const used = [...bounded].sort((a, b) => a - b)
+      .filter((j) => this.range(j) > 0 && Number.isFinite(this.range(j)));
+    return { boxes, used };
+  }
+
+  nearestBox(row) {
+    let best = 0, least = Infinity;
+    this.boxes.boxes.forEach((box, i) => {
+      let total = 0;
+      for (const j of this.boxes.used) {
+        const bounds = box.get(j) || {};
+        const low = bounds.lower === undefined ? -Infinity : bounds.lower;
+        const high = bounds.upper === undefined ? Infinity : bounds.upper;
+        const value = asNumber(row[j]);
+        let gap = Math.max(low - value, value - high, 0) / this.range(j);
+        if (Number.isNaN(gap)) gap = 0;
+        total += gap * gap;
+      }
+      if (total < least) { best = i; least = total; }
+    });
+    return best;
+  }
+
+  // Sums per class of all rules that hold.
+  classSums(row, held) {
+    const sums = new Array(this.classes.length).fill(0);
+    for (const i of held) {
+      const rule = this.rules[i];
+      let weight = rule.weight === undefined ? 1 : evaluate(rule.weight, row);
+      if (Number.isNaN(weight)) weight = 0;
+      if (this.voting !== "shares") { sums[this.codes[i]] += weight; continue; }
+      const shares = this.sharesOf(i);
+      for (let k = 0; k < sums.length; k++) sums[k] += weight * shares[k];
+    }
+    return sums;
+  }
+
+  sharesOf(i) {
+    const statistics = this.rules[i].statistics;
+    const counts = statistics && statistics.class_counts;
+    const total = counts ? counts.reduce((a, b) => a + b, 0) : 0;
+    if (!(total > 0)) return this.classes.map((_, k) => (k === this.codes[i] ? 1 : 0));
+    return counts.map((count) => count / total);
+  }
+
+  // The vote of a regression: the value, and whether there is one.
+  voteNumber(row, held) {
+    let total = 0, weights = 0;
+    for (const i of held) {
+      const rule = this.rules[i], weight = rule.weight === undefined ? 1 : rule.weight;
+      total += weight * evaluate(rule.then, row);
+      weights += weight;
+    }
+    if (this.voting === "sum") return { value: total, answered: held.length > 0 };
+    const answered = held.length > 0 && weights > 0;
+    return { value: answered ? total / weights : NaN, answered };
+  }
+
+  // Who answers and what: `code` is the class's index (their number for an abstention), `value` a
+  // regression's number; `answered` is false where there is neither a rule nor a fallback.
+  answer(row) {
+    const rule = this.answering(row);
+    const held = this.voting ? this.held(row) : null;
+    if (this.regression) {
+      if (this.voting) {
+        const vote = this.voteNumber(row, held);
+        if (vote.answered) return { rule, value: vote.value, byRules: true, answered: true };
+      } else if (rule >= 0) {
+        const value = evaluate(this.rules[rule].then, row);
+        return { rule, value, byRules: true, answered: true };
+      }
+      if (!this.fallback) return { rule, value: NaN, byRules: false, answered: false };
+      const value = this.fallback.policy === "abstain" ? NaN : Number(this.fallback.output);
+      return { rule, value, byRules: false, answered: true };
+    }
+    if (this.voting && held.length) {
+      const sums = this.classSums(row, held);
+      return { rule, code: sums.indexOf(Math.max(...sums)), sums, byRules: true, answered: true };
+    }
+    if (rule >= 0) return { rule, code: this.codes[rule], byRules: true, answered: true };
+    if (!this.fallback) return { rule, code: -1, byRules: false, answered: false };
+    const code = this.fallback.policy === "abstain" ? this.classes.length
+      : this.classes.findIndex((label) => identical(label, this.fallback.output));
+    return { rule, code, byRules: false, answered: true };
+  }
+
+  label(answer) {
+    if (this.regression) return answer.value;
+    return answer.code === this.classes.length ? this.view.abstention : this.classes[answer.code];
+  }
+
+  says(answer) {
+    if (!answer.answered) return "no answer";
+    if (this.regression) return shortNumber(answer.value);
+    return answer.code === this.classes.length ? String(this.view.abstention)
+      : this.view.class_texts[answer.code];
+  }
+}
+
+// Labels as they are in JSON: 1 and true are two.
+function identical(a, b) {
+  return a === b;
+}

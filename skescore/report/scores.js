@@ -1,0 +1,124 @@
+"use strict";
+// The scores of skescore.metrics.knowledge, candidate by candidate and fold by fold.
+
+const SCORES = {
+  ice: { label: "ICE", greater: true, weights: ["phi", "rho"], completeness: true },
+  fire: { label: "FiRe", greater: false, weights: ["psi"], completeness: false },
+  q: { label: "Q", greater: false, weights: [], completeness: true },
+};
+
+function sigmoid(x) {
+  if (x >= 0) return 1 / (1 + Math.exp(-x));
+  const power = Math.exp(x);
+  return power / (1 + power);
+}
+
+// A quotient within float noise of a whole number counts as that number.
+function wholeSteps(rules, psi) {
+  const quotient = rules / psi;
+  const nearest = Math.round(quotient);
+  const noise = 32 * Number.EPSILON * quotient;
+  return Math.abs(quotient - nearest) <= noise ? nearest : Math.ceil(quotient);
+}
+
+function foldScore(settings, folds, k) {
+  const size = folds.size[k];
+  const share = folds["completeness_" + settings.completeness][k];
+  if (settings.score === "fire") {
+    // Defined from one rule on, as in Python.
+    if (size < 1) return NaN;
+    return folds.loss[k] * wholeSteps(size, settings.psi) * Math.pow(size, 0.05);
+  }
+  if (settings.score === "q") return folds.loss_q[k] * size * (2 - share);
+  const performance = sigmoid(-5 * (settings.phi * (1 - folds.performance[k]) - 1));
+  return performance * sigmoid(5 - 0.3 * (settings.rho * size)) * share;
+}
+
+function mean(values) {
+  let total = 0;
+  for (const value of values) total += value;
+  return values.length ? total / values.length : NaN;
+}
+
+function spread(values, lost = 0) {
+  const middle = mean(values);
+  let total = 0;
+  for (const value of values) total += (value - middle) * (value - middle);
+  return values.length > lost ? Math.sqrt(total / (values.length - lost)) : 0;
+}
+
+// Means of what does not depend on weights, once and for all.
+function prepare(group) {
+  group.candidates.forEach((candidate, place) => {
+    candidate.place = place;
+    candidate.means = {};
+    for (const [name, values] of Object.entries(candidate.folds)) {
+      candidate.means[name] = values.includes(null) ? NaN : mean(values);
+    }
+    candidate.count = candidate.folds.loss.length;
+  });
+}
+
+// Scores of all candidates and their order: best mean first, then fewer rules, then the earlier.
+function rank(group, settings) {
+  const greater = SCORES[settings.score].greater;
+  const scored = group.candidates.map((candidate) => {
+    const folds = Array.from({ length: candidate.count }, (_, k) =>
+      foldScore(settings, candidate.folds, k));
+    return { place: candidate.place, folds, score: mean(folds), spread: spread(folds) };
+  });
+  const order = scored.map((_, place) => place);
+  order.sort((a, b) => {
+    const first = scored[a].score, second = scored[b].score;
+    if (Number.isNaN(first) || Number.isNaN(second)) {
+      return Number.isNaN(first) - Number.isNaN(second) || a - b;
+    }
+    if (first !== second) return greater ? second - first : first - second;
+    return group.candidates[a].means.size - group.candidates[b].means.size || a - b;
+  });
+  order.forEach((place, at) => { scored[place].rank = at + 1; });
+  return { scored, order, choice: choice(group, settings, scored, order) };
+}
+
+// The rule by which a search chooses: the cheapest of those that are as good as the best as far as
+// one can tell from the differences on the folds.
+function choice(group, settings, scored, order) {
+  const known = order.filter((place) => !Number.isNaN(scored[place].score));
+  if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
+  const sign = SCORES[settings.score].greater ? 1 : -1;
+  const best = scored[known[0]];
+  const top = sign * best.score;
+  const noise = 1e-12 * Math.max(1, Math.abs(top));
+  const near = known.filter((place) => {
+    const behind = scored[place].folds.map((value, k) => sign * (best.folds[k] - value));
+    const error = behind.length > 1 ? spread(behind, 1) / Math.sqrt(behind.length) : 0;
+    return top - sign * scored[place].score <= group.standard_errors * error + noise;
+  });
+  const cost = (place, name) => {
+    const value = group.candidates[place].means[name];
+    return value === undefined || Number.isNaN(value) ? Infinity : Math.round(value * 1e9) / 1e9;
+  };
+  const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
+  let chosen = near[0];
+  for (const place of near) {
+    const better =
+      compare(cost(place, "size"), cost(chosen, "size")) ||
+      compare(cost(place, "black_box_rows"), cost(chosen, "black_box_rows")) ||
+      compare(-sign * scored[place].score, -sign * scored[chosen].score);
+    if (better < 0) chosen = place;
+  }
+  return chosen;
+}
+
+// Places of the candidates that no other beats in both size and errors, fewest rules first.
+function frontOf(group) {
+  const order = group.candidates.map((c) => c.place).filter((p) => group.candidates[p].count);
+  const at = (place, name) => group.candidates[place].means[name];
+  order.sort((a, b) => at(a, "size") - at(b, "size") || at(a, "loss") - at(b, "loss") || a - b);
+  let least = Infinity;
+  return order.filter((place) => {
+    if (at(place, "loss") >= least) return false;
+    least = at(place, "loss");
+    return true;
+  });
+}

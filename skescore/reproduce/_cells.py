@@ -1,0 +1,129 @@
+"""Measures a list of cells in parallel and keeps each as soon as it is there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+#: Cells that other versions of these have measured are not mixed with new ones.
+_PACKAGES = ("skescore", "scikit-learn", "optuna")
+
+#: A cell's name, such as ("wine", "cart", "half", 0); of texts and numbers, as JSON knows them.
+Key = tuple[Any, ...]
+#: Told the name of every cell that is measured, and how many are done out of how many.
+Progress = Callable[[Key, int, int], None]
+
+
+def measure_cells(
+    keys: Sequence[Key],
+    measure: Callable[[Key], Any],
+    *,
+    settings: Mapping[str, Any],
+    path: Path | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> dict[Key, Any]:
+    """Measure cells; those that an earlier run has written to the file are not measured again.
+
+    Parameters
+    ----------
+    keys : sequence of tuple
+        The cells.
+    measure : callable
+        Gives what JSON can hold; called in other processes with more than one job.
+    settings : mapping
+        What the measurements depend on. A file of other settings is not gone on with.
+    path : Path, optional
+        A file to which every measured cell is added. By default nothing is kept.
+    n_jobs : int, default=1
+        Processes.
+    progress : callable, optional
+        Called as ``progress(key, done, total)`` after each cell that was measured now.
+
+    Returns
+    -------
+    dict of tuple to value
+        In the order of `keys`, whatever came first; as read back from JSON, so that a run that
+        was broken off gives exactly what one in a single piece does.
+
+    Raises
+    ------
+    ValueError
+        If the file belongs to other settings.
+    """
+    about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
+    with _kept(path, json.loads(json.dumps(about))) as (done, keep):
+        left = [key for key in keys if key not in done]
+        found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_named)(measure, key) for key in left
+        )
+        try:
+            for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
+                done[key] = json.loads(json.dumps(value))
+                keep(key, value)
+                if progress is not None:
+                    progress(key, count, len(keys))
+        finally:
+            if hasattr(found, "close"):
+                found.close()
+    return {key: done[key] for key in keys}
+
+
+def _named(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
+    return key, measure(key)
+
+
+@contextmanager
+def _kept(
+    path: Path | None, settings: dict[str, Any]
+) -> Iterator[tuple[dict[Key, Any], Callable[[Key, Any], None]]]:
+    """What the file holds, and how to add to it."""
+    if path is None:
+        yield {}, lambda key, value: None
+        return
+    content = path.read_bytes() if path.exists() else b""
+    # A process that was killed may have left the beginning of a line.
+    content = content[: content.rfind(b"\n") + 1]
+    lines = content.decode().splitlines()
+    if lines:
+        _check_settings(path, lines[0], settings)
+    done = {tuple(cell["key"]): cell["value"] for cell in map(json.loads, lines[1:])}
+    with path.open("wb") as file:
+        file.write(content or _line({"settings": settings}))
+        file.flush()
+
+        def keep(key: Key, value: Any) -> None:
+            file.write(_line({"key": list(key), "value": value}))
+            file.flush()
+            os.fsync(file.fileno())
+
+        yield done, keep
+
+
+def _check_settings(path: Path, line: str, settings: dict[str, Any]) -> None:
+    try:
+        earlier = json.loads(line)["settings"]
+    except (ValueError, KeyError, TypeError):
+        earlier = None
+    if not isinstance(earlier, dict):
+        raise ValueError(
+            f"{path} is no file of this command: move it away, or name another folder."
+        )
+    other = sorted(k for k in {*earlier, *settings} if earlier.get(k) != settings.get(k))
+    if other:
+        told = ", ".join(f"{k} {earlier.get(k)!r} instead of {settings.get(k)!r}" for k in other)
+        raise ValueError(
+            f"{path} holds cells of other settings: {told}. Name another folder, pass the settings "
+            "of that run, or forget them (on the command line: --overwrite)."
+        )
+
+
+def _line(value: Any) -> bytes:
+    return (json.dumps(value) + "\n").encode()

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skescore.bench import SUITES, ConfigurationError, config_from, read_config, suite_config
+from skescore.bench.plan import make_plan, split_rows
+from skescore.datasets import load_dataset
+
+BASE = {"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"]}
+TOML = """
+name = "mine"
+data = ["iris", {label = "houses", source = "houses.csv", target = "price", drop = "id"}]
+black_boxes = [{label = "9-NN", name = "knn", scaled = false, params = {n_neighbors = 9}}]
+seeds = [3, 1, 3]
+folds = 2
+
+[[extractors]]
+label = "4 slices"
+name = "gridex"
+params = {n_slices = 4}
+
+[[extractors]]
+name = "search"
+extractors = ["cart"]
+trials = 5
+"""
+
+
+def test_a_file_says_everything(tmp_path):
+    path = tmp_path / "bench.toml"
+    path.write_text(TOML)
+    config = read_config(path)
+    assert config.name == "mine"
+    iris, houses = config.data
+    assert (iris.label, iris.source, iris.options) == ("iris", "iris", {})
+    assert houses.source == str(tmp_path / "houses.csv")
+    assert houses.options == {"target": "price", "drop": "id"}
+    (box,) = config.black_boxes
+    assert (box.label, box.name, box.scaled) == ("9-NN", "knn", False)
+    assert box.params == {"n_neighbors": 9}
+    assert config.seeds == (3, 1)
+    gridex, search = config.extractors
+    assert (gridex.label, gridex.kind, gridex.params) == ("4 slices", "extractor", {"n_slices": 4})
+    assert search.params == {"extractors": ["cart"], "trials": 5, "scoring": "ice", "cv": 3}
+    assert json.loads(json.dumps(config.to_dict()))["folds"] == 2
+
+
+def test_files_of_models_are_beside_the_configuration(tmp_path):
+    path = tmp_path / "bench.toml"
+    path.write_text(
+        "data = ['iris']\nblack_boxes = ['a.skops', {label = 'b', file = 'models/x.joblib'}]\n"
+    )
+    (tmp_path / "models").mkdir()
+    (tmp_path / "a.skops").write_bytes(b"1")
+    (tmp_path / "models" / "x.joblib").write_bytes(b"2")
+    first, second = read_config(path).black_boxes
+    assert (first.label, first.kind, first.name) == ("a", "file", str(tmp_path / "a.skops"))
+    assert (second.label, second.name) == ("b", str(tmp_path / "models" / "x.joblib"))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seed": [1]}, r"the configuration has no 'seed'. Did you mean 'seeds'\?"),
+        ({"data": []}, "data must be a list with at least one entry"),
+        ({"data": "iris"}, "data must be a list with at least one entry, got 'iris'"),
+        ({"data": ["iris", "iris"]}, "data: 'iris' occurs more than once; give each entry a label"),
+        ({"data": [{"name": "iris"}]}, "an entry of data has no 'name'"),
+        ({"black_boxes": ["knm"]}, r"there is no black box 'knm'. Did you mean 'knn'\?"),
+        (
+            {"black_boxes": [{"name": "knn", "params": {"neighbors": 9}}]},
+            r"black_boxes, 'knn': .* has no parameter 'neighbors'. Did you mean 'n_neighbors'\?",
+        ),
+        ({"black_boxes": ["no_such.skops"]}, "there is no file 'no_such.skops' with a model"),
+        ({"black_boxes": [{"file": "model.onnx"}]}, r"must end in \.skops, .*, got 'model.onnx'"),
+        ({"black_boxes": [{"file": "a.pkl", "params": {}}]}, "with a file has no 'params'"),
+        ({"black_boxes": ["model.onnx"]}, r"A model from elsewhere is a file that ends in \.skops"),
+        ({"black_boxes": [{"name": "knn", "scaled": 0}]}, "scaled must be true or false, got 0"),
+        ({"extractors": ["gridx"]}, r"there is no extractor 'gridx'. Did you mean 'gridex'\?"),
+        (
+            {"extractors": [{"name": "cart", "params": {"leaves": 3}}]},
+            r"extractors, 'cart': cart has no parameter 'leaves'. Did you mean 'max_leaves'\?",
+        ),
+        ({"extractors": [{"name": "cart", "data": ["wine"]}]}, "data names 'wine', which is no"),
+        ({"extractors": ["no_such.json"]}, "there is no file 'no_such.json' with rules"),
+        ({"extractors": [{"name": "search", "trials": 1}]}, "trials must be an integer of at leas"),
+        ({"extractors": [{"name": "search", "scoring": "icy"}]}, "'icy'"),
+        ({"extractors": [{"name": "search", "budget": 3}]}, "has no 'budget'"),
+        ({"seeds": [-1]}, "seeds must be integers from 0 to 4294967295, got -1"),
+        ({"seeds": [True]}, "seeds must be integers .* got True"),
+        ({"seeds": []}, "seeds must hold at least one integer"),
+        ({"folds": 2.5}, "folds must be an integer of at least 0"),
+        ({"folds": True}, "folds must be an integer of at least 0"),
+        ({"test_size": 1}, "test_size must be between 0 and 1, got 1"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_it_runs(change, says):
+    with pytest.raises(ConfigurationError, match=says):
+        config_from(BASE | change)
+
+
+def test_files_that_are_no_configuration(tmp_path):
+    path = tmp_path / "bench.toml"
+    with pytest.raises(ConfigurationError, match=r"There is no file .*bench\.toml"):
+        read_config(path)
+    path.write_text("data = [")
+    with pytest.raises(ConfigurationError, match=r"bench\.toml is no TOML"):
+        read_config(path)
+    path.write_text("data = ['iris']\nblack_boxes = ['knm']")
+    with pytest.raises(ConfigurationError, match=r"bench\.toml: black_boxes: there is no black"):
+        read_config(path)
+    path.write_bytes(b"data = ['\xff']")
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+        read_config(path)
+    with pytest.raises(ConfigurationError, match="is a folder"):
+        read_config(tmp_path)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_suites_can_be_planned(name):
+    plan = make_plan(suite_config(name))
+    assert plan.cells
+    assert len(set(plan.cells)) == len(plan.cells)
+
+
+def test_the_suites_of_the_papers_are_theirs():
+    fire = suite_config("paper-fire")
+    assert [entry.source for entry in fire.data] == ["iris"]
+    assert fire.black_boxes[0].params == {"n_neighbors": 9}
+    assert len(fire.extractors) == 7  # rows of FiRe's Table 1, without the black box
+    ice = suite_config("paper-ice")
+    assert [entry.source for entry in ice.data] == ["wine", "breast_cancer"]
+    assert {entry.label for entry in ice.extractors} == {"exact", "cream", "iter", "gridex", "cart"}
+    with pytest.raises(ConfigurationError, match=r"Did you mean 'smoke'\?"):
+        suite_config("smok")
+
+
+def test_what_does_not_suit_is_left_out_and_said():
+    plan = make_plan(
+        config_from(
+            BASE | {"data": ["iris", "diabetes"], "extractors": ["cart", "gridrex", "trepan"]}
+        )
+    )
+    pairs = {(cell.data, cell.extractor) for cell in plan.cells}
+    assert pairs == {
+        ("iris", "cart"), ("iris", "trepan"), ("diabetes", "cart"), ("diabetes", "gridrex"),
+    }  # fmt: skip
+    assert plan.notes == [
+        "gridrex is left out on iris: it is for regression only",
+        "trepan is left out on diabetes: it is for classification only",
+    ]
+    with pytest.raises(ValueError, match="'gridrex' suits none of the data sets: on iris"):
+        make_plan(config_from(BASE | {"extractors": ["gridrex"]}))
+
+
+def test_more_folds_than_rows():
+    with pytest.raises(ValueError, match="iris has 150 rows, but folds is 151"):
+        make_plan(config_from(BASE | {"folds": 151}))
+
+
+def test_folds_come_from_the_seed_alone():
+    iris = load_dataset("iris")
+    first, second = (list(split_rows(iris, 7, 3, 0.5)) for _ in range(2))
+    other = list(split_rows(iris, 8, 3, 0.5))
+    assert all((a[1] == b[1]).all() for a, b in zip(first, second, strict=True))
+    assert not all((a[1] == b[1]).all() for a, b in zip(first, other, strict=True))
+    held_out = sorted(row for _, test in first for row in test)
+    assert held_out == list(range(150))
+    for train, test in first:
+        assert not set(train) & set(test)
+        assert set(iris.y.iloc[test].value_counts()) <= {16, 17}  # stratified
+    ((train, test),) = split_rows(iris, 0, 1, 0.2)
+    assert (len(train), len(test)) == (120, 30)
+    ((train, test),) = split_rows(iris, 0, 0, 0.5)
+    assert (train == test).all()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from skescore.bench import compare_ranks, critical_difference_plot
+
+figures = pytest.importorskip("matplotlib.figure")
+
+RANKS = [[1.0, 2.0, 3.0, 4.0]] * 9
+
+
+def compared(rows):
+    return compare_ranks(pd.DataFrame(rows, columns=["cart", "iter", "real", "gridex"]))
+
+
+def bars(ax):
+    """Ends of the thick lines that join extractors."""
+    return [tuple(map(float, line.get_xdata())) for line in ax.lines if line.get_linewidth() == 4]
+
+
+def test_bars_join_who_cannot_be_told_apart():
+    comparison = compared(RANKS)
+    ax = critical_difference_plot(comparison, title="ICE")
+    texts = {text.get_text() for text in ax.texts}
+    assert {"cart  1.00", "iter  2.00", "3.00  real", "4.00  gridex", "1", "4"} <= texts
+    assert f"critical difference {comparison.critical_difference:.2f}" in texts
+    assert [tuple(round(x) for x in ends) for ends in bars(ax)] == [(1, 2), (2, 3), (3, 4)]
+    assert ax.get_title() == "ICE: average rank over 9 data sets, 1 is best"
+    marks = [line for line in ax.lines if line.get_marker() == "|"]
+    low, high = marks[0].get_xdata()
+    assert high - low == pytest.approx(comparison.critical_difference)
+
+
+def test_one_bar_where_the_test_finds_nothing_and_no_bar_longer_than_the_axis():
+    comparison = compared([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]])
+    ax = critical_difference_plot(comparison)
+    assert len(bars(ax)) == 1
+    assert not any("critical" in text.get_text() for text in ax.texts)
+
+
+def test_it_draws_where_it_is_told(tmp_path):
+    figure = figures.Figure()
+    ax = figure.add_subplot()
+    assert critical_difference_plot(compared(RANKS[:1]), ax=ax) is ax
+    assert bars(ax) == []  # one data set says nothing
+    figure.savefig(tmp_path / "ranks.svg")
+    assert (tmp_path / "ranks.svg").stat().st_size > 1000

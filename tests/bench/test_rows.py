@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.bench.plan import Cell
+from skescore.bench.rows import COLUMNS, RowFile, csv_bytes, in_order, read_rows
+
+ROW = {
+    "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",
+    "params": '{"max_leaves": 3}', "seed": 0, "fold": 1, "state": "complete", "error": "",
+    "n_rules": 3, "ice": 0.1 + 0.2, "fire": math.nan,
+}  # fmt: skip
+BAD = ROW | {"fold": 2, "state": "failed", "error": 'E: "a",\nb\r\nand ± nan', "n_rules": None}
+
+
+def write(path, *rows):
+    with RowFile(path) as file:
+        for row in rows:
+            file.append(row)
+    return path
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    table = read_rows(write(tmp_path / "rows.csv", ROW, BAD))
+    assert tuple(table.columns) == COLUMNS
+    first, second = table.to_dict("records")
+    assert first["ice"] == 0.1 + 0.2
+    assert first["params"] == '{"max_leaves": 3}'
+    assert (first["seed"], first["fold"], first["n_rules"]) == (0, 1, 3)
+    assert math.isnan(first["fire"])
+    assert second["error"] == 'E: "a", b and ± nan'
+    assert second["warnings"] == ""
+    assert math.isnan(second["n_rules"])
+    assert (tmp_path / "rows.csv").read_bytes() == csv_bytes(table)
+
+
+def test_names_that_look_like_missing_values_are_names(tmp_path):
+    row = ROW | {"data": "NA", "extractor": "null", "black_box": "1"}
+    read = read_rows(write(tmp_path / "rows.csv", row)).iloc[0]
+    assert (read["data"], read["extractor"], read["black_box"]) == ("NA", "null", "1")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
+    path = write(tmp_path_factory.mktemp("cut") / "rows.csv", ROW, BAD, ROW | {"fold": 3})
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole = max(content[:cut].count(b"\n") - 1, 0)
+    with RowFile(path) as file:
+        assert len(file.read()) == whole
+        file.append(ROW | {"fold": 9})
+    table = read_rows(path)
+    assert table["fold"].tolist() == [*[1, 2, 3][:whole], 9]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_are_the_same_again(tmp_path_factory, value):
+    path = write(tmp_path_factory.mktemp("float") / "rows.csv", ROW | {"ice": value})
+    assert read_rows(path)["ice"].iloc[0] == value
+
+
+def test_other_files_are_left_alone(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="holds other columns than the rows of a bench"):
+        RowFile(path)
+    assert path.read_text() == "a,b\n1,2\n"
+    with pytest.raises(ValueError, match="cannot be read as the rows of a bench"):
+        read_rows(path)
+
+
+def test_rows_in_the_order_of_cells(tmp_path):
+    table = read_rows(write(tmp_path / "rows.csv", BAD, ROW, ROW | {"ice": 0.5}))
+    cells = [Cell("iris", "knn", "cart", 0, fold) for fold in range(4)]
+    ordered = in_order(table, cells)
+    assert ordered["fold"].tolist() == [1, 2]
+    assert ordered["ice"].iloc[0] == 0.5  # the last one, as after a failure that was tried again
+    assert isinstance(ordered, pd.DataFrame)

@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import json
+import math
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, f1_score, r2_score
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore import CARTExtractor, fire_score, ice_score, q_score
+from skescore.bench import FolderInUseError, config_from, read_rows, run_bench
+from skescore.bench.cells import measure_group
+from skescore.bench.plan import make_plan
+from skescore.bench.running import _groups, _only_one
+from skescore.datasets import load_dataset
+
+BASE = {
+    "data": ["iris"],
+    "black_boxes": [{"name": "knn", "scaled": False}],
+    "extractors": [
+        {"name": "cart", "params": {"max_leaves": 4}},
+        # Fitting tells that this cannot be.
+        {"label": "broken", "name": "gridex", "params": {"n_slices": 0}},
+    ],
+    "seeds": [0, 5],
+    "folds": 3,
+}
+CONFIG = config_from(BASE)
+
+
+def timeless(rows):
+    return rows.drop(columns="seconds")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of one piece: its folder and its rows."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, run_bench(CONFIG, folder).rows
+
+
+def test_one_row_per_cell_in_order(whole):
+    _, rows = whole
+    cells = rows[["extractor", "seed", "fold"]].to_numpy().tolist()
+    assert cells == [[e, s, f] for e in ("cart", "broken") for s in (0, 5) for f in range(3)]
+    assert rows.loc[:5, "state"].eq("complete").all()
+    failed = rows.loc[6:]
+    assert failed["state"].eq("failed").all()
+    assert failed["error"].str.startswith("ValueError: n_slices").all()
+    assert failed["ice"].isna().all()
+    assert failed["black_box_quality"].notna().all()
+
+
+def test_a_row_is_what_scikit_learn_and_the_formulae_say(whole):
+    _, rows = whole
+    iris = load_dataset("iris")
+    X, y = iris.X, iris.y
+    for _, row in rows[(rows["extractor"] == "cart") & (rows["seed"] == 5)].iterrows():
+        folds = list(StratifiedKFold(3, shuffle=True, random_state=5).split(X, y))
+        train, test = folds[row["fold"]]
+        box = KNeighborsClassifier().fit(X.iloc[train], y.iloc[train])
+        cart = CARTExtractor(FrozenEstimator(box), max_leaves=4, random_state=5).fit(X.iloc[train])
+        said, truth = cart.predict(X.iloc[test]), y.iloc[test]
+        f1, accuracy = f1_score(truth, said, average="weighted"), accuracy_score(truth, said)
+        n_rules = len(cart.rules_)
+        assert row["n_rules"] == row["size"] == n_rules
+        assert row["performance"] == pytest.approx(f1)
+        assert row["loss"] == pytest.approx(1 - accuracy)
+        assert row["loss_q"] == pytest.approx(1 - f1)
+        assert row["completeness_volume"] == pytest.approx(cart.completeness_)
+        assert row["completeness_instances"] == 1.0
+        assert row["ice"] == pytest.approx(ice_score(f1, n_rules, cart.completeness_))
+        assert row["fire"] == pytest.approx(fire_score(1 - accuracy, n_rules))
+        assert row["q"] == pytest.approx(q_score(1 - f1, n_rules, cart.completeness_))
+        answers = box.predict(X.iloc[test])
+        assert row["fidelity"] == pytest.approx(accuracy_score(answers, said))
+        assert row["black_box_quality"] == pytest.approx(
+            f1_score(truth, answers, average="weighted")
+        )
+        assert (row["black_box_calls"], row["black_box_rows"]) == (1, 100)
+        assert json.loads(row["params"]) == {"max_leaves": 4}
+
+
+def test_regression_rows(tmp_path):
+    config = config_from(
+        BASE | {"data": ["diabetes"], "extractors": ["cart", "gridrex"], "seeds": [2], "folds": 2}
+    )
+    rows = run_bench(config, tmp_path).rows
+    data = load_dataset("diabetes")
+    train, test = next(KFold(2, shuffle=True, random_state=2).split(data.X))
+    box = KNeighborsRegressor().fit(data.X.iloc[train], data.y.iloc[train])
+    cart = CARTExtractor(FrozenEstimator(box), random_state=2).fit(data.X.iloc[train])
+    said = cart.predict(data.X.iloc[test])
+    row = rows.iloc[0]
+    assert row["performance"] == pytest.approx(r2_score(data.y.iloc[test], said))
+    assert row["loss"] == pytest.approx(np.abs(data.y.iloc[test] - said).mean())
+    assert row["fidelity"] == pytest.approx(r2_score(box.predict(data.X.iloc[test]), said))
+    assert rows["state"].eq("complete").all()
+
+
+def test_processes_give_the_same_rows(whole, tmp_path):
+    rows = run_bench(CONFIG, tmp_path, n_jobs=2).rows
+    pd.testing.assert_frame_equal(timeless(rows), timeless(whole[1]), check_exact=True)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 12])
+def test_what_is_there_is_not_measured_again(whole, tmp_path, kept):
+    folder, rows = whole
+    (tmp_path / "run.json").write_bytes((folder / "run.json").read_bytes())
+    lines = (folder / "rows.csv").read_bytes().splitlines(keepends=True)
+    torn = lines[kept + 1][:-9] if kept < 12 else b""
+    order = [lines[0], *reversed(lines[1 : kept + 1]), torn]  # as other processes had finished
+    (tmp_path / "rows.csv").write_bytes(b"".join(order))
+    started, measured = [], []
+    again = run_bench(
+        CONFIG, tmp_path, on_start=lambda *n: started.append(n), on_row=measured.append
+    )
+    assert started == [(kept, 12 - kept)]
+    assert len(measured) == 12 - kept
+    pd.testing.assert_frame_equal(timeless(again.rows), timeless(rows), check_exact=True)
+    assert (tmp_path / "rows.csv").read_bytes().count(b"\n") == 13
+    assert again.rows["seconds"].head(kept).tolist() == pytest.approx(
+        rows["seconds"].head(kept).tolist(), nan_ok=True
+    )
+    assert len(again.run["earlier_runs"]) == 1
+    pd.testing.assert_frame_equal(read_rows(tmp_path / "rows.csv"), again.rows)
+
+
+def test_the_record(whole):
+    run = json.loads((whole[0] / "run.json").read_text())
+    assert run["state"] == "complete"
+    assert (run["rows"], run["rows_failed"], run["cells"]) == (12, 6, 12)
+    assert run["configuration"]["seeds"] == [0, 5]
+    assert run["data"][0]["checksum_sha256"] == load_dataset("iris").checksum
+    assert {"python", "skescore", "numpy", "scikit-learn"} <= set(run["run"]["versions"])
+    assert run["run"]["cores"] >= 1
+    assert run["run"]["platform"]
+    assert run["earlier_runs"] == []
+    assert not (whole[0] / ".lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seeds": [0]}, r"seeds is \[0, 5\] there and \[0\] here"),
+        ({"folds": 4}, "folds is 3 there and 4 here"),
+        ({"extractors": ["cart"]}, r'extractors is \["cart", "broken"\] there and \["cart"\] here'),
+        (
+            {"extractors": ["cart", BASE["extractors"][1]]},
+            r'extractors is .*"max_leaves": 4.* there and .*"params": \{\}.* here',
+        ),
+    ],
+)
+def test_another_configuration_is_refused(whole, change, says):
+    before = (whole[0] / "rows.csv").read_bytes()
+    with pytest.raises(FolderInUseError, match=says):
+        run_bench(config_from(BASE | change), whole[0])
+    assert (whole[0] / "rows.csv").read_bytes() == before
+
+
+def test_changed_data_are_refused_unless_overwritten(tmp_path):
+    table = load_dataset("iris")
+    path, folder = tmp_path / "mine.csv", tmp_path / "out"
+    frame = table.X.assign(kind=table.y)
+    frame.to_csv(path, index=False)
+    small = BASE | {
+        "data": [{"source": str(path), "target": "kind"}], "extractors": ["cart"], "seeds": [0],
+    }  # fmt: skip
+    config = config_from(small)
+    assert run_bench(config, folder).rows["data"].eq("mine").all()
+    frame.iloc[::2].to_csv(path, index=False)
+    with pytest.raises(FolderInUseError, match="the content of 'mine' has changed"):
+        run_bench(config, folder)
+    rows = run_bench(config, folder, overwrite=True).rows
+    assert rows["black_box_rows"].tolist() == [50, 50, 50]
+
+
+def test_folders_of_others_are_refused(tmp_path):
+    (tmp_path / "rows.csv").write_text("x\n")
+    with pytest.raises(FolderInUseError, match=r"holds rows\.csv, but no run\.json"):
+        run_bench(CONFIG, tmp_path)
+    (tmp_path / "run.json").write_text('{"search": {}}')
+    with pytest.raises(FolderInUseError, match="is not the record of a bench"):
+        run_bench(CONFIG, tmp_path)
+    with (
+        _only_one(tmp_path),
+        pytest.raises(FolderInUseError, match="Another process is measuring"),
+    ):
+        run_bench(CONFIG, tmp_path)
+
+
+def test_failed_rows_are_tried_again_when_asked(whole, tmp_path):
+    for name in ("rows.csv", "run.json"):
+        (tmp_path / name).write_bytes((whole[0] / name).read_bytes())
+    measured = []
+    again = run_bench(CONFIG, tmp_path, retry_failed=True, on_row=measured.append)
+    assert [row["extractor"] for row in measured] == ["broken"] * 6
+    pd.testing.assert_frame_equal(timeless(again.rows), timeless(whole[1]), check_exact=True)
+
+
+def test_rows_measured_with_other_versions_are_told(whole, tmp_path):
+    (tmp_path / "rows.csv").write_bytes((whole[0] / "rows.csv").read_bytes())
+    run = json.loads((whole[0] / "run.json").read_text())
+    run["run"]["versions"]["numpy"] = "1.0"
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    notes = []
+    run_bench(CONFIG, tmp_path, on_note=notes.append)
+    assert any("measured with other versions" in note for note in notes)
+
+
+def test_rules_of_a_file_and_a_search(whole, tmp_path):
+    iris = load_dataset("iris")
+    cart = CARTExtractor(KNeighborsClassifier(), max_leaves=3, random_state=0).fit(iris.X, iris.y)
+    path = tmp_path / "rules.json"
+    path.write_text(cart.rules_.to_json())
+    config = config_from(
+        BASE
+        | {
+            "data": ["wine", "iris"],
+            "extractors": [
+                str(path),
+                {"name": "search", "extractors": ["cart"], "trials": 3, "cv": 2},
+            ],
+            "seeds": [0],
+            "folds": 2,
+        }
+    )
+    plan = make_plan(config)
+    assert plan.notes[0].startswith("rules.json is left out on wine: its rules need the features")
+    rows = run_bench(config, tmp_path / "out").rows
+    theirs = rows[rows["extractor"] == "rules.json"]
+    assert theirs["data"].tolist() == ["iris", "iris"]
+    assert theirs["state"].eq("complete").all()
+    assert theirs["n_rules"].tolist() == [3, 3]
+    assert theirs["black_box_rows"].tolist() == [0, 0]
+    _, test = next(StratifiedKFold(2, shuffle=True, random_state=0).split(iris.X, iris.y))
+    truth = iris.y.iloc[test]
+    assert theirs["performance"].iloc[0] == pytest.approx(
+        f1_score(truth, cart.rules_.predict(iris.X.iloc[test]), average="weighted")
+    )
+    found = rows[(rows["extractor"] == "search") & (rows["data"] == "iris")]
+    assert found["state"].eq("complete").all()
+    assert {json.loads(text)["extractor"] for text in found["params"]} == {"cart"}
+    # Each of three trials asks about the training rows of two folds, the winner about all.
+    assert found["black_box_rows"].iloc[0] <= 3 * 75 + 75
+
+
+def test_a_black_box_that_cannot_be_trained_fails_every_row(tmp_path):
+    config = config_from(
+        BASE | {"black_boxes": [{"name": "knn", "params": {"n_neighbors": 0}}], "seeds": [0]}
+    )
+    rows = run_bench(config, tmp_path).rows
+    assert rows["state"].eq("failed").all()
+    assert rows["error"].str.startswith("the black box cannot be trained: Invalid").all()
+    assert rows["black_box_quality"].isna().all()
+
+
+def test_in_sample_and_one_split(tmp_path):
+    for folds, asked in ((0, 150), (1, 75)):
+        config = config_from(BASE | {"folds": folds, "seeds": [0], "extractors": ["cart"]})
+        rows = run_bench(config, tmp_path / str(folds)).rows
+        assert rows["fold"].tolist() == [0]
+        assert rows["black_box_rows"].tolist() == [asked]
+
+
+def test_seeds_reach_black_boxes_and_extractors():
+    config = config_from(
+        BASE
+        | {
+            "data": ["wine"], "black_boxes": ["mlp"], "folds": 1, "seeds": [3],
+            "extractors": ["trepan", {"label": "own", "name": "trepan",
+                                      "params": {"random_state": 3, "max_nodes": 15}}],
+        }
+    )  # fmt: skip
+    (group,) = _groups(make_plan(config), make_plan(config).cells)
+    first, second = measure_group(group)
+    for name in ("ice", "n_rules", "fidelity", "black_box_rows"):
+        assert first[name] == second[name]
+        assert not math.isnan(first[name])
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    """A stump that was trained on iris elsewhere."""
+    iris = load_dataset("iris")
+    model = DecisionTreeClassifier(max_depth=1, random_state=0).fit(iris.X, iris.y)
+    path = tmp_path / "theirs.joblib"
+    joblib.dump(model, path)
+    return path, model
+
+
+def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
+    path, model = model_file
+    config = config_from(
+        BASE
+        | {
+            "data": ["iris", "wine"], "black_boxes": [str(path), "knn"], "seeds": [0],
+            "extractors": ["cart", {"name": "search", "extractors": ["cart"], "trials": 1,
+                                    "cv": 2}],
+        }
+    )  # fmt: skip
+    plan = make_plan(config, load_model=joblib.load)
+    assert plan.notes[0].startswith("theirs is left out on wine: The black box and wine have diff")
+    assert plan.notes[1].startswith("theirs was trained elsewhere and is asked as it is")
+    result = run_bench(config, tmp_path / "out", load_model=joblib.load, n_jobs=2)
+    rows = result.rows
+    assert rows["state"].eq("complete").all()
+    theirs = rows[rows["black_box"] == "theirs"]
+    assert set(theirs["data"]) == {"iris"}
+    assert set(rows.loc[rows["black_box"] == "knn", "data"]) == {"iris", "wine"}
+    iris = load_dataset("iris")
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(iris.X, iris.y))
+    for _, row in theirs[theirs["extractor"] == "cart"].iterrows():
+        _, test = folds[row["fold"]]
+        said = model.predict(iris.X.iloc[test])
+        assert row["black_box_quality"] == f1_score(iris.y.iloc[test], said, average="weighted")
+        assert row["fidelity"] == 1.0  # what a stump says, CART finds
+    left_out = [pair for pair in result.run["not_applicable"] if "black_box" in pair]
+    assert [(pair["data"], pair["black_box"]) for pair in left_out] == [("wine", "theirs")]
+
+
+def test_another_model_in_the_file_is_another_bench(model_file, tmp_path):
+    path, model = model_file
+    config = config_from(BASE | {"black_boxes": [{"label": "m", "file": str(path)}], "folds": 0})
+    run_bench(config, tmp_path / "out", load_model=joblib.load)
+    iris = load_dataset("iris")
+    joblib.dump(model.set_params(max_depth=3).fit(iris.X, iris.y), path)
+    with pytest.raises(FolderInUseError, match="black_boxes is"):
+        run_bench(config, tmp_path / "out", load_model=joblib.load)
+
+
+def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
+    path, _ = model_file
+    config = config_from(BASE | {"data": ["wine"], "black_boxes": [str(path)]})
+    with pytest.raises(ValueError, match="'theirs' suits none of the data sets"):
+        run_bench(config, tmp_path / "out", load_model=joblib.load)
+    with pytest.raises(ValueError, match="pass load_model, a function"):
+        run_bench(config, tmp_path / "out")
+    both = config_from(
+        BASE | {"data": ["iris", "diabetes"], "black_boxes": [str(path)], "extractors": ["gridrex"]}
+    )
+    with pytest.raises(ValueError, match="There is nothing to measure: no extractor suits"):
+        make_plan(both, load_model=joblib.load)

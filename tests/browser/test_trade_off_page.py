@@ -1,0 +1,383 @@
+"""The page ranks as Python does, whatever the weights, and is usable by anyone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from skescore.report import write_report
+from skescore.tuning.candidates import SCORES, Candidates
+from skescore.tuning.leaderboard import winner
+
+
+def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
+    """Mean scores, the order of the places, and whom a search would choose."""
+    weights = {name: settings[name] for name in ("psi", "phi", "rho")}
+    scores = candidates.scores(settings["score"], completeness=settings["completeness"], **weights)
+    signed = scores if SCORES[settings["score"]] else -scores
+    size = candidates.means("size")
+    order = np.lexsort([size, -signed.mean(axis=1)])
+    costs = [size[order], candidates.means("black_box_rows")[order]]
+    return scores.mean(axis=1), order.tolist(), int(order[winner(signed[order], costs, 1.0)])
+
+
+def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
+    candidates = runs.random_candidates(60)
+    browser = opened(candidates)
+    random = np.random.default_rng(1)
+    winners = set()
+    for number in range(36):
+        score = ("ice", "fire", "q")[number % 3]
+        completeness = ("volume", "instances")[number // 3 % 2]
+        positions = {name: random.uniform(-1, 1) for name in ("phi", "rho", "psi")}
+        found = browser.settled(
+            """
+            const [score, completeness, positions] = arguments;
+            for (const name of [score, completeness]) {
+              const input = document.querySelector(`input[value=${name}]`);
+              input.checked = true;
+              input.dispatchEvent(new Event("change"));
+            }
+            for (const [name, position] of Object.entries(positions)) {
+              document.getElementById(name).value = position;
+              document.getElementById(name).dispatchEvent(new Event("input"));
+            }
+            //then
+            const { ranking, settings } = page.tradeOff;
+            const rows = [...document.querySelectorAll("#board tbody tr")];
+            const plot = document.getElementById("plot").data[1];
+            return {
+              settings, scores: ranking.scored.map((entry) => entry.score), choice: ranking.choice,
+              shown: rows.map((row) => Number(row.dataset.place)),
+              ranks: rows.map((row) => Number(row.cells[0].textContent)),
+              typed: ["phi", "rho", "psi"].map((name) =>
+                Number(document.getElementById(name + "-number").value)),
+              shares: page.tradeOff.shares,
+              colours: plot.marker.color.every((c, k) => c === shade(page.tradeOff.shares[k])),
+            };
+            """,
+            score, completeness, positions,
+        )  # fmt: skip
+        settings = found["settings"]
+        assert (settings["score"], settings["completeness"]) == (score, completeness)
+        # What the fields show is the weight, not a rounding of it.
+        assert found["typed"] == [settings[name] for name in ("phi", "rho", "psi")]
+        for name, position in positions.items():
+            assert settings[name] == pytest.approx(10**position, rel=0.02)
+        scores, order, choice = python_ranking(candidates, settings)
+        np.testing.assert_allclose(found["scores"], scores, rtol=1e-9, atol=1e-12)
+        # The brightest is the best.
+        shares = (scores - scores.min()) / (scores.max() - scores.min())
+        shares = shares if SCORES[score] else 1 - shares
+        np.testing.assert_allclose(found["shares"], shares, rtol=1e-9, atol=1e-12)
+        assert found["colours"]
+        assert found["shown"] == order
+        assert found["ranks"] == list(range(1, 61))
+        assert found["choice"] == choice
+        winners.add(order[0])
+    assert len(winners) > 3  # or the weights would not have been tried
+    assert browser.complaints() == []
+    assert browser.requests() == []
+
+
+def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
+    candidates, browser = runs.random_candidates(20), usual
+    asked = []
+    for psi in (0.1, 0.3, 0.7, 1, 1.1, 2.5, 7, 30, 1e-6, 1e6):
+        for phi, rho in ((psi, 1.0), (1e4, psi)):
+            settings = {
+                "psi": psi, "phi": phi, "rho": rho, "completeness": "volume", "score": "fire",
+            }  # fmt: skip
+            for score in SCORES:
+                settings["score"] = score
+                asked.append(dict(settings))
+    found = browser.run(
+        "return arguments[0].map((settings) =>"
+        "  rank(page.tradeOff.group, settings).scored.map((entry) => entry.score))",
+        asked,
+    )
+    for settings, scores in zip(asked, found, strict=True):
+        expected, _, _ = python_ranking(candidates, settings)
+        np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
+
+
+def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
+    search = {
+        "scoring": "neg_fire", "weights": {"psi": 3.0, "phi": 1.0, "rho": 2.0},
+        "completeness": "instances",
+    }  # fmt: skip
+    browser = opened(search=search)
+    settings = browser.run("return page.tradeOff.settings")
+    assert settings == {
+        "score": "fire", "psi": 3, "phi": 1, "rho": 2, "completeness": "instances",
+    }  # fmt: skip
+    shown = browser.run("return ['phi', 'rho', 'psi'].map((n) => byId('field-' + n).hidden)")
+    assert shown == [True, True, False]
+    browser.run(
+        "const n = byId('psi-number'); n.value = '7.5'; n.dispatchEvent(new Event('input'));"
+    )
+    assert browser.run("return page.tradeOff.settings.psi") == 7.5
+    assert float(browser.run("return byId('psi').value")) == pytest.approx(np.log10(7.5), abs=0.006)
+    for wrong in ("0", "-1", ""):
+        browser.run(
+            "const n = byId('psi-number'); n.value = arguments[0];"
+            "n.dispatchEvent(new Event('input'));",
+            wrong,
+        )
+        assert browser.run("return byId('psi-number').getAttribute('aria-invalid')") == "true"
+        assert browser.run("return page.tradeOff.settings.psi") == 7.5
+    browser.element("#reset").click()
+    assert browser.settled("//then return page.tradeOff.settings.psi") == 3
+    assert browser.run("return byId('psi-number').getAttribute('aria-invalid')") == "false"
+
+
+def test_keys_move_the_sliders(usual) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = usual
+    slider = browser.element("#phi")
+    before = browser.run("return page.tradeOff.settings.phi")
+    slider.send_keys(Keys.ARROW_RIGHT * 5)
+    after = browser.settled("//then return page.tradeOff.settings.phi")
+    assert before == 1
+    assert after == pytest.approx(10**0.05, rel=0.01)
+    assert slider.get_attribute("aria-valuetext") == str(after)
+    slider.send_keys(Keys.HOME)
+    assert browser.settled("//then return page.tradeOff.settings.phi") == 0.1
+
+
+def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    browser = usual
+    seen = []
+    browser.run("document.querySelector('a, button, input').focus()")
+    for _ in range(32):
+        active = browser.driver.switch_to.active_element
+        name = active.get_attribute("id") or active.get_attribute("class") or active.tag_name
+        width = browser.run("return getComputedStyle(document.activeElement).outlineWidth")
+        if active.tag_name != "body" and active.get_attribute("type") != "radio":
+            assert width not in ("0px", ""), name
+        seen.append(name)
+        active.send_keys(Keys.TAB)
+    for wanted in ("skip", "phi", "phi-number", "rho", "reset", "sort", "choose", "scroll board"):
+        assert wanted in seen, wanted
+
+
+def test_the_leaderboard_sorts_by_any_column(usual, runs) -> None:
+    candidates, browser = runs.random_candidates(20), usual
+    loss = candidates.means("loss")
+    for turn in (1, -1):
+        browser.run("page.tradeOff.columns.find((c) => c.key === 'loss').button.click()")
+        shown = browser.run(
+            "return [...document.querySelectorAll('#board tbody tr')]"
+            ".map((row) => Number(row.dataset.place))"
+        )
+        assert (np.diff(turn * loss[shown]) >= 0).all()
+        state = browser.run(
+            "return [...document.querySelectorAll('#board th[aria-sort]')]"
+            ".map((h) => [h.textContent, h.getAttribute('aria-sort')])"
+        )
+        assert state == [["1 − accuracy", "ascending" if turn > 0 else "descending"]]
+    ranks = [int(text) for text in browser.texts("#board tbody td.rank")]
+    assert sorted(ranks) == list(range(1, 21))
+
+
+def test_verdict_tells_the_best_score_from_the_searchs_winner(opened, runs) -> None:
+    candidates = runs.random_candidates(20)
+    scores = candidates.scores("ice").mean(axis=1)
+    order = np.argsort(-scores, kind="stable")
+    loser = int(order[-1])
+    browser = opened(candidates, winner=loser)
+    verdict = browser.text("#verdict")
+    assert f"has rank {int((order == loser).argmax()) + 1} of 20" in verdict
+    assert f"Best score: {candidates[int(order[0])].extractor}" in verdict
+    assert browser.text("#board tbody tr.winner .marks") == "search's winner"
+    assert "best score" in browser.text("#board tbody tr.best .marks")
+    # The winner's rules are shown first; others say that theirs are not there.
+    assert browser.run("return page.tradeOff.chosen") == loser
+    assert not browser.run("return byId('rules').hidden")
+    browser.element("#board tbody tr.best button").click()
+    assert browser.run("return byId('rules').hidden")
+    assert "not in this page" in browser.text("#chosen-body")
+
+
+def test_live_region_tells_what_changed(usual) -> None:
+    browser = usual
+    region = browser.element("#announcer")
+    assert (region.get_attribute("aria-live"), region.get_attribute("role")) == ("polite", "status")
+    browser.run("byId('rho').value = 1; byId('rho').dispatchEvent(new Event('input'))")
+    said = browser.driver.execute_async_script(
+        "const done = arguments[0]; setTimeout(() => done(byId('announcer').textContent), 700)"
+    )
+    assert said == browser.text("#verdict")
+    assert said.startswith("Best score: ")
+
+
+def test_structure_is_that_of_an_accessible_page(usual) -> None:
+    browser = usual
+    faults = browser.run(
+        """
+        const faults = [];
+        if (document.documentElement.lang !== "en") faults.push("lang");
+        for (const table of document.querySelectorAll("table")) {
+          if (!table.caption?.textContent.trim()) faults.push("caption " + table.id);
+          for (const head of table.querySelectorAll("th")) {
+            if (!head.getAttribute("scope")) faults.push("scope " + head.textContent);
+          }
+        }
+        for (const input of document.querySelectorAll("input, select, textarea")) {
+          if (input.closest("[hidden]")) continue;
+          const named = input.labels.length || input.getAttribute("aria-label");
+          if (!named) faults.push("label " + input.id);
+        }
+        const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+        if (new Set(ids).size !== ids.length) faults.push("repeated id");
+        const heads = [...document.querySelectorAll("h1, h2, h3")];
+        const levels = heads.map((head) => Number(head.tagName[1]));
+        levels.forEach((level, k) => {
+          if (level - (k ? levels[k - 1] : 0) > 1) faults.push("heading " + k);
+        });
+        for (const button of document.querySelectorAll("button")) {
+          const name = button.getAttribute("aria-label") || button.textContent.trim();
+          if (!name && !button.closest("[hidden]") && !button.hidden) faults.push("button");
+        }
+        return faults;
+        """
+    )
+    assert faults == []
+
+
+CONTRASTS = """
+const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+const light = (c) => { const v = c / 255;
+  return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+const behind = (node) => {
+  for (let at = node; at; at = at.parentElement) {
+    const colour = parse(getComputedStyle(at).backgroundColor);
+    if (colour.length < 4 || colour[3] === 1) return colour;
+  }
+  return parse(getComputedStyle(document.documentElement).backgroundColor);
+};
+const low = [];
+for (const node of document.querySelectorAll("main *, header *")) {
+  const own = [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+  const apart = "#plot, [hidden], script, noscript, .unseen, fieldset:disabled";
+  if (!own || node.closest(apart)) continue;
+  const [a, b] = [luminance(parse(getComputedStyle(node).color)), luminance(behind(node))];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < 4.5) low.push(`${node.tagName} ${node.className} ${contrast.toFixed(2)}`);
+}
+return [low, getComputedStyle(document.body).backgroundColor];
+"""
+
+
+def test_texts_have_contrast_in_light_in_dark_and_on_paper(usual) -> None:
+    browser = usual
+    papers = {}
+    for name, media, scheme in (
+        ("light", "screen", "light"), ("dark", "screen", "dark"), ("print", "print", "dark"),
+    ):  # fmt: skip
+        browser.command(
+            "Emulation.setEmulatedMedia", media=media,
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )  # fmt: skip
+        low, papers[name] = browser.settled(f"//then {CONTRASTS}")
+        assert low == [], name
+        plot = browser.run("return document.getElementById('plot').layout.font.color")
+        assert re.fullmatch(r"#[0-9a-f]{6}", plot)
+        papers[name + " plot"] = plot
+    assert papers["light"] != papers["dark"]
+    assert papers["light plot"] != papers["dark plot"]
+    assert papers["print"] == papers["light"]
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(usual) -> None:
+    for width in (768, 390, 320):
+        usual.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=800, deviceScaleFactor=1, mobile=True,
+        )  # fmt: skip
+        wide = usual.driver.execute_async_script(
+            """
+            const [width, done] = arguments, begin = performance.now();
+            const look = () => {  // the plot follows the window after a moment
+              const wide = document.documentElement.scrollWidth;
+              if (wide <= width || performance.now() - begin > 5000) done(wide);
+              else setTimeout(look, 50);
+            };
+            setTimeout(look, 50);
+            """,
+            width,
+        )
+        assert wide <= width
+
+
+def test_the_policy_stops_whatever_would_call_home(usual) -> None:
+    browser = usual
+    assert (
+        browser.run("return document.querySelectorAll('[src], link[rel=stylesheet]').length") == 0
+    )
+    refused = browser.driver.execute_async_script(
+        """
+        const done = arguments[0], found = [];
+        document.addEventListener("securitypolicyviolation", (event) =>
+          found.push(event.effectiveDirective));
+        fetch("http://127.0.0.1:9/").catch(() => 0);
+        const image = new Image(); image.src = "http://127.0.0.1:9/a.png";
+        const script = document.createElement("script"); script.textContent = "window.bad = 1";
+        document.body.append(script);
+        setTimeout(() => done([found.sort(), window.bad || null]), 300);
+        """
+    )
+    assert refused == [["connect-src", "img-src", "script-src-elem"], None]
+
+
+def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser, tmp_path) -> None:
+    import pandas as pd
+
+    random = np.random.default_rng(0)
+    rows = [
+        {
+            "data": data, "task": "classification", "black_box": box, "extractor": name,
+            "params": "{}" if name == "cart" else '{"n_slices": 3}', "seed": seed, "fold": fold,
+            "state": "complete", "error": "", "n_rules": 4, "size": 4 + fold,
+            "performance": random.uniform(0.5, 1), "loss": random.uniform(0, 0.5),
+            "loss_q": 0.1, "completeness_volume": 0.9, "completeness_instances": 1.0,
+            "fidelity": 0.9, "black_box_quality": 0.96, "seconds": 0.1, "black_box_rows": 10,
+        }
+        for data in ("iris", "wine") for box in ("knn", "svm") for name in ("cart", "gridex")
+        for seed in (0, 1) for fold in (0, 1, 2)
+    ]  # fmt: skip
+    rows[1] |= {"state": "failed", "error": "no <b>rules</b>", "loss": np.nan, "size": np.nan}
+    table = pd.DataFrame(rows)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    browser.open(write_report(tmp_path))
+    assert browser.texts("#group option") == [
+        "iris · knn", "iris · svm", "wine · knn", "wine · svm",
+    ]  # fmt: skip
+    for at, (data, box) in enumerate(
+        [("iris", "knn"), ("iris", "svm"), ("wine", "knn"), ("wine", "svm")]
+    ):
+        browser.run(
+            "const s = byId('group'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))",
+            str(at),
+        )
+        part = table[(table["data"] == data) & (table["black_box"] == box)]
+        part = part[part["state"] == "complete"]
+        means = part.groupby("extractor", sort=False)["loss"].mean()
+        found = browser.run(
+            "return page.tradeOff.group.candidates.map((c) => [c.extractor, c.means.loss, c.count])"
+        )
+        assert [name for name, _, _ in found] == list(means.index)
+        np.testing.assert_allclose([loss for _, loss, _ in found], means.to_numpy(), rtol=1e-12)
+        assert [count for _, _, count in found] == part["extractor"].value_counts(
+            sort=False
+        ).tolist()  # fmt: skip
+        if at == 0:
+            assert "no <b>rules</b>" in browser.text("#failures")
+            assert "1 missing" in browser.text("#board")
+    assert browser.complaints() == []

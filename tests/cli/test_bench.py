@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.bench import config_from, read_rows, run_bench
+from skescore.cli import main
+from skescore.datasets import load_dataset
+
+SMALL = [
+    "bench", "--data", "iris,wine,diabetes", "--black-boxes", "decision-tree",
+    "--extractors", "cart,gridrex", "--folds", "2",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return tmp_path / "cache" / "skescore" / "bench"
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        code = main(list(words))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def usage_error(capsys, *words):
+    with pytest.raises(SystemExit) as error:
+        main(list(words))
+    assert error.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_tables_ranks_and_verdict(run, cache):
+    code, out, err = run(*SMALL)
+    assert code == 0
+    assert out.startswith("bench: 3 data sets × 1 black box × 2 extractors, 1 seed × 2 folds: 8 ro")
+    assert "iris (150 rows, 4 features); decision-tree: weighted F1 0." in out
+    assert "diabetes (442 rows, 10 features); decision-tree: R² " in out
+    assert "regression: ranks by ICE over 1 data set" in out
+    assert "There is only one data set, so the ranks describe it" in out
+    assert "There is only one extractor, so there is nothing to compare." in out
+    assert "gridrex is left out on iris, wine: it is for regression only" in err
+    assert err.splitlines()[-1].startswith("8 of 8 rows, ")
+    assert list(cache.iterdir()) == []  # nothing stays behind
+
+
+def test_the_means_shown_are_those_of_the_rows(run, tmp_path):
+    _, out, _ = run(*SMALL, "--output", str(tmp_path / "out"), "--format", "json")
+    result = json.loads(out)
+    rows = read_rows(tmp_path / "out" / "rows.csv")
+    assert len(result["rows_measured"]) == len(rows) == 8
+    first = result["summary"][0]
+    some = rows[(rows["data"] == "iris") & (rows["extractor"] == "cart")]
+    assert first["ice_mean"] == pytest.approx(some["ice"].mean())
+    assert result["ranked_by"] == "ice"
+    assert result["rankings"][1]["extractors"][0]["extractor"] in ("cart", "gridrex")
+    assert result["run"]["command_line"][:2] == ["skescore", "bench"]
+    recorded = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert recorded["configuration"] == result["configuration"]
+    # Once more: nothing to measure, the same tables.
+    _, text, err = run(*SMALL, "--output", str(tmp_path / "out"))
+    again = run(*SMALL, "--output", str(tmp_path / "out"))
+    assert (again[0], again[1]) == (0, text)
+    assert "of 8 rows" not in err
+
+
+def test_csv_and_markdown(run, tmp_path):
+    _, out, _ = run(*SMALL, "--output", str(tmp_path), "--format", "csv", "--quiet")
+    assert out.encode() == (tmp_path / "rows.csv").read_bytes()
+    assert len(list(csv.DictReader(io.StringIO(out)))) == 8
+    _, out, err = run(*SMALL, "--output", str(tmp_path), "--format", "markdown", "--quiet")
+    assert "| extractor | ICE | FiRe | Q | rules |" in out
+    assert err == ""
+
+
+def test_failures_are_shown(run, tmp_path):
+    path = tmp_path / "bench.toml"
+    path.write_text(
+        "data = ['iris']\nblack_boxes = ['decision-tree']\nfolds = 2\n"
+        "extractors = ['cart', {name = 'gridex', params = {n_slices = 0}}]\n"
+    )
+    code, out, err = run("bench", "--config", str(path))
+    assert code == 0
+    assert "4 rows, 2 failed" in out
+    assert "2 of 2" in out
+    assert "2 of 4 rows failed" in out
+    assert "ValueError: n_slices" in out
+    assert "4 of 4 rows, 2 failed, " in err
+    # Options replace parts of the file.
+    _, out, _ = run("bench", "--config", str(path), "--extractors", "cart", "--seeds", "1,2")
+    assert "1 extractor, 2 seeds × 2 folds: 4 rows" in out
+
+
+def test_files_beside_the_rows(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    code, _, err = run(*SMALL, "--output", str(tmp_path), "--plots", "--parquet")
+    assert code == 0
+    table = pd.read_parquet(tmp_path / "rows.parquet")
+    pd.testing.assert_frame_equal(
+        table, read_rows(tmp_path / "rows.csv"), check_dtype=False, check_exact=True
+    )
+    assert "</svg>" in (tmp_path / "ranks_classification.svg").read_text()
+    assert "ranks_regression.svg" in err
+
+
+def test_a_report(run, tmp_path):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("plotly")
+    code, _, _ = run(*SMALL, "--output", str(tmp_path), "--report", "--quiet")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "classification: by ICE over 2 data" in page
+    assert "regression: by ICE over 1 data" in page
+    assert "There is only one data set, so the ranks describe it" in page
+    assert "gridrex is left out on iris, wine: it is for regression only." in page
+    # The page made later says the same of the same rows.
+    assert run("report", str(tmp_path), "--output", str(tmp_path / "later.html"))[0] == 0
+    assert (tmp_path / "later.html").read_text() == page
+
+
+def test_own_files_and_rules(run, tmp_path, capsys):
+    rows = ["length,width,kind"] + [f"{i},{i % 7},{'a' if i < 20 else 'b'}" for i in range(40)]
+    (tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
+    words = ["bench", "--data", f"{tmp_path / 'mine.csv'},iris", "--black-boxes", "knn"]
+    words += ["--target", "kind", "--extractors", "cart", "--folds", "2"]
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "mine (40 rows, 2 features)" in out
+
+
+def test_a_model_of_ones_own(run, tmp_path):
+    iris = load_dataset("iris")
+    path = tmp_path / "mine.joblib"
+    joblib.dump(DecisionTreeClassifier(max_depth=2, random_state=0).fit(iris.X, iris.y), path)
+    words = ["bench", "--data", "iris", "--black-boxes", str(path), "--extractors", "cart"]
+    code, _, err = run(*words)
+    assert code == 1
+    assert "mine.joblib was not opened: a .joblib file can run any code" in err
+    code, out, err = run(*words, "--trust", "--folds", "2")
+    assert code == 0
+    assert "mine: weighted F1 0.960 on held-out rows, which it may have seen" in out
+    assert "mine was trained elsewhere and is asked as it is" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "say what to measure: --suite NAME (smoke, "),
+        (["--suite", "smok"], "there is no suite 'smok'. Did you mean 'smoke'?"),
+        (["--suite", "smoke", "--config", "x.toml"], "not allowed with argument --suite"),
+        (["--data", "iris", "--extractors", "gridx"], "Did you mean 'gridex'?"),
+        (["--data", "iris", "--black-boxes", "knm"], "there is no black box 'knm'"),
+        (["--data", "iris", "--black-boxes", "m.onnx"], "A file of a model ends in .skops, .pkl,"),
+        (["--data", "iris", "--seeds", "a"], "must be an integer"),
+        (["--data", "iris", "--rank-by", "icy"], "there is no score 'icy'. Did you mean 'ice'?"),
+        (["--data", "iris", "--alpha", "1"], "must be below 1"),
+        (["--data", "iris", "--target", "kind"], "belongs to files, and --data names none"),
+        (["--suite", "smoke", "--target", "kind"], "belongs to the files of --data"),
+        (["--data", "iris", "--plots"], "--plots: needs the folder of --output"),
+        (["--data", "iris", "--report"], "--report: name a file, or a folder with --output"),
+    ],
+)
+def test_wrong_usage(capsys, words, says):
+    assert says in usage_error(capsys, "bench", *words)
+
+
+def test_another_bench_in_the_folder(run, tmp_path):
+    assert run(*SMALL, "--output", str(tmp_path))[0] == 0
+    code, out, err = run(*SMALL, "--seeds", "1", "--output", str(tmp_path))
+    assert (code, out) == (1, "")
+    assert "holds another bench: seeds is [0] there and [1] here" in err
+    code, _, err = run(*SMALL, "--seeds", "1", "--output", str(tmp_path), "--overwrite")
+    assert code == 0
+    assert set(read_rows(tmp_path / "rows.csv")["seed"]) == {1}
+
+
+KILLED = ["--data", "iris,wine", "--black-boxes", "random-forest", "--extractors", "cart,exact"]
+SETTINGS = {
+    "data": ["iris", "wine"], "black_boxes": ["random-forest"], "extractors": ["cart", "exact"],
+    "seeds": [0, 1], "folds": 3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of a run that nothing broke off."""
+    return run_bench(config_from(SETTINGS | {"name": "bench"}), tmp_path_factory.mktemp("w")).rows
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
+@pytest.mark.parametrize(("kept_in_cache", "n_jobs"), [(False, 2), (True, 1)])
+def test_killed_and_started_again_it_gives_the_same_table(
+    tmp_path, cache, whole, kept_in_cache, n_jobs
+):
+    words = [sys.executable, "-m", "skescore", "bench", *KILLED, "--seeds", "0,1", "--folds", "3"]
+    words += ["--format", "csv", "--n-jobs", str(n_jobs)]
+    if not kept_in_cache:
+        words += ["--output", str(tmp_path / "out")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place = cache if kept_in_cache else tmp_path
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        files = list(place.glob("*/rows.csv"))
+        if files and files[0].read_bytes().count(b"\n") > 4:
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL  # and no process of it holds the pipes open
+    (file,) = place.glob("*/rows.csv")
+    there = read_rows(file)
+    assert 4 <= len(there) < 24
+    with file.open("ab") as torn:
+        torn.write(b"wine,classification,random-for")
+    again = subprocess.run(words, capture_output=True, check=True)
+    assert f"{len(there)} of 24 rows are there already" in again.stderr.decode()
+    (tmp_path / "shown.csv").write_bytes(again.stdout)
+    shown = read_rows(tmp_path / "shown.csv")
+    pd.testing.assert_frame_equal(
+        shown.drop(columns="seconds"), whole.drop(columns="seconds"), check_exact=True
+    )
+    if kept_in_cache:
+        assert list(cache.iterdir()) == []
+
+
+def test_a_narrow_terminal_gets_two_tables(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(*SMALL, "--output", str(tmp_path), "--quiet")
+    assert max(map(len, out.splitlines())) <= 80
+    heads = [line.split() for line in out.splitlines() if line.startswith("extractor ")]
+    assert heads[0] == ["extractor", "ICE", "FiRe", "Q", "rules"]
+    assert heads[1] == ["extractor", "c", "volume", "c", "rows", "fidelity", "seconds"]

@@ -1,0 +1,69 @@
+"""docs/cli.md describes every command, option, file and environment variable."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import skescore
+from skescore.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def writer():
+    spec = importlib.util.spec_from_file_location("cli_options", ROOT / "docs" / "cli_options.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_options_are_those_of_the_parsers(writer, monkeypatch):
+    # What a width is to a terminal is nothing to the page.
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert writer.filled(PAGE) == PAGE, "run: python docs/cli_options.py"
+
+
+def test_every_command_has_a_section(writer):
+    described = re.findall(r"<!-- options of (.+?) -->", PAGE)
+    assert sorted(described) == sorted(writer.parsers())
+    headings = re.findall(r"^#+ (skescore.*)$", PAGE, flags=re.MULTILINE)
+    assert headings == ["skescore on the command line", *described]
+    assert {f"skescore {name}" for name in COMMANDS} < set(described)
+
+
+def test_every_option_is_described_in_its_section(writer):
+    for prog, parser in writer.parsers().items():
+        section = PAGE.partition(f"<!-- options of {prog} -->")[2].partition("<!-- end -->")[0]
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction | argparse._HelpAction):
+                continue
+            for name in action.option_strings or [action.metavar or action.dest]:
+                (line,) = [x for x in section.splitlines() if re.match(f"- .*`{name}`.*: ..", x)]
+                assert "%" not in line or "% " in line, line  # placeholders are filled in
+
+
+def test_every_value_has_a_name():
+    assert not re.findall(r"^- `.*`{?}?`:", PAGE, flags=re.MULTILINE)
+    assert "- `--name` `NAME`: python, prolog" in PAGE  # argparse makes it of the option
+
+
+def test_every_environment_variable_is_described():
+    package = Path(skescore.__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    read = set(re.findall(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"", text))
+    assert "XDG_CACHE_HOME" in read
+    read -= {"PATH"}  # everyone's
+    assert not {name for name in read if f"`{name}`" not in PAGE}
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_exit_codes_are_described(code):
+    assert re.search(rf"^\| {code} \| \w+", PAGE, flags=re.MULTILINE)

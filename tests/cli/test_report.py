@@ -1,0 +1,172 @@
+"""``skescore report`` and ``tune --report``: from the command line to the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skescore.cli import report as command
+from skescore.cli.usage import Parser
+from skescore.datasets import load_dataset
+from skescore.report.candidates_file import read_candidates
+from skescore.rules import RuleSet
+
+SHORT = (
+    "iris", "--black-box", "decision-tree", "--trials", "6", "--cv", "2",
+    "--extractors", "cart,gridex", "--quiet",
+)  # fmt: skip
+
+
+def content_of(path: Path) -> dict:
+    found = re.search(
+        r'id="content">(.*?)</script>', path.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    return json.loads(found[1])
+
+
+@pytest.fixture
+def run(capsys):
+    """Call the command line; gives the exit code and standard error."""
+    from skescore.cli import main
+
+    def run(*words):
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:
+            code = stop.code
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def report(capsys):
+    """Call the command itself."""
+
+    def report(*words):
+        parser = Parser(prog="skescore")
+        command.add_parser(parser.add_subparsers())
+        try:
+            options = parser.parse_args(["report", *map(str, words)])
+            text = options.run(options)
+        except SystemExit as stop:
+            return stop.code, capsys.readouterr().err
+        assert text == ""
+        return 0, capsys.readouterr().err
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run with its page."""
+    from skescore.cli import main
+
+    folder = tmp_path_factory.mktemp("tune") / "run"
+    assert main(["tune", *SHORT, "--output", str(folder), "--report"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(made, copy)
+    (copy / "report.html").unlink()
+    return copy
+
+
+def test_tune_writes_the_page_and_all_candidates(made) -> None:
+    names = {"rules.json", "leaderboard.csv", "candidates.json", "run.json", "report.html"}
+    assert names <= {path.name for path in made.iterdir()}
+    kept = read_candidates((made / "candidates.json").read_text())
+    run = json.loads((made / "run.json").read_text())
+    best = kept.candidates[kept.winner]
+    assert (best.extractor, best.params) == (run["best"]["extractor"], run["best"]["params"])
+    assert kept.candidates.scores("ice").mean(axis=1)[kept.winner] == pytest.approx(
+        run["best"]["score"], rel=1e-12
+    )
+    content = content_of(made / "report.html")
+    assert content["groups"][0]["winner"] == kept.winner
+    assert len(content["groups"][0]["candidates"]) == len(kept.candidates)
+
+
+def test_the_page_made_later_is_that_of_the_search(made, folder, report) -> None:
+    code, err = report(folder)
+    assert code == 0
+    assert re.fullmatch(r"wrote .*report\.html \(\d\.\d MB\)\n", err)
+    then, now = content_of(made / "report.html"), content_of(folder / "report.html")
+    # Made again from the data, black box and seeds that the run names.
+    assert now == then
+    rules = RuleSet.from_json((made / "rules.json").read_text())
+    winner = str(now["groups"][0]["winner"])
+    assert RuleSet.from_json(json.dumps(now["views"][winner]["set"])) == rules
+    assert report(folder, "--quiet") == (0, "")  # its own file is replaced
+
+
+def test_other_candidates_rules_are_left_out_if_no_time_is_given(folder, report) -> None:
+    report(folder, "--time-limit", 0, "--output", folder / "short.html")
+    content = content_of(folder / "short.html")
+    assert list(content["views"]) == [str(content["groups"][0]["winner"])]
+    assert content["rows"]["total"] == 150
+
+
+def test_data_may_come_from_a_file(folder, report, tmp_path) -> None:
+    iris = load_dataset("iris")
+    path = tmp_path / "some.csv"
+    iris.X.assign(more=1.0, species=iris.y).iloc[::3].to_csv(path, index=False)
+    assert report(folder, "--data", path)[0] == 0
+    content = content_of(folder / "report.html")
+    rules = RuleSet.from_json((folder / "rules.json").read_text())
+    winner = str(content["groups"][0]["winner"])
+    held = rules.match(iris.X.iloc[::3]).sum(axis=0)
+    np.testing.assert_array_equal(content["views"][winner]["holds"], held)
+    assert content["rows"]["total"] == 50
+    assert any("not of the data of the search" in note for note in content["notes"])
+
+
+def test_files_and_folders_that_cannot_be_used(folder, report, tmp_path) -> None:
+    page = tmp_path / "page.html"
+    assert report(folder, "--output", page)[0] == 0
+    with pytest.raises(ValueError, match="already there"):
+        report(folder, "--output", page)
+    assert report(folder, "--output", page, "--overwrite")[0] == 0
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        report(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    code, err = report(tmp_path / "empty", "--data", "iris")
+    assert code == 2
+    assert "goes with the folder of a tune run" in err
+    assert report(folder, "--time-limit", "-1")[0] == 2
+
+
+def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) -> None:
+    path = folder / "run.json"
+    run = json.loads(path.read_text())
+    run["black_box"] |= {
+        "name": str(tmp_path / "gone.skops"), "trained_here": False, "checksum_sha256": "0",
+    }  # fmt: skip
+    path.write_text(json.dumps(run))
+    code, err = report(folder)
+    assert code == 0
+    assert "gone.skops is not read, so that only the winner's rules are shown" in err
+    (tmp_path / "gone.skops").write_bytes(b"other")
+    assert "it has changed since the run" in report(folder)[1]
+
+
+def test_report_of_tune_needs_a_folder_and_respects_files(run, tmp_path) -> None:
+    code, err = run("tune", *SHORT, "--report")
+    assert code == 2
+    assert "argument --report: shows what is in the folder of --output" in err
+    code, err = run("tune", *SHORT, "--output", tmp_path / "a", "--report", tmp_path / "b" / "c")
+    assert (code, "there is no folder" in err) == (1, True)
+    assert not (tmp_path / "a").exists()
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    code, err = run("tune", *SHORT, "--output", tmp_path / "a", "--report", page)
+    assert (code, "already holds" in err) == (1, True)
+    assert page.read_text() == "mine"

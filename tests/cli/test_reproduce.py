@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.reproduce._printed import FIRE_TABLE
+from skescore.reproduce.fire import reproduce_fire
+from skescore.reproduce.ice import reproduce_ice
+
+SHORT_FIRE = ("fire", "--splits", "1")
+SHORT_ICE = (
+    "ice", "--data", "wine", "--extractors", "cart", "--trials", "3", "--splits", "2",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def width_is_unknown(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    """Call the command line; gives the exit code, standard output and standard error."""
+
+    def run(*words):
+        try:
+            code = main(["reproduce", *map(str, words)])
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def without_run(value):
+    """What does not change from run to run."""
+    if isinstance(value, dict):
+        return {k: without_run(v) for k, v in value.items() if k not in ("run", "seconds")}
+    return [without_run(v) for v in value] if isinstance(value, list) else value
+
+
+def test_fire_as_json_is_what_the_function_gives(run):
+    code, out, err = run(*SHORT_FIRE, "--seed", "5", "--format", "json", "--quiet")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert without_run(found) == without_run(reproduce_fire(n_splits=1, random_state=5))
+    assert found["run"]["command_line"][:3] == ["skescore", "reproduce", "fire"]
+    assert {"python", "skescore", "scikit-learn"} <= set(found["run"]["versions"])
+
+
+def test_ice_as_json_is_what_the_function_gives(run):
+    code, out, err = run(*SHORT_ICE, "--phi", "1", "--rho", "2", "--format", "json", "--quiet")
+    assert (code, err) == (0, "")
+    expected = reproduce_ice(
+        data=["wine"], extractors=["cart"], n_trials=3, n_splits=2, phi=1, rho=2
+    )
+    assert without_run(json.loads(out)) == without_run(expected)
+
+
+def cells_of(text, start):
+    (line,) = [line for line in text.splitlines() if line.startswith(start)]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_fire_in_markdown_has_the_printed_beside_ours(run):
+    code, out, err = run(*SHORT_FIRE, "--format", "markdown")
+    assert code == 0
+    for name, printed in FIRE_TABLE.items():
+        start = f"| {name} | printed"
+        assert cells_of(out, start)[2:7] == [
+            printed.accuracy,
+            str(printed.n_rules),
+            *printed.fire,
+        ]
+    lines = out.splitlines()
+    last = next(i for i, x in enumerate(lines) if x.startswith("| GridEx, 4 x 4 slices | printed"))
+    # 0.03 * 8 steps * 8^0.05, and so on.
+    assert lines[last + 1].split("|")[5:8] == [" 0.27 ", " 0.13 ", " 0.10 "]
+    assert lines[last + 2].split("|")[3:5] == [" 0.967 ", " 7 "]
+    assert "## why they differ" in out
+    assert "does not follow from the formula" in out
+    # Progress is on the other stream.
+    assert err.splitlines()[-1].startswith("4 of 4: ours half 0 in ")
+    assert " of 4: " not in out
+
+
+def test_ice_in_text_has_the_printed_beside_ours(run):
+    code, out, err = run(*SHORT_ICE)
+    assert code == 0
+    lines = out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("CART "))
+    assert lines[first].split() == [
+        *("CART", "printed", "0.89", "3", "1.00"),
+        *("0.338", "0.357", "0.119", "0.972", "0.949", "0.898"),
+    ]  # fmt: skip
+    assert lines[first + 1].split() == [
+        "recomputed", "0.330", "0.349", "0.116", "0.972", "0.950", "0.898",
+    ]  # fmt: skip
+    assert lines[first + 2].startswith("           in sample")
+    assert "±" in lines[first + 3]
+    assert len(err.splitlines()) == 3
+    code, out, _ = run(*SHORT_ICE[:-1], "1")
+    assert "±" not in out  # one split has no spread
+
+
+def test_files(run, tmp_path):
+    folder = tmp_path / "new" / "tables"
+    code, out, _ = run(*SHORT_ICE, "--output", folder, "--format", "json")
+    assert code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "ice.cells.jsonl", "ice.csv", "ice.json",
+    ]  # fmt: skip
+    assert json.loads((folder / "ice.json").read_text()) == json.loads(out)
+    frame = pd.read_csv(folder / "ice.csv", dtype={"printed.f1": str})
+    assert frame["printed.f1"].tolist() == ["0.89"]
+    assert frame["in_sample.f1"][0] == pytest.approx(
+        json.loads(out)["rows"][0]["in_sample"]["f1"], abs=1e-12
+    )
+
+
+def test_the_same_command_measures_nothing_again(run, tmp_path):
+    first = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
+    again = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
+    assert without_run(json.loads(first[1])) == without_run(json.loads(again[1]))
+    assert (len(first[2].splitlines()), again[2]) == (3, "")
+    code, out, err = run(*SHORT_ICE, "--output", tmp_path, "--seed", "1")
+    assert (code, out) == (1, "")
+    assert "random_state 0 instead of 1" in err
+    assert "--overwrite" in err
+    code, _, err = run(*SHORT_ICE, "--output", tmp_path, "--seed", "1", "--overwrite")
+    assert (code, len(err.splitlines())) == (0, 3)
+
+
+def test_a_killed_run_goes_on(run, tmp_path):
+    path = tmp_path / "fire.cells.jsonl"
+    words = ["reproduce", "fire", "--splits", "40", "--output", str(tmp_path), "--quiet"]
+    process = subprocess.Popen([sys.executable, "-m", "skescore", *words])
+    try:
+        limit = time.monotonic() + 120
+        while not (path.exists() and path.read_bytes().count(b'["ours", "half"') >= 1):
+            assert process.poll() is None
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    assert not (tmp_path / "fire.json").exists()
+    code, out, err = run("fire", "--splits", "2", "--output", tmp_path, "--format", "json")
+    assert code == 0
+    assert without_run(json.loads(out)) == without_run(reproduce_fire(n_splits=2))
+    assert len(err.splitlines()) <= 1  # at most one cell was left
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["fire", "--splits", "0"], 2, "--splits: must be an integer of at least 1, got '0'"),
+        (["ice", "--data", "iris"], 2, "there is no data set 'iris'. Known: breast_cancer, wine."),
+        (["ice", "--phi", "0"], 2, "--phi: must be a number above 0, got '0'"),
+        (["fire", "--output", __file__], 1, "is a file; name a folder."),
+        (["ice", "--output", f"{__file__}/x"], 1, "cannot be made"),
+    ],
+)
+def test_mistakes(words, code, told, run):
+    found, out, err = run(*words)
+    assert (found, out) == (code, "")
+    assert told in err
+
+
+def test_psyke_where_it_is_missing(run, monkeypatch):
+    from skescore.extractors import _psyke_runtime
+
+    monkeypatch.setattr(_psyke_runtime, "missing_packages", lambda algorithm="": ["psyke"])
+    code, out, err = run("fire", "--psyke", "--quick", "--quiet")
+    assert (code, out) == (1, "")
+    assert "pip install" in err

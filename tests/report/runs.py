@@ -1,0 +1,105 @@
+"""Folders of runs, made without a search: of any candidates and rules that a test needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skescore.datasets import load_dataset
+from skescore.report.candidates_file import candidates_json
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics
+from skescore.tuning.candidates import Candidate, Candidates
+
+
+def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates:
+    """Candidates whose measures are all over the place, some of them equal to others."""
+    random = np.random.default_rng(seed)
+    made = []
+    for number in range(count):
+        size = float(random.integers(1, 40))
+        folds = []
+        for _ in range(n_folds):
+            loss = float(random.uniform(0, 0.6))
+            folds.append(
+                {
+                    "performance": 1 - loss * float(random.uniform(0.8, 1.2)),
+                    "loss": loss,
+                    "loss_q": loss * 0.99,
+                    "n_rules": max(1.0, size + float(random.integers(-1, 2))),
+                    "size": max(1.0, size + float(random.integers(-1, 2))),
+                    "completeness_volume": float(random.uniform(0.3, 1)),
+                    "completeness_instances": float(random.uniform(0.8, 1)),
+                    "score": 0.5,
+                    "seconds": float(random.uniform(0, 2)),
+                    "black_box_calls": 3,
+                    "black_box_rows": float(random.integers(100, 500)),
+                }
+            )
+        if number % 7 == 6:  # ties are broken by the order
+            folds = [dict(fold) for fold in made[-1].folds]
+        made.append(
+            Candidate(f"extractor{number % 4}", {"max_leaves": number, "tolerance": 0.01}, number,
+                      tuple(folds))
+        )  # fmt: skip
+    return Candidates(made)
+
+
+def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:
+    """An ordered list for iris with a fallback, in the data's own words."""
+    iris = load_dataset("iris")
+    values = iris.X.to_numpy()
+    return RuleSet(
+        [
+            Rule([Interval(2, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0))),
+            Rule([Interval(2, 2.5, 4.95), Interval(3, upper=1.65)], "versicolor",
+                 RuleStatistics(48, (0, 47, 1))),
+            Rule([Interval(3, lower=1.75)], "virginica", RuleStatistics(46, (0, 1, 45))),
+        ],
+        iris.X.columns.tolist() if names is None else names,
+        task="classification",
+        classes=["setosa", "versicolor", "virginica"],
+        domain=Domain(tuple(values.min(axis=0)), tuple(values.max(axis=0))),
+        fallback=Fallback("versicolor"),
+    )  # fmt: skip
+
+
+def write_run(
+    folder: Path,
+    candidates: Candidates | None = None,
+    rules: RuleSet | None = None,
+    *,
+    winner: int = 0,
+    about: dict[str, Any] | None = None,
+    search: dict[str, Any] | None = None,
+) -> Path:
+    """A folder as ``skescore tune --output`` leaves it, on iris unless `about` says otherwise."""
+    candidates = random_candidates(20) if candidates is None else candidates
+    rules = iris_rules() if rules is None else rules
+    iris = load_dataset("iris")
+    run = {
+        "data": {
+            "name": "iris", "source": iris.source, "checksum_sha256": iris.checksum,
+            "task": "classification", "target": iris.y.name, "rows": len(iris.X),
+            "rows_dropped": 0, "features": iris.X.columns.tolist(), "categories": [],
+        } | (about or {}),
+        "black_box": {"name": "knn", "trained_here": True, "quality": {"accuracy": 0.95}},
+        "search": {
+            "scoring": "ice", "weights": {"psi": 1.0, "phi": 1.0, "rho": 1.0},
+            "completeness": "volume", "reference": "data", "extractors": ["cart"], "trials": 20,
+            "cv": 5, "seed": 0, "seconds": 12.5,
+        } | (search or {}),
+        "run": {"command_line": ["skescore", "tune", "iris"], "versions": {"python": "3.11"}},
+        "notes": [],
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    first = candidates[winner]
+    text = candidates_json(
+        candidates, winner=(first.extractor, first.trial), standard_errors=1.0, extractor_seed=5
+    )
+    (folder / "candidates.json").write_text(text, encoding="utf-8")
+    (folder / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    return folder

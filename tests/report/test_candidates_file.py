@@ -1,0 +1,62 @@
+"""``candidates.json`` keeps what a search measured, and is read back as it was."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from skescore.report.candidates_file import candidates_json, read_candidates
+from skescore.tuning.candidates import SCORES, Candidate, Candidates
+
+
+def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
+    candidates = runs.random_candidates(12)
+    text = candidates_json(
+        candidates, winner=("extractor2", 2), standard_errors=0.5, extractor_seed=99
+    )
+    kept = read_candidates(text)
+    assert (kept.winner, kept.standard_errors, kept.extractor_seed) == (2, 0.5, 99)
+    assert [(c.extractor, c.params, c.trial) for c in kept.candidates] == [
+        (c.extractor, c.params, c.trial) for c in candidates
+    ]
+    for score in SCORES:
+        for psi, phi, rho in ((1, 1, 1), (3, 0.5, 2)):
+            weights = {"psi": psi, "phi": phi, "rho": rho}
+            np.testing.assert_array_equal(
+                kept.candidates.scores(score, **weights), candidates.scores(score, **weights)
+            )
+    for name in ("seconds", "black_box_rows"):
+        np.testing.assert_array_equal(kept.candidates.means(name), candidates.means(name))
+
+
+def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
+    fold = dict(runs.random_candidates(1)[0].folds[0], black_box_rows=np.nan, size=np.float64(3))
+    odd = Candidate("cart", {"n": np.int64(3), "f": np.float64(0.5), "what": min}, 0, (fold,))
+    text = candidates_json(Candidates([odd]), winner=None, standard_errors=1.0)
+    kept = read_candidates(text)
+    assert kept.candidates[0].params == {"n": 3, "f": 0.5, "what": repr(min)}
+    assert np.isnan(kept.candidates[0].folds[0]["black_box_rows"])
+    assert kept.winner is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d | {"format": "other"}, "must have the format 'skescore.candidates'"),
+        (lambda d: d | {"version": 2}, "in version 2"),
+        (lambda d: d["candidates"][1]["folds"].pop("loss") and d, "Candidate 2 must have"),
+        (lambda d: d["candidates"][0]["folds"].update(size=[None] * 5) or d, "Candidate 1 must"),
+        (lambda d: d["candidates"][0]["folds"].update(loss=[]) or d, "loss must be finite"),
+        (lambda d: d["candidates"][0].pop("params") and d, "Candidate 1 must have"),
+        (lambda d: [1], "got 'list'"),
+    ],
+    ids=["format", "version", "measure", "number", "empty", "params", "list"],
+)
+def test_damaged_files_are_refused_with_the_place(change, message, runs) -> None:
+    text = candidates_json(runs.random_candidates(3), winner=None, standard_errors=1.0)
+    with pytest.raises(ValueError, match=message):
+        read_candidates(json.dumps(change(json.loads(text))))
+    with pytest.raises(ValueError, match="not JSON"):
+        read_candidates(text[:-5])

@@ -1,0 +1,287 @@
+"""The file as a whole: one file, nothing from elsewhere, nothing that could become code."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shlex
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from optuna.distributions import IntDistribution
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.datasets import load_dataset
+from skescore.metrics.rule_report import rule_report
+from skescore.report import write_report
+from skescore.report.remaking import front_of
+from skescore.rules import RuleSet
+from skescore.tuning import ExtractorSearchCV
+from skescore.tuning.pareto import pareto_front
+
+
+def content_of(path) -> dict:
+    """What the page's script reads."""
+    found = re.search(
+        r'<script type="application/json" id="content">(.*?)</script>',
+        path.read_text(encoding="utf-8"), re.DOTALL,
+    )  # fmt: skip
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def search():
+    """A real search, small and quick."""
+    iris = load_dataset("iris")
+    return ExtractorSearchCV(
+        KNeighborsClassifier(9), extractors=("cart",), n_trials=8, cv=3, random_state=3,
+        spaces={"cart": {"max_leaves": IntDistribution(2, 9)}},
+    ).fit(iris.X, iris.y)  # fmt: skip
+
+
+@pytest.fixture
+def folder(search, tmp_path, runs):
+    """Its folder."""
+    from skescore.report.candidates_file import candidates_json
+
+    runs.write_run(tmp_path, rules=search.rules_)
+    first = search.leaderboard_.iloc[0]
+    text = candidates_json(
+        search.candidates_, winner=(first["extractor"], int(first["trial"])),
+        standard_errors=1.0, extractor_seed=search._extractor_seed,
+    )  # fmt: skip
+    (tmp_path / "candidates.json").write_text(text)
+    return tmp_path
+
+
+def test_the_page_needs_nothing_from_elsewhere(runs, tmp_path) -> None:
+    path = write_report(runs.write_run(tmp_path))
+    assert path == tmp_path / "report.html"
+    text = path.read_text(encoding="utf-8")
+    markup = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert re.findall(r'(?:src|href|action)="([^"]*)"', markup) == ["data:,", "#trade-off"]
+    assert "@import" not in markup
+    assert "url(" not in markup
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1])
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+    # Only the very scripts of this page may run.
+    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    assert len(scripts) == 2
+    for script in scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_five_hundred_candidates_stay_below_six_megabytes(runs, tmp_path) -> None:
+    path = write_report(runs.write_run(tmp_path, runs.random_candidates(500)))
+    assert len(content_of(path)["groups"][0]["candidates"]) == 500
+    assert path.stat().st_size < 6_000_000
+
+
+def test_names_are_escaped_everywhere(runs, tmp_path) -> None:
+    nasty = "</script><script>alert(1)</script><!-- \" ' & \u2028"
+    path = write_report(
+        runs.write_run(tmp_path, about={"name": nasty, "target": nasty, "source": nasty})
+    )
+    text = path.read_text(encoding="utf-8")
+    assert "<script>alert" not in text
+    assert "\u2028" not in re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1]
+    assert content_of(path)["groups"][0]["name"] == nasty
+
+
+def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -> None:
+    iris = load_dataset("iris")
+    path = write_report(folder, data=iris, black_box=KNeighborsClassifier(9))
+    content = content_of(path)
+    assert content["notes"] == []
+    front = front_of(search.candidates_)
+    assert len(front) > 1
+    by_search = pareto_front(search.candidates_, ("loss", "size", "incompleteness"))
+    means = search.candidates_.table().iloc[front]
+    assert sorted(means["loss"]) == sorted(by_search["loss"])
+    winner = content["groups"][0]["winner"]
+    assert set(content["views"]) == {str(place) for place in {*front, winner}}
+    for place, view in content["views"].items():
+        candidate = search.candidates_[int(place)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # two rules for three classes
+            expected = search.make_candidate(candidate).fit(iris.X, iris.y).rules_
+        assert RuleSet.from_json(json.dumps(view["set"])) == expected
+        assert [export["text"] for export in view["exports"]] == [
+            expected.to_sql(), expected.to_python(), expected.to_prolog(),
+        ]  # fmt: skip
+    assert RuleSet.from_json(json.dumps(content["views"][str(winner)]["set"])) == search.rules_
+
+
+def test_another_black_box_is_found_out(folder) -> None:
+    fitted = FrozenEstimator(
+        DecisionTreeClassifier(max_depth=1).fit(*(lambda d: (d.X, d.y))(load_dataset("iris")))
+    )
+    content = content_of(write_report(folder, data=load_dataset("iris"), black_box=fitted))
+    assert len(content["views"]) == 1
+    assert "came out otherwise" in " ".join(content["notes"])
+
+
+def test_the_time_limit_is_kept_and_told(folder) -> None:
+    iris = load_dataset("iris")
+    content = content_of(
+        write_report(folder, data=iris, black_box=KNeighborsClassifier(9), time_limit=0)
+    )
+    assert len(content["views"]) == 1
+    assert "(0 s) was over" in " ".join(content["notes"])
+    with pytest.raises(ValueError, match="time_limit must be 0 seconds or more, got -1"):
+        write_report(folder, time_limit=-1)
+
+
+def test_measures_of_rules_are_counted_on_the_rows(runs, tmp_path) -> None:
+    iris, rules = load_dataset("iris"), runs.iris_rules()
+    content = content_of(write_report(runs.write_run(tmp_path)))
+    assert "without its black box" in content["notes"][0]
+    view = content["views"]["0"]
+    report = rule_report(rules, iris.X, iris.y, answering=True)
+    for name in ("p", "n", "precision", "coverage", "c2", "fdr_p_value"):
+        np.testing.assert_allclose(view["report"][name], report[name].to_numpy(), rtol=1e-12)
+    both = rule_report(rules, iris.X, iris.y)
+    np.testing.assert_allclose(view["report"]["overlap"], both["overlap"].to_numpy(), rtol=1e-12)
+    assert view["report"]["unique_rows"] == both["unique_rows"].tolist()
+    assert view["uncovered"] == int((~rules.covers(iris.X)).sum())
+    rows = content["rows"]
+    assert rows["total"] == 150
+    assert rows["features"] == [2, 3]
+    for at, name in enumerate(iris.X.columns[2:]):
+        assert rows["columns"][at] == iris.X[name].iloc[[n - 1 for n in rows["numbers"]]].tolist()
+
+
+def test_data_that_changed_are_not_taken_for_those_of_the_run(runs, tmp_path) -> None:
+    run = runs.write_run(tmp_path, about={"checksum_sha256": "0" * 64})
+    content = content_of(write_report(run))
+    assert content["rows"] is None
+    assert "report" not in content["views"]["0"]
+    assert "has changed since the run" in content["notes"][0]
+    content = content_of(write_report(run, data=load_dataset("iris")))
+    assert content["rows"]["total"] == 150
+    assert "not of the data of the search" in content["notes"][0]
+
+
+def test_a_file_that_is_gone_is_told(runs, tmp_path) -> None:
+    about = {"name": "mine", "source": str(tmp_path / "gone.csv")}
+    content = content_of(write_report(runs.write_run(tmp_path / "run", about=about)))
+    assert "cannot be read again" in content["notes"][0]
+    assert "pass --data" in content["notes"][0]
+
+
+def test_folders_that_are_no_run_are_refused(runs, tmp_path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        write_report(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="is not the folder of a run"):
+        write_report(tmp_path)
+    run = runs.write_run(tmp_path / "run")
+    with pytest.raises(ValueError, match="cannot be written"):
+        write_report(run, tmp_path / "no" / "page.html")
+    (run / "rules.json").write_text("{")
+    with pytest.raises(ValueError, match="not JSON"):
+        write_report(run)
+    (run / "rules.json").write_text(runs.iris_rules().to_json())
+    (run / "run.json").write_text("[")
+    with pytest.raises(ValueError, match="is damaged"):
+        write_report(run)
+    (run / "run.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no file .*run\.json"):
+        write_report(run)
+    (run / "run.json").write_text("{}")
+    (run / "candidates.json").unlink()
+    with pytest.raises(ValueError, match="earlier skescore"):
+        write_report(run)
+
+
+@pytest.mark.parametrize("module", ["jinja2", "plotly"])
+def test_a_missing_package_is_named_with_its_extra(module, runs, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "plotly.offline", raising=False)
+    with pytest.raises(ImportError, match=r"skescore\[report\]"):
+        write_report(runs.write_run(tmp_path))
+
+
+def bench_rows() -> pd.DataFrame:
+    """Two data sets, one black box, one extractor with two settings, one failure."""
+    return pd.DataFrame(
+        [
+            {
+                "data": data, "task": "regression", "black_box": "knn", "extractor": "cart",
+                "params": params, "seed": seed, "fold": 0, "state": "complete", "error": None,
+                "performance": 0.5 + seed / 10, "loss": 2.0 + seed, "loss_q": 2.0, "n_rules": 3,
+                "size": 3, "completeness_volume": 1.0, "completeness_instances": 1.0,
+                "black_box_quality": 0.8, "seconds": 0.5, "fidelity": 0.7,
+            }
+            for data in ("a", "b") for params in ('{"max_leaves": 3}', '{"max_leaves": 5}')
+            for seed in (0, 1)
+        ]
+    )  # fmt: skip
+
+
+def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
+    rows = bench_rows()
+    rows.loc[3, ["state", "error", "loss"]] = ["failed", "no rules", np.nan]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    groups = content_of(write_report(tmp_path))["groups"]
+    assert [group["name"] for group in groups] == ["a · knn", "b · knn"]
+    first, second = groups[0]["candidates"]
+    assert (first["params"], first["folds"]["loss"]) == ({"max_leaves": 3}, [2.0, 3.0])
+    assert (second["folds"]["loss"], second["missing"]) == ([2.0], 1)
+    assert groups[0]["failures"] == [{"extractor": "cart", "count": 1, "error": "no rules"}]
+    assert groups[1]["failures"] == []
+    assert groups[0]["quality"]["quality"] == pytest.approx(0.8)
+    assert groups[0]["task"] == "regression"
+
+
+def test_an_empty_or_foreign_bench_is_refused(tmp_path) -> None:
+    bench_rows().iloc[:0].to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(ValueError, match="without any rows"):
+        write_report(tmp_path)
+    bench_rows().drop(columns="loss").to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(ValueError, match="lack the columns loss"):
+        write_report(tmp_path)
+
+
+def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
+    bench_rows().to_csv(tmp_path / "rows.csv", index=False)
+    assert "Ranks over the data sets" not in write_report(tmp_path).read_text(encoding="utf-8")
+    ranking = {
+        "task": "regression", "score_name": "FiRe", "verdict": "<b> is best.", "caveat": "",
+        "extractors": [
+            {"extractor": "<b>", "rank": 1.25, "wins": 2},
+            {"extractor": "cart", "rank": 1.75, "wins": 1},
+        ],
+        "ranks": {"a": {"<b>": 1.0, "cart": 2.0}, "values": {"<b>": 1.5, "cart": 1.5}},
+        "left_out": ["iter"],
+    }  # fmt: skip
+    page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
+    shown = page[page.index('id="ranks"') : page.index('id="trade-off"')]
+    shown = html.unescape(re.sub(r"</?(td|th|tr|table|thead|tbody)[^>]*>", " ", shown))
+    assert "regression: by FiRe over 2 data" in shown
+    assert "<b>" not in page.replace("&lt;b&gt;", "")[page.index('id="ranks"') :][:3000]
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    text = " ".join(rows)
+    assert "<b> 1.25 2 1 1.5" in text
+    assert "cart 1.75 1 2 1.5" in text
+    assert "<b> is best. Without iter, not measured on all" in text
+
+
+def test_the_command_can_be_pasted(runs, tmp_path) -> None:
+    folder = runs.write_run(tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    run["run"]["command_line"] = ["skescore", "tune", "my data.csv", "--target", "it's"]
+    (folder / "run.json").write_text(json.dumps(run))
+    page = html.unescape(write_report(folder).read_text(encoding="utf-8"))
+    command = re.search(r"<dt>Command</dt><dd><code>(.*?)</code>", page)[1]
+    assert shlex.split(command) == run["run"]["command_line"]

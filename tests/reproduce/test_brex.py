@@ -1,0 +1,381 @@
+"""The tables of the paper on Boolean attributions, and what we set beside them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skescore.attribution import all_assignments
+from skescore.cli import _reproduce_brex as command
+from skescore.cli.usage import Parser
+from skescore.metrics.attribution import jensen_shannon_divergence
+from skescore.reproduce import _brex_methods
+from skescore.reproduce._brex_methods import METHODS
+from skescore.reproduce._brex_printed import PRINTED, TITLES, why_different
+from skescore.reproduce._brex_rows import ROWS_FILE, Row
+from skescore.reproduce._brex_units import Unit, units
+from skescore.reproduce.brex import BrexRun, half_width, reproduce_brex, table_lines
+
+CHEAP = ["shapley-unassigned", "shapley-sampled"]
+SMALL: dict[str, Any] = {
+    "arities": [3, 5], "formulae": 2, "assignments": 12, "methods": CHEAP, "network_formulae": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small_run() -> BrexRun:
+    return reproduce_brex(**SMALL)
+
+
+# --- what the paper prints -----------------------------------------------------------------------
+
+
+def test_printed_figures() -> None:
+    # arXiv:2509.09982: the abstract names B-ReX's 0.072; the others are cells of Tables 1 to 5.
+    assert PRINTED[3]["B-ReX"]["10"] == 0.072
+    assert PRINTED[4]["B-ReX"]["10"] == 0.046
+    assert PRINTED[3]["InputXGrad"]["6"] == 0.4
+    assert PRINTED[4]["IntegratedGrad"]["3"] == 0.047
+    assert PRINTED[1]["Saliency"]["9"] == 0.4
+    assert PRINTED[2]["DeepLift"]["8"] == 0.65
+    assert PRINTED[5]["B-ReX"] == {"and": 0.992, "or": 0.986, "xor": 1.0, "xor-and-xor": 0.638}
+    assert [len(PRINTED[table]) for table in range(1, 6)] == [6, 6, 7, 7, 6]
+    for table, rows in PRINTED.items():
+        for figures in rows.values():
+            assert len(figures) == (4 if table == 5 else 8)
+            assert all(0 <= figure <= 1 for figure in figures.values())
+
+
+def test_every_method_of_every_table_has_its_difference_explained() -> None:
+    for table in TITLES:
+        for name, method in METHODS.items():
+            assert why_different(table, name).endswith(".")
+            assert method.printed in PRINTED[3]
+
+
+# --- formulae ------------------------------------------------------------------------------------
+
+
+def test_units_are_the_papers_formulae() -> None:
+    made = {unit.key: unit for unit in units([4], 2, 16, 0, [1, 2, 3, 4, 5])}
+    assert len(made) == 2 * 2 + 2 + 4
+    assert str(made["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
+    assert str(made["chain", "monotone", "4", 0].formula) == "((x1 & x2) | x3) & x4"
+    assert str(made["small", "small", "xor-and-xor", 0].formula) == "(x1 ^ x2) & (x3 ^ x4)"
+    drawn = [unit for unit in made.values() if unit.kind == "random"]
+    assert len({str(unit.formula) for unit in drawn}) == 4
+    for unit in drawn:
+        assert unit.formula.arity == 4
+        assert unit.formula.is_monotone or unit.family == "non-monotone"
+        assert len(np.unique(unit.inputs, axis=0)) == 16
+
+
+def test_all_assignments_are_taken_once() -> None:
+    unit = Unit("random", "monotone", "3", 0, 0, 9999)
+    assert len(np.unique(unit.inputs, axis=0)) == 4096 == len(unit.inputs)
+    assert {tuple(row) for row in unit.inputs.tolist()} == {
+        tuple(map(bool, row)) for row in all_assignments(12).tolist()
+    }
+
+
+def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
+    more = reproduce_brex(**{**SMALL, "arities": [5], "formulae": 3, "methods": CHEAP[1:]})
+    known = {row.key: row for row in small_run.rows}
+    both = [row for row in more.rows if row.key in known]
+    assert len(both) == 2 * 2 + 2 + 4
+    assert all(known[row.key] == row for row in both)
+    other = reproduce_brex(**{**SMALL, "arities": [5], "seed": 1, "tables": [3]})
+    assert {row.formula for row in other.rows} & {row.formula for row in more.rows} == set()
+
+
+# --- measures ------------------------------------------------------------------------------------
+
+
+def test_figures_by_hand(small_run: BrexRun) -> None:
+    row = next(r for r in small_run.rows if r.kind == "random" and r.method == CHEAP[0])
+    unit = Unit(row.kind, row.family, row.column, row.number, 0, 12)
+    explain = METHODS[row.method].explain
+    assert explain is not None
+    values = np.maximum(explain(unit.formula, unit.inputs, 0).values, 0)
+    divergences, hits = [], []
+    for found, true in zip(values, unit.truth, strict=True):
+        divergences.append(float(jensen_shannon_divergence(found, true)))
+        least, most = found[true > 0].min(), found[true == 0].max()
+        hits.append(least > most)
+    assert row.jsd == pytest.approx(np.mean(divergences))
+    assert row.top_k_strict == pytest.approx(np.mean(hits))
+    assert row.zero_maps == 0
+    assert row.jsd == row.jsd_without_zero_maps
+    assert row.queries == 2 ** int(row.column)
+
+
+def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
+    lines = table_lines(small_run)
+    assert list(lines) == [1, 2, 3, 4, 5]
+    line = next(one for one in lines[4] if one.method == "shapley-sampled")
+    figures = [r.jsd for r in small_run.rows
+               if (r.table, r.column, r.method) == (4, "5", "shapley-sampled")]  # fmt: skip
+    assert line.values["5"] == pytest.approx(sum(figures) / 2)
+    # Of two figures the standard error is half of their distance.
+    assert line.half_widths["5"] == pytest.approx(1.96 * abs(figures[0] - figures[1]) / 2, rel=1e-4)
+    assert line.formulae == {"3": 2, "5": 2}
+    assert math.isnan(half_width([0.5]))
+    assert [one.label for one in lines[3]][:2] == ["B-ReX (paper)", "ShapleyValues (paper)"]
+    assert lines[3][2].printed == "ShapleyValues"
+    assert lines[5][0].values == dict(PRINTED[5]["B-ReX"])
+
+
+def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
+    rows = [
+        Row(
+            3, "random", "non-monotone", "3", number, "x1", name, 40, 0.5, without, 0.4, 0.0, 0.0,
+            9.0, None,
+        )
+        for name in ("brex-paper", "brex-literal")
+        for number, without in enumerate((0.1, math.nan, 0.3))
+    ]  # fmt: skip
+    run = BrexRun(rows, ("brex-paper", "brex-literal"), {}, {})
+    values = {line.method: line.values.get("3") for line in table_lines(run)[3]}
+    assert values["brex-paper"] == pytest.approx(0.5)
+    assert values["brex-literal"] == pytest.approx(0.2)
+
+
+def test_brex_and_its_certified_variant() -> None:
+    run = reproduce_brex(
+        arities=[3, 6], formulae=4, assignments=20, tables=[4, 5], network_formulae=0,
+        methods=["brex-paper", "brex-literal", "brex-certified"],
+    )  # fmt: skip
+    lines = {(one.table, one.method): one.values for some in table_lines(run).values()
+             for one in some}  # fmt: skip
+    # Spread between sets of formulae is up to .02 around .007 and .042.
+    assert lines[4, "brex-paper"]["3"] == pytest.approx(0.007, abs=0.03)
+    assert lines[4, "brex-paper"]["6"] == pytest.approx(0.042, abs=0.04)
+    assert max(lines[4, "brex-certified"].values()) < 0.01
+    assert lines[4, "brex-certified"]["6"] < lines[4, "brex-paper"]["6"]
+    assert lines[5, "brex-certified"]["xor"] == 1.0
+    assert lines[5, "brex-literal"]["and"] > 0.9
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+def test_a_broken_run_goes_on(tmp_path: Path, small_run: BrexRun) -> None:
+    steps: list[tuple[int, int, str]] = []
+
+    class StopError(Exception):
+        pass
+
+    def stop(done: int, total: int, text: str) -> None:
+        if done == 5:
+            raise StopError
+
+    with pytest.raises(StopError):
+        reproduce_brex(**SMALL, output=tmp_path, progress=stop)
+    path = tmp_path / ROWS_FILE
+    written = path.read_bytes()
+    assert written.count(b"\n") == 1 + 5 * len(CHEAP)
+    path.write_bytes(written[:-9])  # the last line was being written
+    run = reproduce_brex(**SMALL, output=tmp_path, progress=lambda *step: steps.append(step))
+    assert [step[0] for step in steps[:2]] == [4, 5]
+    assert run.rows == small_run.rows
+    # All is there now, and is read as it was made.
+    again = reproduce_brex(**SMALL, output=tmp_path, progress=lambda *step: steps.append(step))
+    assert again == run
+    assert steps[-1] == steps[-2] == (len(run.rows) // 2, len(run.rows) // 2, "done")
+
+
+def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
+    few = {**SMALL, "tables": [5]}
+    reproduce_brex(**few, output=tmp_path)
+    with pytest.raises(ValueError, match=r"assignments 12 there, 13 now\). Pass the same ones"):
+        reproduce_brex(**{**few, "assignments": 13}, output=tmp_path)
+    rows = tmp_path / ROWS_FILE
+    rows.write_text(rows.read_text().replace("12,0.", "twelve,0.", 1))
+    with pytest.raises(ValueError, match=r"has a line that cannot be read, 2: .*'twelve'"):
+        reproduce_brex(**few, output=tmp_path)
+    rows.write_text("a,b\r\n1,2\r\n")
+    with pytest.raises(ValueError, match="must have the columns table, kind"):
+        reproduce_brex(**few, output=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"arities": [2]}, r"from 3 to 10, at least one, got \[2\]"),
+        ({"tables": []}, r"from 1 to 5, at least one, got \[\]"),
+        ({"formulae": 0}, "formulae must be a whole number of at least 1, got 0"),
+        ({"seed": True}, "seed must be a whole number of at least 0, got True"),
+        ({"methods": ["brex"]}, "got 'brex'. Did you mean 'brex-paper'|got 'brex'"),
+        ({"methods": []}, "methods must hold at least one of"),
+    ],
+    ids=["arities", "tables", "formulae", "seed", "methods", "no methods"],
+)
+def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        reproduce_brex(**{**SMALL, **options})
+
+
+# --- other packages ------------------------------------------------------------------------------
+
+
+def needs(package: str) -> None:
+    """Skip where a package is missing, unless the environment was made for it."""
+    if package not in os.environ.get("SKESCORE_ENGINES", "").split(","):
+        pytest.importorskip(package)
+
+
+def test_methods_of_missing_packages_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_brex_methods.importlib.util, "find_spec", lambda name: None)
+    text = on_the_command_line(
+        "--tables", "5", "--assignments", "4", "--quiet",
+        "--methods", "shapley-unassigned,kernel-shap-25,Saliency:three-valued",
+    )  # fmt: skip
+    assert "Shapley, exact" in text
+    assert "captum" not in text
+    err = capsys.readouterr().err
+    assert 'kernel-shap-25. Run: pip install "skescore[shap]"' in err
+    assert 'Saliency:three-valued. Run: pip install "skescore[captum]"' in err
+
+
+def test_kernel_shap_comes_near_exact_shapley_values() -> None:
+    needs("shap")
+    unit = Unit("random", "non-monotone", "4", 0, 0, 3)
+    explain, exact = METHODS["kernel-shap"].explain, METHODS["shapley-unassigned"].explain
+    assert explain is not None
+    assert exact is not None
+    state = np.random.get_state()[1].tolist()
+    found = explain(unit.formula, unit.inputs, 7)
+    assert np.random.get_state()[1].tolist() == state
+    true = exact(unit.formula, unit.inputs, 7)
+    assert found.values == pytest.approx(true.values, abs=0.05)
+    assert (explain(unit.formula, unit.inputs, 7).values == found.values).all()
+    assert 1000 < found.queries < 4096
+
+
+def test_attributions_of_a_trained_network() -> None:
+    needs("captum")
+    import torch
+
+    from skescore.reproduce._brex_networks import CAPTUM, captum_maps, train
+
+    unit = Unit("random", "monotone", "3", 0, 0, 6)
+    before = torch.random.get_rng_state(), torch.get_num_threads()
+    network = train(unit.formula, "three-valued", 3)
+    assert network.accuracy == 1
+    rows = torch.tensor(np.where(unit.inputs, 1.0, -1.0), dtype=torch.float32)
+    with torch.no_grad():
+        answers = network.model(rows)
+        # Nothing is known of an empty row: the class in the middle is "Unassigned".
+        nothing = network.model(torch.zeros(1, 12))
+    assert int(nothing.argmax()) == 1
+    target = np.where(unit.formula.evaluate(unit.inputs), 2, 0)
+    assert answers.argmax(1).numpy().tolist() == target.tolist()
+    maps = {name: captum_maps(network, unit.inputs, name, 5) for name in CAPTUM}
+    # Integrated gradients and Shapley values share out what the row has over the empty one.
+    gain = answers.numpy()[np.arange(6), target] - nothing.numpy()[0, target]
+    assert maps["IntegratedGrad"].sum(axis=1) == pytest.approx(gain, rel=0.05)
+    assert maps["ShapleyValues"].sum(axis=1) == pytest.approx(gain, rel=1e-3)
+    assert (maps["Saliency"] >= 0).all()
+    assert np.abs(maps["InputXGrad"]) == pytest.approx(maps["Saliency"], rel=1e-5)
+    for name, values in maps.items():
+        assert values.shape == (6, 12)
+        assert (captum_maps(network, unit.inputs, name, 5) == values).all()
+    assert (torch.random.get_rng_state() == before[0]).all()
+    assert torch.get_num_threads() == before[1]
+
+
+def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from skescore.reproduce._brex_plots import plot_divergence
+
+    axes = plot_divergence(small_run, axes=Figure().subplots(1, 2, sharey=True))
+    for ax, table in zip(axes, (3, 4), strict=True):
+        drawn = {
+            line.get_label(): line.get_ydata().tolist()
+            for line in ax.lines
+            if not str(line.get_label()).startswith("_")
+        }
+        assert drawn["ShapleyValues (paper)"] == [PRINTED[table]["ShapleyValues"][c] for c in "35"]
+        highest = max(max(values) for values in drawn.values())
+        assert ax.get_ylim()[0] == 0 < highest <= ax.get_ylim()[1]
+        bars = {container.get_label(): container for container in ax.containers}
+        lines = {line.label: line for line in table_lines(small_run)[table] if line.method}
+        assert set(bars) == set(lines)
+        for label, line in lines.items():
+            points = bars[label][0].get_ydata()
+            assert np.asarray(points).tolist() == list(line.values.values())
+    with pytest.raises(ValueError, match="no result for Figure 2 of kinds='two-valued'"):
+        plot_divergence(small_run, kinds="two-valued")
+
+
+# --- on the command line -------------------------------------------------------------------------
+
+
+def on_the_command_line(*arguments: str) -> str:
+    parser = Parser(prog="skescore reproduce")
+    command.add_parser(parser.add_subparsers())
+    options = parser.parse_args(["brex", *arguments])
+    assert isinstance(options, argparse.Namespace)
+    return str(options.run(options))
+
+
+FEW = ("--arity", "3,5", "--formulae", "2", "--assignments", "12", "--methods", ",".join(CHEAP))
+
+
+def test_tables_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], small_run: BrexRun
+) -> None:
+    told = json.loads(on_the_command_line(*FEW, "--format", "json", "--output", str(tmp_path)))
+    assert "steps" in capsys.readouterr().err
+    assert told["settings"]["arities"] == [3, 5]
+    assert list(told["tables"]) == ["1", "2", "3", "4", "5"]
+    lines = told["tables"]["4"]["lines"]
+    expected = {one.label: one.values for one in table_lines(small_run)[4]}
+    assert {one["label"]: one["values"] for one in lines} == expected
+    for name in told["files"]:
+        assert (tmp_path / name).stat().st_size > 0
+    assert json.loads((tmp_path / "brex_tables.json").read_text()) == told
+    markdown = on_the_command_line(*FEW, "--format", "markdown", "--output", str(tmp_path))
+    assert "going on after" not in capsys.readouterr().err  # nothing was left to do
+    assert markdown == (tmp_path / "brex_tables.md").read_text()
+    assert "| B-ReX (paper) | 0.009 | 0.025 |" in markdown
+    text = on_the_command_line(*FEW, "--quiet", "--tables", "4")
+    assert capsys.readouterr().err == ""
+    values = expected["Shapley, exact, Unassigned"]
+    assert f"{values['3']:.3f} ±" in text
+    assert "The paper samples on a trained network" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--arity", "2"], "arity must be from 3 to 10, got '2'"),
+        (["--arity", "8-x"], "such as 3,10 or 3-10, got '8-x'"),
+        (["--tables", "6"], "table must be from 1 to 5, got '6'"),
+        (["--formulae", "-1"], "--formulae"),
+        (["--methods", "brex-papr"], "there is no method 'brex-papr'. Did you mean 'brex-paper'"),
+    ],
+    ids=["arity", "range", "table", "count", "method"],
+)
+def test_wrong_usage(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        on_the_command_line(*arguments)
+    assert left.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_ranges_of_arities() -> None:
+    assert command._numbers("arity", 3, 10)("3-5, 9") == (3, 4, 5, 9)
