@@ -97,9 +97,9 @@ def _extractor_names(search: Any, task: str, X: Any) -> tuple[str, ...]:
 
 def is_count(n_trials: Any) -> bool:
     """Whether this is a number of trials that a search can make."""
-    return (
-        isinstance(n_trials, int | np.integer) and not isinstance(n_trials, bool) and n_trials > 0
-    )
+    if isinstance(n_trials, bool) or not isinstance(n_trials, int | np.integer):
+        return False
+    return int(n_trials) > 0
 
 
 def _check_budget(search: Any, names: tuple[str, ...]) -> None:

@@ -604,7 +604,11 @@ def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFi
         ({"extractors": "cart"}, ValueError, "sequence of at least one name.* got 'cart'"),
         ({"extractors": 3}, ValueError, "sequence of at least one name.* or None .* got 3"),
         ({"extractors": ["cart", "cart"]}, ValueError, r"must differ .*\['cart', 'cart'\]"),
-        ({"extractors": ("cart", "gridex"), "n_trials": 1}, ValueError, r"at least one per extractor \(2\), got 1"),
+        (
+            {"extractors": ("cart", "gridex"), "n_trials": 1},
+            ValueError,
+            r"at least one per extractor \(2\), got 1",
+        ),
         ({"n_trials": 0}, ValueError, r"at least one per extractor \(\d\), got 0"),
         ({"n_trials": 2.5}, ValueError, r"must be an integer .* got 2\.5"),
         ({"spaces": {"gridx": {}}}, ValueError, r"spaces names \['gridx'\], not among"),
