@@ -224,7 +224,7 @@ def attribution_sensitivity(
         raise ValueError("X must have a column of numbers to move, got none.")
     own = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
     spread = np.nanstd(others.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
-    before = _maps(explainer, X)
+    before = _maps(explainer, X if framed else frame.to_numpy())
     size = np.linalg.norm(before, axis=1)
     largest = np.zeros(len(before))
     for number in range(n_samples):

@@ -213,7 +213,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     # A finished one is not.
     refused = commands.run(tmp_path, *words)
     assert refused.code == 1
-    assert "already holds rules.json, leaderboard.csv, run.json" in refused.err
+    assert "already holds rules.json, leaderboard.csv, candidates.json, run.json" in refused.err
     anew = commands.run(tmp_path, *words, "--overwrite")
     assert anew.code == 0
     assert "going on after" not in anew.err
