@@ -3,11 +3,11 @@
     python benchmarks/quality/attributions.py [--formulae 30] [--rows 40] [--arities 3 6 10]
         [--only masks general speed]
 
-Prints Markdown tables and a verdict per goal; exits with 1 if one is missed. Divergences are
-Jensen-Shannon in bits, the mean over rows, then over formulae (with the half-width of a 95 %
-interval). Questions are distinct masks, or flips, per row, the row as it is included. Shapley
-values are sampled over random orders of the features until they have asked as often as the
-explainer beside them; "all" means every coalition.
+As it stands it takes about six minutes of one core. Prints Markdown tables and a verdict per goal;
+exits with 1 if one is missed. Divergences are Jensen-Shannon in bits, the mean over rows, then
+over formulae (with the half-width of a 95 % interval). Questions are distinct masks, or flips, per
+row, the row as it is included. Shapley values are sampled over random orders of the features until
+they have asked as often as the explainer beside them; "all" means every coalition.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ PAPER_ROW = {
     "non-monotone": (0.011, 0.025, 0.043, 0.051, 0.061, 0.070, 0.080, 0.083),
     "monotone": (0.007, 0.020, 0.029, 0.042, 0.056, 0.061, 0.061, 0.072),
 }
+LITERAL = "literal, zero maps left out"
 EXPLAINERS: dict[str, dict[str, Any]] = {
     "paper": {"preset": "paper", "masking": "kleene"},
-    "literal": {"preset": "literal", "masking": "kleene"},
+    LITERAL: {"preset": "literal", "masking": "kleene"},
     "certified": {"masking": "kleene"},
     "certified, 12 passes": {"masking": "kleene", "n_iterations": 12},
+    "certified, patience 20": {"masking": "kleene", "n_iterations": 100, "patience": 20},
     "memo only": {"masking": "kleene", "n_iterations": 12, "inference": False},
     "shared table": {"masking": "supervaluation"},
 }
@@ -60,10 +62,11 @@ def problems(family: str, arity: int, n: int, rows: int, read_once: bool) -> lis
     return made
 
 
-def summary(made: list[Any], explained: list[tuple[Any, ...]]) -> Cell:
+def summary(made: list[Any], explained: list[tuple[Any, ...]], zero_maps: str = "max") -> Cell:
     divergences, queries, exact, proven, zero = [], [], [], [], []
     for (_, _, truth), (values, asked, resolved) in zip(made, explained, strict=True):
-        divergences.append(float(np.mean(jensen_shannon_divergence(values, truth))))
+        apart = jensen_shannon_divergence(values, truth, zero=zero_maps)
+        divergences.append(float(np.nanmean(apart)))
         queries.append(float(np.mean(asked)))
         exact.append(float((values == truth).all(axis=1).mean()))
         proven.append(float(np.mean(resolved)))
@@ -202,7 +205,9 @@ def masks(arguments: argparse.Namespace) -> list[bool]:
             made = problems(family, arity, arguments.formulae, arguments.rows, True)
             for name, params in EXPLAINERS.items():
                 found = explained_by(made, **params)
-                table.setdefault(name, []).append(summary(made, found))
+                # Of some rows the literal preset says nothing; the paper cannot have counted these.
+                zero_maps = "nan" if name == LITERAL else "max"
+                table.setdefault(name, []).append(summary(made, found, zero_maps))
                 if name == "certified":
                     budgets = [asked for _, asked, _ in found]
             for name, asked in (("Shapley, as many questions", budgets), ("Shapley, all", None)):

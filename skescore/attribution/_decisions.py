@@ -254,7 +254,8 @@ def _opposite(rows: Any) -> Any:
         raise ValueError(
             "X must hold zeros and ones where no contrast is given, got other values. Pass "
             "contrast=: the row, or rows, whose values a flipped feature takes, such as "
-            "X_train.median()."
+            "X_train.median() or nearest_contrasts(model, X, X_train). BReX finds the nearest by "
+            "itself with background=X_train."
         )
     if not isinstance(rows, pd.DataFrame):
         return ~rows if values.dtype == np.bool_ else 1 - rows

@@ -44,7 +44,8 @@ class BReX(BaseEstimator):
         Whether the masks that made the decision depend on a block stay on while it is refined.
     patience : int, optional
         Passes without a new question after which a row is done; all passes are made if neither
-        this nor the preset (6 for ``"certified"``) says.
+        this nor the preset (6 for ``"certified"``) says. Where every relevant feature must be
+        found, 20 (with ``n_iterations=100``) takes more time, but hardly any more questions.
     max_queries : int, optional
         Masks (flips, if sampled) per row, at most. Unlimited if not given, but for the certified
         preset with sampled flips: 1000, or 10 per feature if that is more. Tables of all flips

@@ -202,7 +202,8 @@ def attribution_sensitivity(
     """
     _whole("n_samples", n_samples, 1)
     _whole("random_state", random_state, 0)
-    if isinstance(radius, bool) or not np.isscalar(radius) or not 0 < radius < np.inf:
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(radius, bool) or not isinstance(radius, numbers) or not 0 < radius < np.inf:
         raise ValueError(f"radius must be a positive number, got {radius!r}. 0.02 is the default.")
     framed = isinstance(X, pd.DataFrame)
     frame = X if framed else pd.DataFrame(np.asarray(X))

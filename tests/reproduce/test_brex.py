@@ -379,3 +379,15 @@ def test_wrong_usage(
 
 def test_ranges_of_arities() -> None:
     assert command._numbers("arity", 3, 10)("3-5, 9") == (3, 4, 5, 9)
+
+
+def test_patience_finds_what_the_default_leaves_out_for_hardly_more_questions() -> None:
+    run = reproduce_brex(
+        arities=[10], tables=[1], methods=["brex-certified", "brex-patient"], assignments=40
+    )
+    hasty, patient = run.rows
+    assert (hasty.method, patient.method) == ("brex-certified", "brex-patient")
+    assert hasty.top_k < patient.top_k
+    assert patient.top_k > 0.97
+    assert patient.queries - hasty.queries < 1
+    assert all(line.why for line in table_lines(run)[1] if line.method is not None)
