@@ -28,9 +28,7 @@ def main() -> int:
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     pareto_plot(search, ax=left)
-    left.set_title("60 candidates, and the front", loc="left")
     winner_map(search, "ice", ax=right)
-    right.set_title("Who wins by ICE, for which weights", loc="left")
     figure.savefig(folder / "trade_off.png", dpi=100)
     print(f"wrote {folder / 'trade_off.png'}; {len(search.pareto_front_)} on the front")
     return 0

@@ -41,6 +41,10 @@ examples:
   skescore bench --config bench.toml --output results --n-jobs 2 --report
 """
 _PLOT = "ranks_{task}.svg"
+#: Options about the files of --data, and what `load_dataset` calls them.
+_OF_FILES = {
+    "target": "target", "drop": "drop", "category": "categories", "missing": "missing",
+}  # fmt: skip
 
 
 def add_parser(commands: Any) -> None:
@@ -73,6 +77,24 @@ def add_parser(commands: Any) -> None:
     )
     group.add_argument(
         "--target", metavar="COLUMN", help="the column to predict in the files of --data"
+    )
+    group.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        help="leave out a column of these files; repeatable",
+    )
+    group.add_argument(
+        "--category",
+        metavar="COLUMN",
+        action="append",
+        help="a column of these files whose values are names of things, not quantities; repeatable",
+    )
+    group.add_argument(
+        "--missing",
+        choices=("error", "drop"),
+        help="rows of these files with missing values: stop with an error (default), or drop them; "
+        "files that differ in such things are told apart in a --config",
     )
     group.add_argument(
         "--black-boxes",
@@ -222,15 +244,17 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         options.parser.error(
             f"say what to measure: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
         )
-    if options.target is not None and options.data is None:
-        options.parser.error("argument --target: belongs to the files of --data")
+    about = {name: getattr(options, name) for name in _OF_FILES if getattr(options, name)}
+    for name in about:
+        if options.data is None:
+            options.parser.error(f"argument --{name}: belongs to the files of --data")
     raw: dict[str, Any] = {}
     if options.data is not None:
         files = [n for n in options.data if n not in BUILT_IN and not n.startswith("openml:")]
-        if options.target is not None and not files:
-            options.parser.error("argument --target: belongs to files, and --data names none")
-        target = {} if options.target is None else {"target": options.target}
-        raw["data"] = [{"source": n, **(target if n in files else {})} for n in options.data]
+        for name in about if not files else ():
+            options.parser.error(f"argument --{name}: belongs to files, and --data names none")
+        of_files = {_OF_FILES[name]: value for name, value in about.items()}
+        raw["data"] = [{"source": n, **(of_files if n in files else {})} for n in options.data]
     if options.black_boxes is not None:
         raw["black_boxes"] = list(options.black_boxes)
     if options.extractors is not None:

@@ -106,9 +106,10 @@ def add_parser(commands: Any) -> None:
         "--to",
         choices=tuple(FORMS),
         default="text",
-        help="text (default), sentences in English, an indented tree, a table in Markdown or HTML, "
-        "a Prolog theory, an SQL expression, a Python function that needs nothing but Python, a "
-        "table of conditions (csv), or all that there is (json)",
+        metavar="FORM",
+        help=f"one of {', '.join(FORMS)}: text (default), sentences in English, an indented tree, "
+        "a table in Markdown or HTML, a Prolog theory, an SQL expression, a Python function that "
+        "needs nothing but Python, a table of conditions (csv), or all that there is (json)",
     )
     parser.add_argument(
         "--dialect",

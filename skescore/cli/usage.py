@@ -40,7 +40,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().add_argument(action)
         if action.help is not argparse.SUPPRESS:
             for listed in self._iter_indented_subactions(action):
-                length = len(self._format_action_invocation(listed)) + self._current_indent
+                length = len(listed.metavar or listed.dest) + self._current_indent
                 self._action_max_length = max(self._action_max_length, length)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:

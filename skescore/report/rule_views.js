@@ -230,7 +230,10 @@ class TryRow {
   rangeText(j) {
     const domain = this.rules.domain;
     if (!domain || this.categories(j)) return "";
-    return `${shortNumber(domain.lower[j])} to ${shortNumber(domain.upper[j])}`;
+    const lower = domain.lower[j], upper = domain.upper[j];
+    // Some extractors widen the range by a hair: 0 is then what is meant.
+    const shown = (bound) => shortNumber(Math.abs(bound) < 1e-6 * (upper - lower) ? 0 : bound);
+    return `${shown(lower)} to ${shown(upper)}`;
   }
 
   middle() {

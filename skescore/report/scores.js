@@ -65,7 +65,8 @@ function rank(group, settings) {
   const scored = group.candidates.map((candidate) => {
     const folds = Array.from({ length: candidate.count }, (_, k) =>
       foldScore(settings, candidate.folds, k));
-    return { place: candidate.place, folds, score: mean(folds), spread: spread(folds) };
+    return { place: candidate.place, folds, score: mean(folds),
+             spread: folds.length ? spread(folds) : NaN };
   });
   const order = scored.map((_, place) => place);
   order.sort((a, b) => {

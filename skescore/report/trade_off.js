@@ -341,6 +341,7 @@ class TradeOff {
     const sizes = candidates.map((c) => c.means.size);
     // One long list must not push all others to the edge.
     const wide = Math.max(...sizes) > 10 * Math.min(...sizes);
+    const most = Math.max(0, ...candidates.map((c) => c.means.loss)) || 1;
     const over = this.content.kind === "bench" ? "seeds and folds" : "the folds";
     const layout = {
       margin: { l: 60, r: 10, t: 30, b: 50 }, hovermode: "closest", showlegend: false,
@@ -349,8 +350,9 @@ class TradeOff {
         ? { title: { text: `rules (mean over ${over}, logarithmic)` }, type: "log",
             tickvals: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000] }
         : { title: { text: `rules (mean over ${over})` }, zeroline: false, rangemode: "tozero" },
+      // From a little below zero: a point without errors must not be cut in half.
       yaxis: { title: { text: `errors: ${content_names(this.group).loss}` }, zeroline: false,
-               rangemode: "tozero" },
+               range: [-0.05 * most, 1.1 * most] },
     };
     Plotly.react("plot", [line, points], this.themed(layout, colours), {
       responsive: true, displaylogo: false,

@@ -374,6 +374,7 @@ def test_linear_formulae_and_all_measures_fit_beside_each_other(opened, runs) ->
         const lines = (cell) => cell.getClientRects().length && cell.offsetHeight;
         return { wide: table.scrollWidth, room: box.clientWidth,
                  heads: [...table.tHead.rows[0].cells].map((cell) => cell.textContent),
+                 buttons: [...table.querySelectorAll("button")].map((b) => b.offsetHeight),
                  tall: lines(table.tBodies[0].rows[0].cells[2]) };
         """,
         view,
@@ -381,3 +382,4 @@ def test_linear_formulae_and_all_measures_fit_beside_each_other(opened, runs) ->
     assert {"Then", "Significant", "Rows"} <= set(found["heads"])
     assert found["wide"] <= found["room"]
     assert found["tall"] < 250
+    assert max(found["buttons"]) < 40  # one line

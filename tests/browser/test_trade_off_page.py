@@ -381,3 +381,33 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
             assert "no <b>rules</b>" in browser.text("#failures")
             assert "1 missing" in browser.text("#board")
     assert browser.complaints() == []
+
+
+def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
+    browser, tmp_path
+) -> None:
+    import pandas as pd
+
+    row = {
+        "data": "iris", "task": "classification", "black_box": "knn", "params": "{}", "seed": 0,
+        "error": "", "n_rules": 2, "size": 2, "performance": 1.0, "loss": 0.0, "loss_q": 0.0,
+        "completeness_volume": 1.0, "completeness_instances": 1.0,
+    }  # fmt: skip
+    rows = [
+        row | {"extractor": name, "fold": fold, "state": state}
+        for name, state in (("cart", "complete"), ("gridex", "failed")) for fold in (0, 1)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    browser.open(write_report(tmp_path))
+    least, greatest = browser.run("return document.getElementById('plot').layout.yaxis.range")
+    assert least < 0 < greatest
+    # Bench entries without parameters need no column for them.
+    assert "Parameters" not in browser.texts("#board thead th")
+    (measured, failed) = browser.run(
+        "return [...document.querySelectorAll('#board tbody tr')]"
+        ".map((row) => [row.querySelector('.score').textContent,"
+        "  row.querySelector('.spread').textContent])"
+    )
+    assert measured[1] == "0.0000"
+    assert failed == ["–", "–"]
+    assert browser.complaints() == []

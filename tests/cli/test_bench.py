@@ -146,6 +146,23 @@ def test_own_files_and_rules(run, tmp_path, capsys):
     assert "mine (40 rows, 2 features)" in out
 
 
+def test_files_as_people_have_them(run, tmp_path):
+    rows = ["id,length,colour,kind"]
+    rows += [f"n{i},{i},{'red' if i % 3 else 'blue'},{'a' if i < 20 else 'b'}" for i in range(40)]
+    rows[7] = "n6,,red,a"
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(rows) + "\n")
+    words = ["bench", "--data", f"{path},iris", "--target", "kind", "--folds", "2"]
+    words += ["--black-boxes", "decision-tree", "--extractors", "cart,cream"]
+    code, _, err = run(*words, "--drop", "id", "--category", "colour")
+    assert code == 1
+    assert "(on the command line: --missing drop)" in err
+    code, out, err = run(*words, "--drop", "id", "--category", "colour", "--missing", "drop")
+    assert code == 0
+    assert "mine (39 rows, 2 features); decision-tree: weighted F1 1.000" in out
+    assert "cream is left out on mine: it does not read columns of names" in err
+
+
 def test_a_model_of_ones_own(run, tmp_path):
     iris = load_dataset("iris")
     path = tmp_path / "mine.joblib"
@@ -172,6 +189,8 @@ def test_a_model_of_ones_own(run, tmp_path):
         (["--data", "iris", "--seeds", "a"], "must be an integer"),
         (["--data", "iris", "--rank-by", "icy"], "there is no score 'icy'. Did you mean 'ice'?"),
         (["--data", "iris", "--alpha", "1"], "must be below 1"),
+        (["--data", "iris", "--drop", "id"], "--drop: belongs to files, and --data names none"),
+        (["--suite", "smoke", "--category", "x"], "--category: belongs to the files of --data"),
         (["--data", "iris", "--target", "kind"], "belongs to files, and --data names none"),
         (["--suite", "smoke", "--target", "kind"], "belongs to the files of --data"),
         (["--data", "iris", "--plots"], "--plots: needs the folder of --output"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import skescore
+from skescore.bench import COLUMNS, config_from
 from skescore.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -67,3 +69,17 @@ def test_every_environment_variable_is_described():
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_exit_codes_are_described(code):
     assert re.search(rf"^\| {code} \| \w+", PAGE, flags=re.MULTILINE)
+
+
+def test_the_configuration_of_a_bench_is_understood(tmp_path):
+    (source,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    for name in ("houses.csv", "model.skops", "rules.json"):
+        (tmp_path / name).touch()
+    config = config_from(tomllib.loads(source), base=tmp_path)
+    assert [entry.label for entry in config.extractors][:2] == ["4 slices", "by hand"]
+    assert config.seeds == (0, 1)
+
+
+def test_the_columns_of_a_bench_are_told():
+    text = re.search(r"^Columns of a row: (.*?)\n\n", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
+    assert re.findall(r"`(\w+)`", text) == list(COLUMNS)

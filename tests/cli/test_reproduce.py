@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from skescore.cli import main
-from skescore.reproduce._printed import FIRE_TABLE
+from skescore.cli import build_parser, main
+from skescore.reproduce._printed import FIRE_TABLE, ICE_TABLE
 from skescore.reproduce.fire import reproduce_fire
 from skescore.reproduce.ice import reproduce_ice
 
@@ -184,3 +186,20 @@ def test_psyke_where_it_is_missing(run, monkeypatch):
     code, out, err = run("fire", "--psyke", "--quick", "--quiet")
     assert (code, out) == (1, "")
     assert "pip install" in err
+
+
+def test_the_kept_tables_are_whole_and_of_commands_that_still_exist():
+    """benchmarks/paper/tables.md, with the cells that it is made of."""
+    folder = Path(__file__).parents[2] / "benchmarks" / "paper"
+    page = (folder / "tables.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^`(skescore .+)`:$", page, flags=re.MULTILINE)
+    assert {command.split()[2] for command in commands} >= {"fire", "ice"}
+    for command in commands:
+        assert build_parser().parse_args(command.split()[1:]).run
+    assert page.count(" | printed | ") == 1 + len(FIRE_TABLE) + len(ICE_TABLE)
+    assert page.count("|  | held out | ") == page.count("|  | in sample | ") == len(ICE_TABLE)
+    for line in (folder / "results" / "ice.cells.jsonl").read_text().splitlines()[1:]:
+        cell = json.loads(line)
+        if cell["key"][2] == "in_sample":
+            shown = f"|  | in sample | {cell['value']['f1']:.3f} | {cell['value']['n_rules']} |"
+            assert shown in page
