@@ -10,7 +10,8 @@ candidates by ICE, which chooses its hyper-parameters and is the only one that d
 tells what one gets without thinking, not which algorithm is best.
 
 What is measured is appended to the CSV at once; a run that was broken off goes on where it was.
-Needs imodels, RuleKit and interpret: `tox -e benchmark-peers`.
+Needs imodels, RuleKit and interpret: `tox -e benchmark-peers`. PSyKE 1.0.4 wants another JPype than
+RuleKit, so its rows are added from an environment of its own (`tox -e benchmark-peers-psyke`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import CARTExtractor, ExtractorSearchCV, as_ruleset, make_knowledge_scorer
+from skescore.registry import make_extractor
 
 CLASSIFICATION = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 REGRESSION = ("diabetes", "friedman10")
@@ -122,6 +124,15 @@ def _interpret(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> An
     return as_ruleset(model.sk_model_, feature_names=list(rows.columns))
 
 
+def _psyke(algorithm: str) -> Callable[..., Any]:
+    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+        if algorithm == "gridrex" and answers.dtype.kind != "f":
+            raise NotImplementedError("regression only")
+        return make_extractor(f"psyke:{algorithm}", FrozenEstimator(black_box)).fit(rows).rules_
+
+    return learn
+
+
 LEARNERS: dict[str, Callable[..., Any]] = {
     "skescore search": _ours_search,
     "skescore CART": _ours_cart,
@@ -133,6 +144,10 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "imodels FIGS": _imodels("FIGSClassifier", "FIGSRegressor"),
     "RuleKit": _rulekit,
     "interpret tree": _interpret,
+    "PSyKE CART": _psyke("cart"),
+    "PSyKE GridEx": _psyke("gridex"),
+    "PSyKE GridREx": _psyke("gridrex"),
+    "PSyKE CREAM": _psyke("cream"),
 }
 
 
@@ -229,7 +244,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument(
+        "--learners", nargs="+", choices=list(LEARNERS),
+        default=[name for name in LEARNERS if not name.startswith("PSyKE")],
+    )  # fmt: skip
     parser.add_argument("--csv", type=Path, default=CSV)
     parser.add_argument("--tables-only", action="store_true")
     options = parser.parse_args()

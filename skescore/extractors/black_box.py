@@ -35,12 +35,13 @@ def black_box_task(estimator: Any) -> str:
     'classification'
     """
     task = None
-    # Neither a class nor anything that is no scikit-learn estimator has tags to look at.
-    with contextlib.suppress(AttributeError, TypeError):
-        if is_classifier(estimator):
-            task = "classification"
-        elif is_regressor(estimator):
-            task = "regression"
+    # What is no scikit-learn estimator has no tags to look at, nor has a class.
+    if hasattr(estimator, "__sklearn_tags__"):
+        with contextlib.suppress(AttributeError, TypeError):
+            if is_classifier(estimator):
+                task = "classification"
+            elif is_regressor(estimator):
+                task = "regression"
     if task is not None and not hasattr(estimator, "predict"):
         raise TypeError(
             f"estimator must have predict, which {type(estimator).__name__} lacks. Wrap a function "
