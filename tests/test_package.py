@@ -124,12 +124,13 @@ def test_the_rooms_say_what_is_public(room: str) -> None:
 
 # --- who may import whom -------------------------------------------------------------------------
 
-HELPERS = {"_optional", "_text"}
+HELPERS = {"_optional", "_text", "_work_folders"}
 #: What each room may use beside itself and the helpers. Nothing below knows what is above.
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
     "_optional": set(),
     "_text": set(),
+    "_work_folders": set(),
     "_tables": set(),
     "_files": {"_tables"},
     "datasets": {"_files", "_tables"},

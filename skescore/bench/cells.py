@@ -94,7 +94,7 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
     with threadpool_limits(limits=1):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # of the black box; its quality is in the rows
                 # A model from a file is frozen: this leaves it as it is.
                 model = _black_box(group).fit(rows.X_train, rows.y_train)
                 answers = np.asarray(model.predict(rows.X_test))

@@ -190,6 +190,11 @@ def _apply(plan: Plan, entry: ExtractorEntry) -> None:
     for why in dict.fromkeys(reasons.values()):
         where = ", ".join(label for label, reason in reasons.items() if reason == why)
         plan.notes.append(f"{entry.label} is left out on {where}: {why}")
+    if ruleset is not None:
+        plan.notes.append(
+            f"{entry.label} is scored as it is: if it was made from these rows, its figures say "
+            "nothing of new ones"
+        )
 
 
 def _read(entry: ExtractorEntry) -> RuleSet:

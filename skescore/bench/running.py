@@ -16,6 +16,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
+from skescore._work_folders import take_lock
 from skescore.bench._processes import measure_groups
 from skescore.bench.cells import Group
 from skescore.bench.configuration import BenchConfig
@@ -214,7 +215,7 @@ def _only_one(folder: Path) -> Iterator[None]:
     path = folder / _LOCK
     with path.open("a") as file:
         # The last user may have deleted the file since it was opened: then it keeps nobody out.
-        if not (_locked(file) and path.exists() and os.path.samefile(file.fileno(), path)):
+        if not (take_lock(file) and path.exists() and os.path.samefile(file.fileno(), path)):
             raise FolderInUseError(
                 f"Another process is measuring in {folder}. Wait for it, or name another folder."
             )
@@ -240,24 +241,9 @@ def is_in_use(folder: Path) -> bool:
     """
     try:
         with (folder / _LOCK).open("r+") as file:
-            return not _locked(file)
+            return not take_lock(file)
     except FileNotFoundError:
         return False
-
-
-def _locked(file: Any) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _earlier(folder: Path, plan: Plan, overwrite: bool) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from skescore._work_folders import cache_folder
 from skescore.bench.machine import package_versions
 from skescore.bench.plan import Plan
 from skescore.bench.running import is_in_use
@@ -57,7 +58,7 @@ def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
         return
     about = json.dumps([plan.record(), package_versions()], sort_keys=True, default=str)
     digest = hashlib.sha256(about.encode()).hexdigest()[:16]
-    cache = _cache_folder()
+    cache = cache_folder() / "bench"
     _forget_old(cache)
     folders = [cache / f"{digest}-{number}" for number in range(1, _MOST_AT_ONCE + 1)]
     free = [folder for folder in folders if not is_in_use(folder)]
@@ -73,8 +74,3 @@ def _forget_old(cache: Path) -> None:
         with contextlib.suppress(OSError):
             if folder.stat().st_mtime < time.time() - _ROWS_KEPT_DAYS * 86400:
                 shutil.rmtree(folder)
-
-
-def _cache_folder() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(given) if given else Path.home() / ".cache") / "skescore" / "bench"

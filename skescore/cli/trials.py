@@ -16,6 +16,7 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from skescore._work_folders import cache_folder, take_lock
 from skescore.cli import arguments, output
 from skescore.cli.workers import Workers as Workers
 from skescore.datasets import Dataset
@@ -269,7 +270,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Ke
         # Another run of the same command has trials of its own, and will delete them at its end.
         path = None
         with contextlib.suppress(OSError, RuntimeError):  # the latter: there is no home
-            folder = _cache_folder()
+            folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
             _forget_old(folder)
             path = _lock_one(folder, digest, stack)
@@ -296,7 +297,7 @@ def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | 
         lock = path.with_suffix(".lock")
         file = stack.enter_context(lock.open("a"))
         # The last user may have deleted the lock since it was opened: then it keeps nobody out.
-        if _locked(file) and lock.exists() and os.path.samefile(file.fileno(), lock):
+        if take_lock(file) and lock.exists() and os.path.samefile(file.fileno(), lock):
             stack.callback(_unlock, lock, path)
             return path
     return None
@@ -324,24 +325,3 @@ def _forget_old(folder: Path) -> None:
             if path.stat().st_mtime < time.time() - _KEPT_DAYS * 86400:
                 path.unlink()
                 path.with_suffix(".lock").unlink()
-
-
-def _cache_folder() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(given) if given else Path.home() / ".cache") / "skescore"
-
-
-def _locked(file: Any) -> bool:
-    """Take a lock that ends with the process, however it ends."""
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -87,7 +87,7 @@ def remake_rules(
     found: dict[int, RuleSet] = {}
     wanted = [kept.winner, *(place for place in places if place != kept.winner)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # the run has told them
         try:
             model = black_box
             if not is_prefit(black_box):

@@ -240,7 +240,7 @@ def _one(
     model.set_params(random_state=random_state, **row.params)
     begin = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of the paper's settings, which are not ours to mend
         model.fit(*train)
         seconds = time.perf_counter() - begin
         evaluation = evaluate_rules(model, *test)

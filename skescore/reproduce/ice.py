@@ -204,7 +204,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
         random_state=seed,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of settings that a search tries and leaves
         search.fit(*train)
         model = search.best_extractor_
         evaluation = evaluate_rules(model, *test)

@@ -233,6 +233,7 @@ def test_rules_of_a_file_and_a_search(whole, tmp_path):
     )
     plan = make_plan(config)
     assert plan.notes[0].startswith("rules.json is left out on wine: its rules need the features")
+    assert plan.notes[1].startswith("rules.json is scored as it is: if it was made from these rows")
     rows = run_bench(config, tmp_path / "out").rows
     theirs = rows[rows["extractor"] == "rules.json"]
     assert theirs["data"].tolist() == ["iris", "iris"]
