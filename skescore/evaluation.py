@@ -60,7 +60,19 @@ class RuleEvaluation:
     default: float | None
     sample_weight: np.ndarray | None
 
+    def __post_init__(self) -> None:
+        # Several scores are made of the same measures.
+        self._measured: dict[tuple[Any, ...], float] = {}
+
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
+        if not isinstance(metric, str):  # a function of the caller's own may answer as it likes
+            return self._measure(measure, metric, uncovered)
+        key = measure, metric, uncovered
+        if key not in self._measured:
+            self._measured[key] = self._measure(measure, metric, uncovered)
+        return self._measured[key]
+
+    def _measure(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
         return measure(
             self.y_true,
             self.y_pred,

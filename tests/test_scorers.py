@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+from dataclasses import replace
 from math import exp, nan
 from types import SimpleNamespace
 from typing import Any
@@ -547,6 +548,34 @@ def test_evaluations_may_be_scored_by_several_scorers() -> None:
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     for scorer in (neg_fire, neg_q, ice, knowledge):
         assert scorer.score(evaluation) == scorer(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    kernel = METRICS["f1_weighted"].kernel
+    assert kernel is not None
+
+    def counted(*arrays: Any) -> float:
+        taken.append(arrays)
+        return kernel(*arrays)
+
+    metric = METRICS["f1_weighted"]._replace(kernel=counted)
+    monkeypatch.setitem(METRICS, "f1_weighted", metric)
+    evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
+    for _ in range(3):
+        knowledge.score(evaluation), ice.score(evaluation), neg_q.score(evaluation)
+    assert len(taken) == 2  # once as a performance, once as a loss
+    weights = np.arange(len(Y_CLASSES)) % 2
+    again = replace(evaluation, sample_weight=weights.astype(float))
+    assert ice.score(again) == ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
+    assert len(taken) == 4
+
+
+def test_a_measure_of_the_callers_own_is_asked_every_time() -> None:
+    values = iter([0.25, 0.75])
+    evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
+    scorer = make_ice_scorer(performance=lambda y_true, y_pred: next(values))
+    assert scorer.score(evaluation) < scorer.score(evaluation)
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -60,7 +60,8 @@ def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -
     problem = make_problem(data, seed)
     functions: dict[str, Callable[..., Iterator[tuple[str, Any, Row]]]] = {
         "cart": _cart, "cart of 3 leaves": _small_cart, "ours re-scored": _rescored,
-        "ours of 20 trials": _small_search, "joint re-scored": _joint, "grid": _grid,
+        "ours of 20 trials": _small_search, "joint re-scored": _joint,
+        "joint of 20 trials": _small_joint, "grid": _grid, "grid of 20": _small_grid,
     }  # fmt: skip
     for score, rules, row in functions[method](problem, seed, scores, trials):
         value = measure(rules, data, problem.others, problem.truth, score)
@@ -169,6 +170,10 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
         }  # fmt: skip
 
 
+def _small_joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    return _joint(problem, seed, scores, SMALL)
+
+
 def _shown_joint(params: dict[str, Any]) -> str:
     rest = {k.split(".")[1]: v for k, v in params.items() if k != "extractor"}
     return shown_params(params["extractor"], rest)
@@ -248,6 +253,10 @@ def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
             "calls": black_box.ledger.calls, "trials": len(grid),
             "detail": shown_params(name, changed),
         }  # fmt: skip
+
+
+def _small_grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
+    return _grid(problem, seed, scores, SMALL)
 
 
 def _differing(extractor: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["describe_machine", "package_versions"]
 
 _PACKAGES = (
-    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "kneed", "psyke",
+    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
 )  # fmt: skip
 
 

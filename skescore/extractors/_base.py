@@ -219,6 +219,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                     f"{type(self.estimator).__name__} is not fitted yet. Pass fit(X, y), or a "
                     "fitted black box."
                 )
+            if check.is_plain(X, least=2):
+                # What `validate_data` would leave behind.
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+                return X, None
             return validate_data(self, X, **options), None
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
@@ -282,7 +287,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     # --- answering ---------------------------------------------------------------------------
 
     def _rows(self, X: Any) -> Any:
-        check_is_fitted(self, "rules_")
+        if not hasattr(self, "rules_"):
+            check_is_fitted(self, "rules_")
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and not self._encoder and check.is_plain(X, self.n_features_in_):
+            return X  # the checks take far longer than a few rules on a few rows
         if self._encoder:
             if not hasattr(X, "columns"):
                 X = self._encoder.frame(X)

@@ -6,21 +6,19 @@ faces are therefore moved to where they set the answers apart.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 
 from skescore.extractors._cluster_density import densest_cluster
+from skescore.extractors._knee import knee_of
+from skescore.extractors._mixture import Mixture, fit_mixture
+from skescore.extractors._sharing import Sharing, once
 
 CRITERIA = ("bic", "bic/m")
-#: Steps of expectation maximisation; the likelihood is nearly at its maximum long before.
-_MOST_ITERATIONS = 50
 #: Variance added to every column in every component, in squared units: rows that are equal in
 #: some columns must not become components of their own.
 _ADDED_VARIANCE = 1e-4
@@ -41,9 +39,14 @@ _LEAST_GAIN, _MOST_MOVES = 0.002, 2
 
 
 def mixture_components(
-    table: np.ndarray, most: int, criterion: str, seed: int, unit: float = 1.0
-) -> tuple[int, np.ndarray] | None:
-    """Split rows into the components of the best Gaussian mixture.
+    table: np.ndarray,
+    most: int,
+    criterion: str,
+    seed: int,
+    unit: float = 1.0,
+    sharing: Sharing | None = None,
+) -> tuple[int, Mixture] | None:
+    """Find the best Gaussian mixture.
 
     Parameters
     ----------
@@ -58,36 +61,32 @@ def mixture_components(
         Decides where the mixtures start from.
     unit : float, default=1.0
         A typical deviation of a column.
+    sharing : Sharing, optional
+        Memory of what other searches in this table with this seed and unit have worked out.
 
     Returns
     -------
-    tuple of int and ndarray of int, or None
-        Number of components and the component of each row; None where no mixture can be fitted.
+    tuple of int and Mixture, or None
+        Number of components, and the mixture; None where none can be fitted.
     """
-    best: tuple[float, Any] | None = None
     some = table[_evenly(len(table), _MIXTURE_ROWS)]
+
+    def judged(n_components: int) -> tuple[float, Mixture | None]:
+        mixture = fit_mixture(some, n_components, _ADDED_VARIANCE * unit**2, seed)
+        return (np.nan if mixture is None else mixture.bic(some)), mixture
+
+    best: tuple[float, int, Mixture] | None = None
     for n_components in range(2, min(most, len(table)) + 1):
-        mixture = GaussianMixture(
-            n_components,
-            reg_covar=_ADDED_VARIANCE * unit**2,
-            max_iter=_MOST_ITERATIONS,
-            random_state=seed,
-        )
-        try:
-            with warnings.catch_warnings():
-                # Fewer distinct rows than components, or a likelihood that still grows a little.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                mixture.fit(some)
-            score = float(mixture.bic(some))
-        except ValueError:  # a component collapsed
+        score, mixture = once(sharing, ("mixture", n_components), partial(judged, n_components))
+        if mixture is None:
             continue
         if criterion == "bic/m":
             score /= n_components
         if np.isfinite(score) and (best is None or score < best[0]):
-            best = score, mixture
+            best = score, n_components, mixture
     if best is None:
         return None
-    return best[1].n_components, best[1].predict(table)
+    return best[1:]
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:
@@ -109,26 +108,17 @@ def first_radius(table: np.ndarray, unit: float) -> float:
     distances = cdist(table[_evenly(len(table), _CURVE_ROWS)], table)
     nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
     curve = np.sort(nearest.mean(axis=1))[::-1]
-    knee = _knee(curve)
-    return knee if knee > 0 else max(float(curve[-1]), _LEAST_RADIUS * unit)
-
-
-def _knee(curve: np.ndarray) -> float:
-    """Value at the knee of a descending curve; 0 where there is none."""
-    if len(curve) < 3 or not curve[0] > curve[-1]:
-        return 0.0
-    from kneed import KneeLocator  # brings Matplotlib along where that is installed
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # versions of the library warn that there is no knee
-        found = KneeLocator(
-            np.arange(len(curve)), curve, curve="convex", direction="decreasing", online=True
-        ).knee_y
-    return 0.0 if found is None else float(found)
+    return knee_of(curve) or max(float(curve[-1]), _LEAST_RADIUS * unit)
 
 
 def dense_parts(
-    table: np.ndarray, n_features: int, most: int, criterion: str, seed: int, unit: float
+    table: np.ndarray,
+    n_features: int,
+    most: int,
+    criterion: str,
+    seed: int,
+    unit: float,
+    sharing: Sharing | None = None,
 ) -> list[np.ndarray]:
     """Find the densest part of each component of a mixture.
 
@@ -146,16 +136,29 @@ def dense_parts(
         Decides where the mixtures start from.
     unit : float
         A typical deviation of a column.
+    sharing : Sharing, optional
+        Memory of what other searches in this table with this seed and unit have worked out.
 
     Returns
     -------
     list of ndarray of int
         Positions of the rows of each part.
     """
-    mixture = mixture_components(table, most, criterion, seed, unit)
-    if mixture is None:
+    best = mixture_components(table, most, criterion, seed, unit, sharing)
+    if best is None:
         return []
-    n_components, component = mixture
+    n_components, mixture = best
+    parts = once(
+        sharing,
+        ("dense parts", n_components),
+        lambda: _dense_parts(table, n_features, n_components, mixture.components(table), unit),
+    )
+    return list(parts)
+
+
+def _dense_parts(
+    table: np.ndarray, n_features: int, n_components: int, component: np.ndarray, unit: float
+) -> tuple[np.ndarray, ...]:
     parts = []
     for number in range(n_components):
         rows = np.flatnonzero(component == number)
@@ -166,7 +169,7 @@ def dense_parts(
         radius = first_radius(table[some], unit)
         part = densest_cluster(table[some, :n_features], radius, n_components)
         parts.append(rows[_spread(part, table[some, :n_features], table[rows, :n_features])])
-    return parts
+    return tuple(parts)
 
 
 def _spread(part: np.ndarray, some: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -9,9 +9,8 @@ the tree's edges up to r connect.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import cdist
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import cdist, squareform
 
 #: Rows within the radius, itself included, that make a row a core row.
 MIN_ROWS = 5
@@ -91,7 +90,10 @@ class Reachability:
         self.edges = np.empty((max(0, n_rows - 1), 2), dtype=np.intp)
         self.weights = np.full(max(0, n_rows - 1), np.inf)
         if n_rows >= MIN_ROWS:
-            self._span()
+            if self._distances is None:
+                self._span()
+            else:
+                self._link(self._distances)
 
     def _blocks(self, n_columns: int) -> list[slice]:
         size = max(1, _BLOCK // max(1, n_columns))
@@ -101,6 +103,21 @@ class Reachability:
         if self._distances is not None:
             return self._distances[block]
         return cdist(self._points[block], self._points)
+
+    def _link(self, distances: np.ndarray) -> None:
+        """Join the nearest rows first; an edge leads from any row of one part to any of the other.
+
+        Such edges connect the same rows at every radius as those of :meth:`_span`.
+        """
+        mutual = np.maximum(distances, self.core)
+        self.joined = mutual.min(axis=1)
+        np.maximum(mutual, self.core[:, None], out=mutual)
+        merged = linkage(squareform(mutual, checks=False), "single")
+        some_row = list(range(len(distances)))
+        for first, second in merged[:, :2].astype(np.intp).tolist():
+            self.edges[len(some_row) - len(distances)] = some_row[first], some_row[second]
+            some_row.append(some_row[first])
+        self.weights = merged[:, 2]
 
     def _span(self) -> None:
         """Grow the tree from the first row, always by the nearest row outside (Prim)."""
@@ -176,10 +193,7 @@ class Reachability:
         core = np.flatnonzero(self.core <= radius)
         if not len(core):
             return labels
-        first, second = self.edges[self.weights <= radius].T
-        ones = np.ones(len(first), dtype=bool)
-        tree = coo_matrix((ones, (first, second)), shape=(n_rows, n_rows))
-        component = connected_components(tree, directed=False)[1][core]
+        component = _connected(n_rows, self.edges[self.weights <= radius])[core]
         _, first_core, inverse = np.unique(component, return_index=True, return_inverse=True)
         labels[core] = np.argsort(np.argsort(first_core))[inverse]
         border = np.flatnonzero((self.core > radius) & (self.joined <= radius))
@@ -190,3 +204,17 @@ class Reachability:
                 near = cdist(self._points[some], self._points[core]) <= radius
                 labels[some] = np.where(near, labels[core], n_rows).min(axis=1)
         return labels
+
+
+def _connected(n_rows: int, edges: np.ndarray) -> np.ndarray:
+    """A row of each row's part, the same for all rows that the edges of a forest connect."""
+    parent = list(range(n_rows))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = row = parent[parent[row]]
+        return row
+
+    for first, second in edges.tolist():
+        parent[root(second)] = root(first)
+    return np.array([root(row) for row in range(n_rows)])

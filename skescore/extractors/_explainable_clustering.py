@@ -7,23 +7,24 @@ rules, those of the inside first, so that each means "in this box and in none be
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from skescore.extractors import _validation as check
-from skescore.extractors._candidates import CRITERIA, FaceMover, dense_parts
+from skescore.extractors._candidates import FaceMover, dense_parts
+from skescore.extractors._cluster_parameters import Growth
 from skescore.extractors._cluster_targets import Target, column_moments
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._random import combine, draw_seed
+from skescore.extractors._sharing import Sharing, digest, once
 from skescore.rules.data import Table
 from skescore.rules.kernels import Matcher
 from skescore.rules.tables import BoxTable, Conclusions
 
-#: Larger numbers have squares, and sums of them, that overflow.
-LARGEST = 1e100
 #: The largest box must lower the diversity by this share of what the best one lowers it by.
 _USEFUL = 0.5
 #: Diversities that differ by a smaller share are the same but for rounding.
@@ -31,48 +32,8 @@ _SAME = 1e-9
 _INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
 #: Faces hang on few rows: they are moved by so many times the rows that clusters are sought among.
 _FACE_ROWS = 4
-#: Fewer rows make no clusters.
-_LEAST_SAMPLES = 10
 #: A side of a box that is shorter than this share of the domain's counts as this long.
 _LEAST_SIDE = 1e-6
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How to grow boxes.
-
-    Parameters
-    ----------
-    both : bool
-        True: choose the box that makes both children homogeneous and split both (CREAM). False:
-        choose the largest useful box and split its inside only (ExACT).
-    depth : int
-        Most boxes inside each other, without the outermost.
-    error_threshold : float or None
-        A node at most so diverse is not split; None for the target's own.
-    gauss_components : int
-        Most components of mixtures.
-    criterion : {"bic", "bic/m"}
-        Chooses their number.
-    scale : bool
-        Whether to standardise features and target for mixtures and distances.
-    max_samples : int or None
-        Most rows of a node among which clusters are looked for.
-    weighted : bool
-        Whether the children's diversities count by their rows.
-    seed : int
-        Seed of the whole run.
-    """
-
-    both: bool
-    depth: int
-    error_threshold: float | None
-    gauss_components: int
-    criterion: str
-    scale: bool
-    max_samples: int | None
-    weighted: bool
-    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +65,14 @@ class BoxGrower:
         What rules conclude.
     growth : Growth
         How to grow them.
+    sharing : Sharing, optional
+        Memory of what other extractions from these rows have worked out.
     """
 
-    def __init__(self, X: np.ndarray, target: Target, growth: Growth) -> None:
-        self._X, self._target, self._growth = X, target, growth
+    def __init__(
+        self, X: np.ndarray, target: Target, growth: Growth, sharing: Sharing | None = None
+    ) -> None:
+        self._X, self._target, self._growth, self._sharing = X, target, growth, sharing
         self._mean, self._deviation = column_moments(X, np.arange(len(X)))
         self._varying = np.flatnonzero(self._deviation > 0)
         self._low, self._high = X.min(axis=0), X.max(axis=0)
@@ -127,7 +92,7 @@ class BoxGrower:
         root = _Node(np.arange(n_rows), *open_box, 0, combine(self._growth.seed, 0))
         stack, leaves = [root], []
         # Many small pieces of work: threads would only stand in each other's way.
-        with ThreadpoolController().limit(limits=1):
+        with _thread_pools().limit(limits=1):
             while stack:
                 node = stack.pop()
                 children = None if self._is_final(node) else self._split(node)
@@ -201,22 +166,47 @@ class BoxGrower:
         if self._growth.scale:
             # The target counts as much as all features together.
             described = described * np.sqrt(len(self._varying))
+        seed = int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33))
+        # What decides the table; its columns are the same for means and for planes.
+        sharing = self._part((digest(some), seed, self._growth.scale))
         parts = dense_parts(
             np.column_stack([table, described]),
             len(self._varying),
             self._growth.gauss_components,
             self._growth.criterion,
-            int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33)),
+            seed,
             unit,
+            *([] if sharing is None else [sharing]),
         )
-        boxes = [_box_around(features, part, node.lower, node.upper) for part in parts]
+        return self._moved(
+            [_box_around(features, part, node.lower, node.upper) for part in parts], node, rows
+        )
+
+    def _moved(
+        self, boxes: list[tuple[np.ndarray, np.ndarray]], node: _Node, rows: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Boxes whose faces are where they set the target apart, if there is one."""
         moments = self._target.moments(rows)
         if moments is None:
             return boxes
         # What lies outside a box of ExACT is concluded at once, its inside may be split again.
         inner_weight = 1.0 if self._growth.both else 1.0 / (self._growth.depth - node.level)
-        mover = FaceMover(self._X[rows], moments, self._target.scatter, inner_weight)
-        return [mover.move(lower, upper, node.lower, node.upper) for lower, upper in boxes]
+
+        @cache
+        def mover() -> FaceMover:
+            return FaceMover(self._X[rows], moments, self._target.scatter, inner_weight)
+
+        def moved(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return mover().move(lower, upper, node.lower, node.upper)
+
+        sharing = self._part((digest(rows), inner_weight))
+        return [
+            once(sharing, digest(*box, node.lower, node.upper), partial(moved, *box))
+            for box in boxes
+        ]
+
+    def _part(self, about: Hashable) -> Sharing | None:
+        return None if self._sharing is None else self._sharing.narrowed(about)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Which of some rows a closed box holds."""
@@ -264,6 +254,12 @@ class BoxGrower:
         return float(np.log(np.maximum(side / (high - low), _LEAST_SIDE)).sum())
 
 
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Libraries with threads; looking for them takes longer than growing boxes in few rows."""
+    return ThreadpoolController()
+
+
 def _box_around(
     features: np.ndarray, part: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -302,7 +298,13 @@ class Clustering:
     importances: np.ndarray
 
 
-def cluster(estimator: Any, X: np.ndarray, target: Target, feature_names: Any) -> Clustering:
+def cluster(
+    estimator: Any,
+    X: np.ndarray,
+    target: Target,
+    feature_names: Any,
+    sharing: Sharing | None = None,
+) -> Clustering:
     """Grow boxes with the parameters of a clusterer or extractor and make rules of them.
 
     Parameters
@@ -315,6 +317,8 @@ def cluster(estimator: Any, X: np.ndarray, target: Target, feature_names: Any) -
         What rules conclude.
     feature_names : sequence of str
         Name of each column.
+    sharing : Sharing, optional
+        Memory of what other extractions from these rows have worked out.
 
     Returns
     -------
@@ -337,7 +341,7 @@ def cluster(estimator: Any, X: np.ndarray, target: Target, feature_names: Any) -
         getattr(estimator, "weighted", False),
         draw_seed(estimator.random_state),
     )
-    lower, upper = BoxGrower(X, target, growth).grow()
+    lower, upper = BoxGrower(X, target, growth, sharing).grow()
     importances = np.zeros(n_features) if given is None else given
     if estimator.ignore_threshold > 0:
         if given is None:
@@ -361,40 +365,3 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
     """The first box that holds each row."""
     return Matcher(_closed(lower, upper), [()] * len(lower)).first(Table(X, names))
-
-
-def check_parameters(estimator: Any) -> None:
-    """Raise a ValueError or TypeError for a parameter of a clusterer or extractor.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With the parameters of :class:`Growth` but the seed, ``output`` and ``ignore_threshold``.
-    """
-    check.check_integer("depth", estimator.depth, 1)
-    check.check_number("error_threshold", estimator.error_threshold, 0.0, optional=True)
-    check.check_integer("gauss_components", estimator.gauss_components, 2)
-    check.check_choice("criterion", estimator.criterion, CRITERIA)
-    check.check_flag("scale", estimator.scale)
-    check.check_integer("max_samples", estimator.max_samples, _LEAST_SAMPLES, optional=True)
-    check.check_flag("weighted", getattr(estimator, "weighted", False))
-    check.check_number("ignore_threshold", estimator.ignore_threshold, 0.0, 1.0)
-    check.check_choice("output", estimator.output, ("constant", "linear"))
-
-
-def check_target_magnitude(who: str, values: np.ndarray) -> None:
-    """Raise a ValueError for numbers whose squares would overflow.
-
-    Parameters
-    ----------
-    who : str
-        Beginning of the message, such as "y holds".
-    values : ndarray of shape (n_rows,)
-        The numbers.
-    """
-    largest = float(np.abs(values).max())
-    if largest > LARGEST:
-        raise ValueError(
-            f"{who} numbers up to {largest:.3g}, more than {LARGEST:g}; their squares would "
-            "overflow. Scale the target."
-        )

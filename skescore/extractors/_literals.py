@@ -9,7 +9,7 @@ rows and points asked about, and each by itself must agree with the rule's class
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,8 @@ Premise: TypeAlias = list[np.ndarray]
 _EQUAL = 1e-9
 #: Literals are ranked by so many points at most; what they are judged by are all points.
 _SAMPLE = 20_000
+#: So many codes of points are counted at a time.
+_CELLS = 1 << 20
 #: So many sets of categories at most are compared at a time.
 _CHOICES = 64
 
@@ -50,13 +52,34 @@ class _Kind:
         return np.bincount(self.agrees[index], weights=self.evidence.weights[index], minlength=2)
 
     def histogram(
-        self, feature: int, n_codes: int, index: np.ndarray, weights: np.ndarray | None = None
+        self,
+        feature: int,
+        n_codes: int,
+        index: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """Weights of some points by code of a feature, shape (n_codes, 2)."""
         if weights is None:
             weights = self.evidence.weights[index]
         cells = self.evidence.codes[feature][index].astype(np.intp) * 2 + self.agrees[index]
         return np.bincount(cells, weights=weights, minlength=2 * n_codes).reshape(n_codes, 2)
+
+    def histograms(
+        self,
+        features: Sequence[int],
+        n_codes: int,
+        index: np.ndarray,
+        weights: np.ndarray,
+    ) -> np.ndarray:
+        """The same for several features, shape (n_features, n_codes, 2)."""
+        cells = self.evidence.codes[features][:, index].astype(np.intp)
+        cells += (np.arange(len(features)) * n_codes)[:, None]
+        cells *= 2
+        cells += self.agrees[index]
+        counts = np.bincount(
+            cells.ravel(), np.tile(weights, len(features)), 2 * n_codes * len(features)
+        )
+        return counts.reshape(len(features), n_codes, 2)
 
     def sample(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Some points with their weights, evenly spaced by weight if they are too many."""
@@ -174,20 +197,63 @@ class Grower:
     ) -> tuple[int, np.ndarray] | None:
         """The literal that gains most where a premise holds; None if none is left."""
         samples = [kind.sample(index) for kind, index in zip(kinds, indices, strict=True)]
+        ordered = self._ordered_choices(codes, premise, kinds, samples)
         best: tuple[float, int, np.ndarray] | None = None
         for j, feature in enumerate(self.features):
-            if premise[j].sum() == 1:
+            if j in ordered:
+                gain, chosen = ordered[j]
+                if best is None or gain > best[0] + _EQUAL:
+                    best = gain, j, chosen
+                continue
+            if feature.ordered or premise[j].sum() == 1:
                 continue
             histograms = [
                 kind.histogram(j, len(feature.counts), *sample)
                 for kind, sample in zip(kinds, samples, strict=True)
             ]
-            choices = _choices(feature, premise[j], int(codes[j]), histograms)
+            choices = _choices(premise[j], int(codes[j]), histograms)
             gains = _worth(choices, histograms)
             at = int(np.argmax(gains >= gains.max() - _EQUAL))
             if best is None or gains[at] > best[0] + _EQUAL:
                 best = float(gains[at]), j, choices[at]
         return None if best is None else best[1:]
+
+    def _ordered_choices(
+        self,
+        codes: np.ndarray,
+        premise: Premise,
+        kinds: Sequence[_Kind],
+        samples: Sequence[tuple[np.ndarray, np.ndarray]],
+    ) -> dict[int, tuple[float, np.ndarray]]:
+        """The best literal of each ordered feature and its gain, of many features at a time."""
+        wanted = [j for j, f in enumerate(self.features) if f.ordered and premise[j].sum() > 1]
+        n_codes = max((len(premise[j]) for j in wanted), default=0)
+        size = max(1, _CELLS // max(1, n_codes, *(len(index) for index, _ in samples)))
+        found = {}
+        every = np.arange(n_codes)
+        for start in range(0, len(wanted), size):
+            some = wanted[start : start + size]
+            allowed = np.zeros((len(some), n_codes), dtype=bool)
+            for i, j in enumerate(some):
+                allowed[i, : len(premise[j])] = premise[j]
+            code = codes[some].astype(np.intp)[:, None]
+            # Up to a code not below the row's, then from a code not above it; less than is allowed.
+            last = n_codes - 1 - allowed[:, ::-1].argmax(axis=1)[:, None]
+            first = allowed.argmax(axis=1)[:, None]
+            valid = np.hstack([(every >= code) & (every < last), (every > first) & (every <= code)])
+            tables = []
+            for kind, (index, weights) in zip(kinds, samples, strict=True):
+                table = kind.histograms(some, n_codes, index, weights)
+                upto = table.cumsum(axis=1)  # of whole numbers, so that no order of sums matters
+                tables.append(np.concatenate([upto, upto[:, -1:] - upto + table], axis=1))
+            gains = np.where(valid, _gains(tables, [t[:, n_codes - 1] for t in tables]), -np.inf)
+            at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
+            for i, j in enumerate(some):
+                side, bound = divmod(int(at[i]), n_codes)
+                own = np.arange(len(premise[j]))
+                chosen = premise[j] & ((own >= bound) if side else (own <= bound))
+                found[j] = float(gains[i, at[i]]), chosen
+        return found
 
     def _drop(self, premise: Premise, literals: Sequence[int], kinds: Sequence[_Kind]) -> Premise:
         """Drop literals, one after the other, without which the rule is still precise."""
@@ -239,50 +305,52 @@ class Grower:
         return [free] if free else [[code] for code in np.flatnonzero(~allowed).tolist()]
 
 
-def _choices(
-    feature: CodedFeature, allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Narrower literals that hold for a code, one per row."""
+def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -> np.ndarray:
+    """Narrower literals that hold for a category, one per row."""
     every = np.arange(len(allowed))
-    if feature.ordered:
-        choices = (
-            np.concatenate(
-                [
-                    every <= np.arange(code, len(every))[:, None],
-                    every >= np.arange(1, code + 1)[:, None],
-                ]
-            )
-            & allowed
-        )
-    else:
-        # The category itself, then with the one most of the class besides, the one after it, ...
-        counts = sum(h / max(1.0, h.sum()) for h in histograms)
-        total = counts.sum(axis=1)
-        share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
-        share[code] = 2.0
-        share[~allowed] = -2.0
-        rank = np.empty(len(every), dtype=np.intp)
-        rank[np.lexsort((every, -share))] = every
-        n_allowed = int(allowed.sum())
-        sizes = np.arange(1, n_allowed)
-        if n_allowed > _CHOICES:
-            sizes = np.unique(np.geomspace(1, n_allowed - 1, _CHOICES).astype(np.intp))
-        choices = (rank < sizes[:, None]) & allowed
+    # The category itself, then with the one most of the class besides, the one after it, ...
+    counts = sum(h / max(1.0, h.sum()) for h in histograms)
+    total = counts.sum(axis=1)
+    share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
+    share[code] = 2.0
+    share[~allowed] = -2.0
+    rank = np.empty(len(every), dtype=np.intp)
+    rank[np.lexsort((every, -share))] = every
+    n_allowed = int(allowed.sum())
+    sizes = np.arange(1, n_allowed)
+    if n_allowed > _CHOICES:
+        sizes = np.unique(np.geomspace(1, n_allowed - 1, _CHOICES).astype(np.intp))
+    choices = (rank < sizes[:, None]) & allowed
     return choices[choices.sum(axis=1) < allowed.sum()]
 
 
 def _worth(choices: np.ndarray, histograms: Sequence[np.ndarray]) -> np.ndarray:
+    """The gain of each choice of categories."""
+    return _gains(
+        [(choices @ histogram)[None] for histogram in histograms],
+        [histogram.sum(axis=0)[None] for histogram in histograms],
+    )[0]
+
+
+def _gains(kept: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
     """FOIL's gain of each choice: how much surer of the class, times its rows that stay.
 
     Rows and points asked about count alike, however many there are of each.
+
+    Parameters
+    ----------
+    kept : sequence of ndarray of shape (n_features, n_choices, 2)
+        Weights that each choice keeps, of each kind of evidence.
+    totals : sequence of ndarray of shape (n_features, 2)
+        Weights before.
     """
-    before = np.zeros(2)
-    after = np.zeros((len(choices), 2))
-    for histogram in histograms:
-        scale = max(1.0, float(histogram.sum()))
-        before += histogram.sum(axis=0) / scale
-        after += choices @ histogram / scale
+    before: Any = 0.0
+    after: Any = 0.0
+    for some, total in zip(kept, totals, strict=True):
+        scale = np.maximum(1.0, total.sum(axis=1))[:, None]
+        before = before + total / scale
+        after = after + some / scale[:, None]
     tiny = 1e-12
-    share = np.maximum(after[:, 1], tiny) / np.maximum(after.sum(axis=1), tiny)
-    kept = choices @ histograms[0][:, 1]
-    return kept * (np.log2(share) - np.log2(max(before[1], tiny) / max(before.sum(), tiny)))
+    share = np.maximum(after[..., 1], tiny) / np.maximum(after.sum(axis=-1), tiny)
+    known = np.maximum(before[:, 1], tiny) / np.maximum(before.sum(axis=1), tiny)
+    return np.asarray(kept[0][..., 1] * (np.log2(share) - np.log2(known)[:, None]))

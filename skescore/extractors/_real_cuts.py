@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import sklearn
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 #: Trees tell so many groups of neighbouring values apart at first.
@@ -91,8 +94,14 @@ def _grow(ends: np.ndarray, answers: np.ndarray, n_leaves: int, least: int) -> n
         min_weight_fraction_leaf=(least - 0.5) / n_rows,
         random_state=0,  # a single feature leaves nothing for it to decide
     )
-    grown = tree.fit(group[:, None], values, sample_weight=weights).tree_
+    grown = _fitted(tree, group[:, None], values, weights).tree_
     return np.unique(np.floor(grown.threshold[grown.feature >= 0]).astype(np.intp))
+
+
+def _fitted(tree: Any, rows: np.ndarray, answers: np.ndarray, weights: Any = None) -> Any:
+    """Fit a tree on whole numbers; checking them once more would take longer than the tree."""
+    with sklearn.config_context(skip_parameter_validation=True):
+        return tree.fit(rows.astype(np.float32), answers, sample_weight=weights, check_input=False)
 
 
 def joint_cuts(rows: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
@@ -103,7 +112,7 @@ def joint_cuts(rows: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
     # Ranks, because trees round numbers to 32 bits.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if answers.dtype.kind == "f" else DecisionTreeClassifier
-    tree = kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0).fit(ranks, answers)
+    tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, answers)
     reached = tree.decision_path(ranks).tocsc()
     cuts: list[list[float]] = [[] for _ in rows.T]
     for node in np.flatnonzero(tree.tree_.feature >= 0):

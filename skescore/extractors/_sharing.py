@@ -58,6 +58,21 @@ class Sharing:
         answers = digest(extraction.answers, np.asarray([domain.lower, domain.upper], dtype=float))
         return cls(black_box.memory, (rows, answers, extraction.X.shape, n_classes))
 
+    def narrowed(self, about: Hashable) -> Sharing:
+        """Give the part of this part that is about something more.
+
+        Parameters
+        ----------
+        about : hashable
+            What tells it from the rest.
+
+        Returns
+        -------
+        Sharing
+            Its keys are its own.
+        """
+        return Sharing(self._memory, (self._about, about))
+
     def get(self, key: Hashable) -> Any:
         """Give what is kept under a key, or None."""
         return self._memory.get((self._about, key))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import betaincinv
@@ -13,6 +13,7 @@ from skescore.extractors._extraction import Extraction
 from skescore.extractors._instances import Features, Model, thinned
 from skescore.extractors._mofn import Search, put_into_bins
 from skescore.extractors._random import combine
+from skescore.extractors._sharing import Sharing
 from skescore.extractors._trepan_tests import Region, Test
 
 
@@ -66,10 +67,24 @@ class Node:
         """Share of rows and instances on which the black box answers the commonest class."""
         return float(self.counts.max() / self.counts.sum())
 
+    @property
+    def settled(self) -> bool:
+        """Whether nobody would ever split it."""
+        return self.n_rows == 0 or self.fidelity == 1.0
+
     def forget(self) -> None:
         """Let go of what only leaves that may still be split must know."""
         self.rows, self.points, self.model = self.rows[:0], self.points[:0], None
         self.point_labels = self.point_labels[:0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Parting:
+    """A test, the nodes that it makes, and the number of points asked about for them."""
+
+    test: Test | None
+    nodes: tuple[Node, ...]
+    n_asked: int
 
 
 @dataclass(frozen=True)
@@ -151,7 +166,7 @@ class Growth:
     confidence: float
     significance: float
 
-    def grow(self, extraction: Extraction, seed: int) -> Tree:
+    def grow(self, extraction: Extraction, seed: int, sharing: Sharing | None = None) -> Tree:
         """Grow a tree.
 
         Parameters
@@ -160,6 +175,9 @@ class Growth:
             The rows, the answers, the black box.
         seed : int
             Seed of the instances.
+        sharing : Sharing or None, default=None
+            Where trees on the same rows find each other's nodes: what limits a tree decides which
+            nodes are split, not how.
 
         Returns
         -------
@@ -167,10 +185,7 @@ class Growth:
             The tree, not yet collapsed. The black box was asked once for the root, if it lacks
             instances, and once at most for each split.
         """
-        X = extraction.X
-        root = self._root(extraction, seed)
-        self._fill(extraction, [root])
-        nodes, n_splits = [root], 0
+        nodes, n_splits = [self._root(extraction, seed, sharing)], 0
         queue: list[tuple[float, int]] = []
         self._offer(queue, nodes, 0)
         while (
@@ -179,11 +194,9 @@ class Growth:
             and (self.max_leaves is None or n_splits + 1 < self.max_leaves)
         ):
             node = nodes[heapq.heappop(queue)[1]]
-            test = self._best_test(extraction, node)
+            test, children = self._parted(extraction, node, sharing)
             if test is not None:
                 n_splits += 1
-                children = self._split(X, node, test)
-                self._fill(extraction, children)
                 node.test, node.children = test, (len(nodes), len(nodes) + 1)
                 nodes.extend(children)
                 for number in node.children:
@@ -191,11 +204,58 @@ class Growth:
             node.forget()
         return Tree(nodes, n_splits)
 
-    def _root(self, extraction: Extraction, seed: int) -> Node:
+    def _root(self, extraction: Extraction, seed: int, sharing: Sharing | None) -> Node:
+        key = np.uint64(combine(seed, 0))
+
+        def make() -> _Parting:
+            root = self._bare_root(extraction, key)
+            return _Parting(None, (root,), self._fill(extraction, [root]))
+
+        name = "Trepan's root", int(key), self.min_sample
+        return self._shared(extraction, sharing, name, make)[1][0]
+
+    def _parted(
+        self, extraction: Extraction, node: Node, sharing: Sharing | None
+    ) -> tuple[Test | None, list[Node]]:
+        """Find a node's test and make its children; None and nothing if no test is any good."""
+
+        def make() -> _Parting:
+            test = self._best_test(extraction, node)
+            if test is None:
+                return _Parting(None, (), 0)
+            children = self._split(extraction.X, node, test)
+            n_asked = self._fill(extraction, children)
+            for child in children:
+                if child.settled:
+                    child.forget()
+            return _Parting(test, tuple(children), n_asked)
+
+        # The key says the way from the root, and the rest decides what is done along the way.
+        name = "Trepan's node", int(node.key), self.min_sample, self.significance, self.search
+        return self._shared(extraction, sharing, name, make)
+
+    def _shared(
+        self,
+        extraction: Extraction,
+        sharing: Sharing | None,
+        name: Hashable,
+        make: Callable[[], _Parting],
+    ) -> tuple[Test | None, list[Node]]:
+        """Take what others have made, with the same question, or make it."""
+        made: _Parting | None = None if sharing is None else sharing.get(name)
+        if made is None:
+            made = make()
+            if sharing is not None:
+                sharing.put(name, made)
+        elif made.n_asked:
+            extraction.oracle.count_again(made.n_asked)
+        # The tree forgets things of its nodes, which others may still need.
+        return made.test, [replace(node) for node in made.nodes]
+
+    def _bare_root(self, extraction: Extraction, key: np.uint64) -> Node:
         X, domain = extraction.X, extraction.settings["domain"]
         n_categories = {j: len(values) for j, values in extraction.categories.items()}
         features = Features.of(X, np.array(domain.lower), np.array(domain.upper), n_categories)
-        key = np.uint64(combine(seed, 0))
         rows = np.arange(len(X), dtype=np.int32 if len(X) < 2**31 else np.int64)
         region = Region.everything(X.shape[1], n_categories)
         model = Model(features, X[thinned(rows, key)])
@@ -206,7 +266,7 @@ class Growth:
         node = nodes[number]
         deep = self.max_depth is not None and node.depth >= self.max_depth
         reach = node.n_rows / nodes[0].n_rows
-        if deep or reach == 0.0 or node.fidelity == 1.0 or self._is_pure(node.counts):
+        if deep or node.settled or self._is_pure(node.counts):
             node.forget()
             return
         heapq.heappush(queue, (-reach * (1 - node.fidelity), number))
@@ -245,8 +305,11 @@ class Growth:
             children.append(Node(key, node.depth + 1, region, rows, model, points, point_labels))
         return children
 
-    def _fill(self, extraction: Extraction, nodes: Sequence[Node]) -> None:
-        """Draw the instances that nodes lack, ask about all of them at once, and count."""
+    def _fill(self, extraction: Extraction, nodes: Sequence[Node]) -> int:
+        """Draw the instances that nodes lack, ask about all of them at once, and count.
+
+        Gives the number of instances.
+        """
         drawn = []
         for node in nodes:
             assert node.model is not None
@@ -262,3 +325,4 @@ class Growth:
             node.n_rows = len(node.rows)
             node.counts = np.bincount(extraction.answers[node.rows], minlength=n_classes)
             node.counts += np.bincount(node.point_labels, minlength=n_classes)
+        return len(points)

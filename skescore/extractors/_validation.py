@@ -144,6 +144,33 @@ def check_labels(y: np.ndarray) -> None:
         )
 
 
+def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
+    """Tell whether rows are an array in which scikit-learn's checks would find nothing to say.
+
+    Parameters
+    ----------
+    X : object
+        What a caller gave for rows.
+    n_features : int, optional
+        How many columns there must be; by default at least one.
+    least : int, default=1
+        How many rows there must be.
+
+    Returns
+    -------
+    bool
+        True for two-dimensional arrays of finite float64 of that shape, and for nothing else.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and len(X) >= least
+        and (X.shape[1] > 0 if n_features is None else X.shape[1] == n_features)
+        and bool(np.isfinite(X).all())
+    )
+
+
 def finite_answers(answers: np.ndarray) -> np.ndarray:
     """Make floats of the black box's numbers; raises if some are none."""
     try:
@@ -195,7 +222,11 @@ def encode_labels(answers: np.ndarray, classes: np.ndarray) -> np.ndarray:
     numbered = answers.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
     if numbered and answers.min(initial=0) >= 0 and answers.max(initial=0) < len(classes):
         return answers.astype(np.intp, copy=False)  # they are indices already
-    codes = pd.Index(classes).get_indexer(pd.Index(answers))
+    if answers.dtype.kind == classes.dtype.kind == "U":
+        place = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([place.get(label, -1) for label in answers.tolist()], dtype=np.intp)
+    else:
+        codes = pd.Index(classes).get_indexer(pd.Index(answers))
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(

@@ -10,13 +10,13 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore.extractors import _validation as check
-from skescore.extractors._cluster_targets import LabelTarget, NoTarget, NumberTarget, Target
-from skescore.extractors._explainable_clustering import (
+from skescore.extractors._cluster_parameters import (
     LARGEST,
     check_parameters,
     check_target_magnitude,
-    cluster,
 )
+from skescore.extractors._cluster_targets import LabelTarget, NoTarget, NumberTarget, Target
+from skescore.extractors._explainable_clustering import cluster
 from skescore.rules import Domain, RuleSet
 
 _TASKS = ("classification", "regression")

@@ -8,14 +8,15 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.extractors._base import BaseExtractor
-from skescore.extractors._cluster_targets import LabelTarget, NumberTarget, Target
-from skescore.extractors._explainable_clustering import (
+from skescore.extractors._cluster_parameters import (
     LARGEST,
     check_parameters,
     check_target_magnitude,
-    cluster,
 )
+from skescore.extractors._cluster_targets import LabelTarget, NumberTarget, Target
+from skescore.extractors._explainable_clustering import cluster
 from skescore.extractors._extraction import Extraction
+from skescore.extractors._sharing import Sharing
 from skescore.rules import RuleSet
 
 
@@ -84,7 +85,8 @@ class ClusteringExtraction:
         else:
             check_target_magnitude("The black box answers", answers)
             target = NumberTarget(X, answers, self.output == "linear")
-        found = cluster(self, X, target, extraction.settings["feature_names"])
+        names = extraction.settings["feature_names"]
+        found = cluster(self, X, target, names, Sharing.of(extraction))
         self.labels_, self.importances_ = found.labels, found.importances
         return RuleSet.from_boxes(
             found.boxes, found.conclusions, ordered=True, **extraction.settings

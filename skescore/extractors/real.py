@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor
 from skescore.extractors._extraction import Extraction
-from skescore.extractors._literals import Grower, Premise, inside
-from skescore.extractors._real_codes import (
-    CodedFeature,
-    Evidence,
-    code_rows,
-    distinct_rows,
-    variants,
-)
+from skescore.extractors._literals import Premise
+from skescore.extractors._real_codes import CodedFeature, code_rows, distinct_rows
 from skescore.extractors._real_lists import best_list, subsumed
+from skescore.extractors._real_rules import CodedRows, RuleMaker
+from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.discretiser import Discretiser
 from skescore.rules import Rule, RuleSet
 from skescore.rules.conditions import Condition
@@ -186,23 +183,25 @@ class REALExtractor(BaseExtractor):
         check.check_flag("subsumption", self.subsumption)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        assert extraction.classes is not None
-        codes, features = code_rows(extraction.X, self._cuts(extraction), extraction.categories)
-        rows, first, purity = distinct_rows(
-            codes, features, extraction.answers, len(extraction.classes)
-        )
-        del codes
-        premises, outputs = self._make_rules(extraction, features, rows, first, purity)
+        sharing = None
+        # Codes of categories depend on more than the rows, cuts on the discretiser.
+        if self.discretiser is None and not extraction.categories:
+            sharing = Sharing.of(extraction)
+        coded = once(sharing, "REAL's rows", lambda: self._coded(extraction))
+        # Fitted anew for every extractor, as far as anyone can tell.
+        self.discretiser_ = copy.deepcopy(coded.discretiser)
+        maker = RuleMaker(extraction, coded, self.min_precision, self.n_queries, sharing)
+        premises, outputs = maker.make(self.max_rules, self.tolerance)
         self.n_rules_made_ = len(premises)
         kept = list(range(len(premises)))
         if self.subsumption:
             kept = [i for i in kept if not subsumed(i, premises, outputs)]
         premises, outputs = [premises[i] for i in kept], outputs[kept]
         classes = extraction.settings["classes"]
-        listed = best_list(rows, premises, outputs, len(classes), self.tolerance)
+        listed = best_list(coded.rows, premises, outputs, len(classes), self.tolerance)
         rules = [
             Rule(
-                _conditions(features, premises[number]),
+                _conditions(coded.features, premises[number]),
                 classes[outputs[number]],
                 RuleStatistics(answered.sum(), tuple(answered.tolist())),
             )
@@ -210,91 +209,38 @@ class REALExtractor(BaseExtractor):
         ]
         return RuleSet(rules, ordered=True, **extraction.settings)
 
-    def _cuts(self, extraction: Extraction) -> dict[int, np.ndarray]:
-        """Fit the discretiser on the numeric columns; cut points by feature."""
+    def _coded(self, extraction: Extraction) -> CodedRows:
+        """Put the rows into codes."""
+        assert extraction.classes is not None
+        discretiser = self._fitted_discretiser(extraction)
+        cuts = {}
+        if discretiser is not None:
+            numeric = (j for j in range(extraction.X.shape[1]) if j not in extraction.categories)
+            cuts = dict(zip(numeric, discretiser.cut_points_, strict=True))
+        codes, features = code_rows(extraction.X, cuts, extraction.categories)
+        rows, first, purity = distinct_rows(
+            codes, features, extraction.answers, len(extraction.classes)
+        )
+        return CodedRows(discretiser, tuple(features), rows, first, purity)
+
+    def _fitted_discretiser(self, extraction: Extraction) -> Discretiser | None:
+        """Fit the discretiser on the numeric columns, if there are any."""
         n_features = extraction.X.shape[1]
         numeric = [j for j in range(n_features) if j not in extraction.categories]
-        self.discretiser_ = None
         if not numeric:
-            return {}
+            return None
         numbers: Any = extraction.X if len(numeric) == n_features else extraction.X[:, numeric]
         if hasattr(self, "feature_names_in_"):
             numbers = pd.DataFrame(numbers, columns=self.feature_names_in_[numeric], copy=False)
         given = self.discretiser
         usual = Discretiser("tree", min_bin_share=0.05, joint=True)
         fresh = usual if given is None else clone(given)
-        self.discretiser_ = fresh.fit(numbers, extraction.answers)
-        return dict(zip(numeric, fresh.cut_points_, strict=True))
-
-    def _make_rules(
-        self,
-        extraction: Extraction,
-        features: list[CodedFeature],
-        rows: Evidence,
-        first: np.ndarray,
-        purity: np.ndarray,
-    ) -> tuple[list[Premise], np.ndarray]:
-        """Premises and classes of rules that cover the rows, up to `tolerance`."""
-        grower = Grower(features, rows, self.min_precision)
-        empty = np.empty((len(features), 0), dtype=rows.codes.dtype)
-        asked = Evidence(empty, np.empty(0, dtype=np.intp), np.empty(0))
-        waiting = np.argsort(-_typicality(features, rows), kind="stable")
-        waiting = waiting[purity[waiting] >= self.min_precision * (1 - 1e-12)]
-        enough = self.tolerance * rows.weights.sum()
-        premises: list[Premise] = []
-        outputs: list[int] = []
-        while len(waiting) and rows.weights[waiting].sum() > enough:
-            if self.max_rules is not None and len(premises) >= self.max_rules:
-                break
-            seed, waiting = waiting[0], waiting[1:]
-            codes, output = rows.codes[:, seed], int(rows.answers[seed])
-            if not grower.allows(codes, output, asked):
-                continue  # points asked about for other rows contradict even the full conjunction
-            asked = self._ask(extraction, features, codes, first[seed], asked)
-            premise = grower.grow(codes, output, asked)
-            if premise is None:  # a black box that answers the same row differently
-                continue
-            premises.append(premise)
-            outputs.append(output)
-            held = np.zeros(len(rows), dtype=bool)
-            held[inside(rows, premise)] = True
-            waiting = waiting[~(held[waiting] & (rows.answers[waiting] == output))]
-        return premises, np.array(outputs, dtype=np.intp)
-
-    def _ask(
-        self,
-        extraction: Extraction,
-        features: list[CodedFeature],
-        codes: np.ndarray,
-        row: int,
-        asked: Evidence,
-    ) -> Evidence:
-        """Ask about variants of a row; what was asked before comes first."""
-        changed, differs = variants(codes, features, self.n_queries)
-        if not len(changed):
-            return asked
-        points = np.repeat(extraction.X[row][None, :], len(changed), axis=0)
-        for j, feature in enumerate(features):
-            at = differs[:, j]
-            points[at, j] = feature.examples[changed[at, j]]
-        answers = extraction.ask(points, remember=False)
-        new = Evidence(changed.T.astype(codes.dtype), answers, np.ones(len(answers)))
-        return asked.joined(new)
+        return fresh.fit(numbers, extraction.answers)
 
 
-def _conditions(features: list[CodedFeature], premise: Premise) -> tuple[Condition, ...]:
+def _conditions(features: Sequence[CodedFeature], premise: Premise) -> tuple[Condition, ...]:
     return tuple(
         feature.condition(j, allowed)
         for j, (feature, allowed) in enumerate(zip(features, premise, strict=True))
         if not allowed.all()
     )
-
-
-def _typicality(features: list[CodedFeature], rows: Evidence) -> np.ndarray:
-    """How much the values of each distinct row are those of its class."""
-    result = np.zeros(len(rows))
-    for codes, feature in zip(rows.codes, features, strict=True):
-        n_codes = len(feature.counts)
-        cell = rows.answers * n_codes + codes
-        result += np.log(np.bincount(cell, weights=rows.weights)[cell])
-    return np.round(result, 9)  # so that rounding does not put one of two equal rows first

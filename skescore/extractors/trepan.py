@@ -12,6 +12,7 @@ from skescore.extractors._base import BaseExtractor
 from skescore.extractors._extraction import Extraction
 from skescore.extractors._mofn import Search
 from skescore.extractors._random import draw_seed
+from skescore.extractors._sharing import Sharing
 from skescore.extractors._trepan_tests import Region
 from skescore.extractors._trepan_tree import Growth, Tree
 from skescore.rules import Rule, RuleSet, RuleStatistics
@@ -226,7 +227,11 @@ class TrepanExtractor(BaseExtractor):
             self.confidence,
             self.significance,
         )
-        tree = growth.grow(extraction, draw_seed(self.random_state))
+        sharing = None
+        # Codes of categories depend on more than the rows; a seed of None is never used again.
+        if self.random_state is not None and not extraction.categories:
+            sharing = Sharing.of(extraction)
+        tree = growth.grow(extraction, draw_seed(self.random_state), sharing)
         self.n_splits_ = tree.n_splits
         tree.collapse()
         return _rules(tree, extraction, self.simplify)

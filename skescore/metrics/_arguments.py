@@ -30,6 +30,8 @@ def as_numbers(
 
     NaN and plus infinity never do; minus infinity does if there is no lower bound.
     """
+    if type(value) is float and low <= value <= high and low != value < np.inf:
+        return np.asarray(value)  # most calls are about one number, well within
     array = _float_array(name, value)
     inside = (array > low if strict else array >= low) & (array <= high) & (array < np.inf)
     if not inside.all():

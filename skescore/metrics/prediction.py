@@ -17,7 +17,9 @@ import pandas as pd
 from sklearn import metrics as sk
 
 from skescore._text import did_you_mean
+from skescore.metrics import _prediction_kernels as kernels
 from skescore.metrics._arguments import TASKS, row_weights
+from skescore.metrics._prediction_kernels import NO_RULE, label_codes
 from skescore.metrics.performance import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
@@ -44,7 +46,6 @@ __all__ = [
 
 #: What happens to rows without a rule in a score.
 UNCOVERED = ("ignore", "penalise")
-_NO_RULE = -1
 
 
 class PredictionMetric(NamedTuple):
@@ -58,17 +59,20 @@ class PredictionMetric(NamedTuple):
         True for a performance whose best value is 1, False for a loss whose best value is 0.
     tasks : tuple of str
         The tasks that it makes sense for.
+    kernel : callable, optional
+        The same, but quick: ``kernel(codes or finite floats, the answers', weights or None)``.
     """
 
     function: Callable[..., float]
     greater_is_better: bool
     tasks: tuple[str, ...]
+    kernel: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float] | None = None
 
 
 def _f1(average: str) -> Callable[..., float]:
     def f1(y_true: np.ndarray, y_pred: np.ndarray, sample_weight: Any = None) -> float:
         # A row without a rule is wrong, but no class of its own.
-        labels = np.setdiff1d(np.union1d(y_true, y_pred), [_NO_RULE])
+        labels = np.setdiff1d(np.union1d(y_true, y_pred), [NO_RULE])
         return sk.f1_score(
             y_true, y_pred, labels=labels, average=average, sample_weight=sample_weight,
             zero_division=0.0,
@@ -85,16 +89,25 @@ def _balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, sample_weight: An
 
 _CLASSIFICATION, _REGRESSION = ("classification",), ("regression",)
 
+
 #: The named measures; adding one is one line.
 METRICS: dict[str, PredictionMetric] = {
-    "accuracy": PredictionMetric(sk.accuracy_score, True, _CLASSIFICATION),
-    "balanced_accuracy": PredictionMetric(_balanced_accuracy, True, _CLASSIFICATION),
-    "f1_weighted": PredictionMetric(_f1("weighted"), True, _CLASSIFICATION),
-    "f1_macro": PredictionMetric(_f1("macro"), True, _CLASSIFICATION),
-    "r2": PredictionMetric(sk.r2_score, True, _REGRESSION),
-    "mean_absolute_error": PredictionMetric(sk.mean_absolute_error, False, _REGRESSION),
-    "mean_squared_error": PredictionMetric(sk.mean_squared_error, False, _REGRESSION),
-    "root_mean_squared_error": PredictionMetric(sk.root_mean_squared_error, False, _REGRESSION),
+    "accuracy": PredictionMetric(sk.accuracy_score, True, _CLASSIFICATION, kernels.accuracy),
+    "balanced_accuracy": PredictionMetric(
+        _balanced_accuracy, True, _CLASSIFICATION, kernels.balanced_accuracy
+    ),
+    "f1_weighted": PredictionMetric(_f1("weighted"), True, _CLASSIFICATION, kernels.f1_weighted),
+    "f1_macro": PredictionMetric(_f1("macro"), True, _CLASSIFICATION, kernels.f1_macro),
+    "r2": PredictionMetric(sk.r2_score, True, _REGRESSION, kernels.r2),
+    "mean_absolute_error": PredictionMetric(
+        sk.mean_absolute_error, False, _REGRESSION, kernels.mean_absolute_error
+    ),
+    "mean_squared_error": PredictionMetric(
+        sk.mean_squared_error, False, _REGRESSION, kernels.mean_squared_error
+    ),
+    "root_mean_squared_error": PredictionMetric(
+        sk.root_mean_squared_error, False, _REGRESSION, kernels.root_mean_squared_error
+    ),
     "median_absolute_error": PredictionMetric(sk.median_absolute_error, False, _REGRESSION),
 }
 
@@ -119,9 +132,9 @@ def named_metric(name: str, task: str) -> PredictionMetric:
     ValueError
         If there is no such measure for the task.
     """
-    known = {key: metric for key, metric in METRICS.items() if task in metric.tasks}
-    metric = known.get(name.removeprefix("neg_"))
-    if metric is None:
+    metric = METRICS.get(name.removeprefix("neg_"))
+    if metric is None or task not in metric.tasks:
+        known = [key for key, metric in METRICS.items() if task in metric.tasks]
         raise ValueError(f"There is no measure {name!r} for {task}. {did_you_mean(name, known)}")
     return metric
 
@@ -262,23 +275,34 @@ def _measure(
     truth, answers, has_rule = truth[kept], answers[kept], has_rule[kept]
     if len(truth) == 0:
         return math.nan
-    options = {} if weights is None else {"sample_weight": weights}
-    function = metric if callable(metric) else named_metric(metric, task).function
+    if callable(metric):
+        known, function = None, metric
+    else:
+        known = named_metric(metric, task)
+        function = known.function
     if task == "regression":
         if not has_rule.all():
             stand_in = np.average(truth, weights=weights) if default is None else default
             answers = np.where(has_rule, answers, stand_in)
         if function is sk.r2_score and len(truth) < 2:
             return math.nan
-        return float(function(truth, answers, **options))
-    if callable(metric):
-        return float(metric(truth, _made_wrong(truth, answers, has_rule), **options))
-    # Codes make labels of any type comparable, and leave one for "no rule".
-    index = pd.Index(pd.unique(np.concatenate([truth.astype(object), answers.astype(object)])))
-    answer_codes = np.where(has_rule, index.get_indexer(pd.Index(answers, dtype=object)), _NO_RULE)
-    return float(
-        function(index.get_indexer(pd.Index(truth, dtype=object)), answer_codes, **options)
-    )
+        if known is not None and known.kernel and _finite(truth) and _finite(answers):
+            return known.kernel(truth, answers, weights)
+    elif known is None:
+        answers = _made_wrong(truth, answers, has_rule)
+    else:
+        # Codes make labels of any type comparable, and leave one for "no rule".
+        truth, answers = label_codes(truth, answers)
+        answers[~has_rule] = NO_RULE
+        if known.kernel:
+            return known.kernel(truth, answers, weights)
+    options = {} if weights is None else {"sample_weight": weights}
+    return float(function(truth, answers, **options))
+
+
+def _finite(numbers: np.ndarray) -> bool:
+    """Whether these are floats that need no check; what else there is, scikit-learn judges."""
+    return numbers.dtype == np.float64 and bool(np.isfinite(numbers).all())
 
 
 def _made_wrong(truth: np.ndarray, answers: np.ndarray, has_rule: np.ndarray) -> np.ndarray:

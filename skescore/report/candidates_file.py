@@ -9,7 +9,9 @@ from typing import Any
 
 from skescore.tuning.candidates import Candidate, Candidates
 
-__all__ = ["FORMAT", "KEPT", "Kept", "candidates_json", "read_candidates"]
+__all__ = [
+    "FORMAT", "KEPT", "KEPT_OF_ALL_ROWS", "Kept", "candidates_json", "read_candidates",
+]  # fmt: skip
 
 FORMAT = "skescore.candidates"
 VERSION = 1
@@ -18,6 +20,8 @@ _NEEDED = (
     "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
     "completeness_instances",
 )  # fmt: skip
+#: What is kept of the rules of all rows, where there are any.
+KEPT_OF_ALL_ROWS = _NEEDED
 #: What is kept of every fold.
 KEPT = (*_NEEDED, "score", "seconds", "black_box_calls", "black_box_rows")
 
@@ -96,6 +100,8 @@ def candidates_json(
             "params": candidate.params,
             "folds": folds,
         }
+        if candidate.all_rows is not None:
+            record["all_rows"] = {n: _number(candidate.all_rows[n]) for n in KEPT_OF_ALL_ROWS}
         lines.append("  " + _dumps(record))
     head = {
         "format": FORMAT,
@@ -183,9 +189,17 @@ def _candidate(record: dict[str, Any]) -> Candidate:
             raise ValueError(f"{name} must be finite numbers, got {columns[name]!r}")
     names = list(columns)
     rows = [
-        {name: math.nan if v is None else v for name, v in zip(names, row, strict=True)}
+        {name: _number_read(v) for name, v in zip(names, row, strict=True)}
         for row in zip(*columns.values(), strict=True)
     ]
+    all_rows = record.get("all_rows")
+    if all_rows is not None:
+        all_rows = {name: _number_read(all_rows[name]) for name in KEPT_OF_ALL_ROWS}
     return Candidate(
-        str(record["extractor"]), dict(record["params"]), int(record["trial"]), tuple(rows)
-    )
+        str(record["extractor"]), dict(record["params"]), int(record["trial"]), tuple(rows),
+        all_rows,
+    )  # fmt: skip
+
+
+def _number_read(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -10,10 +10,11 @@ from typing import Any
 from skescore._text import listed
 from skescore.datasets import BUILT_IN, Dataset, load_dataset
 from skescore.report.bench_rows import find_rows, groups_of
-from skescore.report.candidates_file import KEPT, Kept, read_candidates
+from skescore.report.candidates_file import KEPT, KEPT_OF_ALL_ROWS, Kept, read_candidates
 from skescore.report.remaking import front_of, remake_rules
 from skescore.report.rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
+from skescore.tuning.leaderboard import SHARE_OF_ALL_ROWS
 
 __all__ = ["data_of_run", "gather"]
 
@@ -145,6 +146,7 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
                 "winner": kept.winner,
                 "failures": _failures(folder / "leaderboard.csv"),
                 "standard_errors": kept.standard_errors,
+                "share_of_all_rows": SHARE_OF_ALL_ROWS,
             }
         ],
         "start": {
@@ -204,6 +206,8 @@ def _candidate(kept: Kept, place: int) -> dict[str, Any]:
         "params": candidate.params,
         "trial": candidate.trial,
         "folds": folds,
+        "all_rows": candidate.all_rows
+        and {name: [_finite(candidate.all_rows[name])] for name in KEPT_OF_ALL_ROWS},
         "missing": 0,
     }
 

@@ -81,34 +81,52 @@ function rank(group, settings) {
   return { scored, order, choice: choice(group, settings, scored, order) };
 }
 
-// The rule by which a search chooses: the cheapest of those that are as good as the best as far as
+// What candidates are judged by, fold by fold: held-out rows, and the rules of all rows on these
+// rows; of candidates that lack the latter none is judged, unless all do.
+function judged(group, settings, scored, places) {
+  const share = group.share_of_all_rows;
+  const all = new Map(places.map((place) => {
+    const rows = group.candidates[place].all_rows;
+    return [place, rows ? foldScore(settings, rows, 0) : NaN];
+  }));
+  const some = places.filter((place) => Number.isFinite(all.get(place)));
+  if (!some.length) return places.map((place) => ({ place, folds: scored[place].folds }));
+  return some.map((place) => ({
+    place,
+    folds: scored[place].folds.map((value) => (1 - share) * value + share * all.get(place)),
+  }));
+}
+
+// The rule by which a search chooses: the smallest of those that are as good as the best as far as
 // one can tell from the differences on the folds.
 function choice(group, settings, scored, order) {
   const known = order.filter((place) => !Number.isNaN(scored[place].score));
   if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
-  const best = scored[known[0]];
-  const top = sign * best.score;
-  const noise = 1e-12 * Math.max(1, Math.abs(top));
-  const near = known.filter((place) => {
-    const behind = scored[place].folds.map((value, k) => sign * (best.folds[k] - value));
+  const found = judged(group, settings, scored, known);
+  for (const one of found) one.mean = sign * mean(one.folds);
+  // Without their last bits, which hang on the order of the sums.
+  const scale = Math.max(1, ...found.map((one) => Math.abs(one.mean)));
+  for (const one of found) one.rounded = Math.round((one.mean / scale) * 1e12) / 1e12;
+  const best = found.reduce((a, b) => (b.rounded > a.rounded ? b : a));
+  const noise = 1e-12 * Math.max(1, Math.abs(best.mean));
+  const near = found.filter((one) => {
+    const behind = one.folds.map((value, k) => sign * (best.folds[k] - value));
     const error = behind.length > 1 ? spread(behind, 1) / Math.sqrt(behind.length) : 0;
-    return top - sign * scored[place].score <= group.standard_errors * error + noise;
+    return best.mean - one.mean <= group.standard_errors * error + noise;
   });
-  const cost = (place, name) => {
-    const value = group.candidates[place].means[name];
-    return value === undefined || Number.isNaN(value) ? Infinity : Math.round(value * 1e9) / 1e9;
+  const cost = (one, name) => {
+    const value = group.candidates[one.place].means[name];
+    return value === undefined || Number.isNaN(value) ? Infinity : value;
   };
   const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
-  let chosen = near[0];
-  for (const place of near) {
+  const size = (one) => Math.round(cost(one, "size") * 1e9) / 1e9;
+  return near.reduce((chosen, one) => {
     const better =
-      compare(cost(place, "size"), cost(chosen, "size")) ||
-      compare(cost(place, "black_box_rows"), cost(chosen, "black_box_rows")) ||
-      compare(-sign * scored[place].score, -sign * scored[chosen].score);
-    if (better < 0) chosen = place;
-  }
-  return chosen;
+      compare(size(one), size(chosen)) || compare(chosen.rounded, one.rounded) ||
+      compare(cost(one, "black_box_rows"), cost(chosen, "black_box_rows"));
+    return better < 0 ? one : chosen;
+  }).place;
 }
 
 // Places of the candidates that no other beats in both size and errors, fewest rules first.

@@ -152,8 +152,8 @@ class TradeOff {
     let extra = "";
     if (this.group.standard_errors !== null) {
       if (choice !== best && choice !== null) {
-        extra += ` As good as it, as far as the folds can tell, and cheaper: ` +
-          `${this.describe(choice)}; with these weights the search would choose it.`;
+        extra += ` As good as it, as far as one can tell, and chosen by the search with these weights: ` +
+          `${this.describe(choice)}.`;
       } else extra += " With these weights the search would choose it, too.";
     }
     if (winner !== null) {

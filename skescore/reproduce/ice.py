@@ -200,7 +200,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
         n_trials=n_trials,
         cv=cv,
         # With one fold there is no error of the mean: the best is the best.
-        standard_errors=1.0 if how == "held_out" else 0.0,
+        standard_errors=0.5 if how == "held_out" else 0.0,
         random_state=seed,
     )
     with warnings.catch_warnings():

@@ -49,7 +49,7 @@ class Problem(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where to look for an extractor, and which settings to try first, the defaults before all."""
+    """Where to look for an extractor, and which settings to try first, the best known ahead."""
 
     space: Callable[[Problem], Mapping[str, BaseDistribution]]
     points: Callable[[Problem], list[dict[str, Any]]]

@@ -16,7 +16,7 @@ from skescore.registry import make_extractor
 from skescore.rules import RuleSet
 from skescore.tuning.candidates import Candidate
 from skescore.tuning.goals import Goal
-from skescore.tuning.leaderboard import winner
+from skescore.tuning.leaderboard import judged, winner
 from skescore.tuning.pareto import pareto_front
 
 
@@ -90,16 +90,19 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
             )
         if ice:
             weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
-            scores = self.candidates_.scores("ice", completeness=completeness, **weights)
+            choice: dict[str, Any] = {"score": "ice", "completeness": completeness, **weights}
         else:
             assert psi is not None
-            scores = -self.candidates_.scores("fire", psi=psi, completeness=completeness)
+            choice = {"score": "fire", "completeness": completeness, "psi": psi}
+        sign = 1 if ice else -1
+        scores = sign * self.candidates_.scores(**choice)
         table = self.candidates_.table()
         table.insert(1, "score", scores.mean(axis=1))
-        asked = self.candidates_.means("black_box_rows")
-        order = np.lexsort([table["size"], -table["score"]])
-        costs = [table["size"].to_numpy()[order], asked[order]]
-        return table.iloc[order[winner(scores[order], costs, self.standard_errors)]]
+        order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
+        judged_by = judged(scores, sign * self.candidates_.scores_on_all_rows(**choice))[order]
+        size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
+        best = winner(judged_by, size[order], asked[order], self.standard_errors)
+        return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:
         """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.

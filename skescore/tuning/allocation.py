@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
-_LEAST_TO_JUDGE = 4
+_LEAST_TO_JUDGE = 2
 #: So many extractors go on to the end: with one alone, the trade-off would be its own.
 _LAST_ROUND = 2
 #: With fewer trials, the best of everything that an extractor has shown says too little.
@@ -199,5 +199,6 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
     if n_trials is None:
         return [(size, 0) for size in sizes]
     unit = n_trials / (len(sizes) - 1 + _FIRST_ROUND)
-    budgets = [unit * _FIRST_ROUND, *[unit] * (len(sizes) - 1)]
-    return [(n, int(budget / n)) for n, budget in zip(sizes, budgets, strict=True)]
+    first = max(int(unit * _FIRST_ROUND / n_names), _LEAST_TO_JUDGE)
+    unit = (n_trials - first * n_names) / (len(sizes) - 1)
+    return [(n_names, first), *((n, int(unit / n)) for n in sizes[1:])]

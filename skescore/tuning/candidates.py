@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -40,6 +40,9 @@ class Candidate:
     folds : tuple of dict
         Per fold: ``performance``, ``loss``, ``loss_q``, ``n_rules``, ``size``,
         ``completeness_volume``, ``completeness_instances`` and whatever else was kept.
+    all_rows : dict or None
+        The same of the rules that were extracted from all rows, on these rows; None if that was
+        not measured.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Candidate:
     params: dict[str, Any]
     trial: int
     folds: tuple[dict[str, Any], ...] = field(repr=False)
+    all_rows: dict[str, Any] | None = field(default=None, repr=False)
 
     def mean(self, name: str) -> float:
         """Average of a measure over the folds.
@@ -149,7 +153,8 @@ class Candidates(Sequence[Candidate]):
                     continue
                 if folds and all(map(_is_measured, folds)):
                     params = dict(trial.params)
-                    found.append(Candidate(kept["extractor"], params, trial.number, tuple(folds)))
+                    name, all_rows = kept["extractor"], kept.get("all_rows")
+                    found.append(Candidate(name, params, trial.number, tuple(folds), all_rows))
         return cls(found)
 
     @overload
@@ -232,21 +237,51 @@ class Candidates(Sequence[Candidate]):
         ValueError
             If a name is unknown or a weight out of its range.
         """
-        if score not in SCORES:
-            raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
-        if completeness not in COMPLETENESSES:
-            raise ValueError(
-                f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
-            )
+        _check_choice(score, completeness)
         if not len(self):
             return np.empty((0, 0))
-        size = self.measure("size")
-        share = self.measure(f"completeness_{completeness}")
-        if score == "fire":
-            return np.asarray(fire_score(self.measure("loss"), size, psi=psi))
-        if score == "q":
-            return np.asarray(q_score(self.measure("loss_q"), size, share))
-        return np.asarray(ice_score(self.measure("performance"), size, share, phi=phi, rho=rho))
+        weights = {"psi": psi, "phi": phi, "rho": rho}
+        return _scores(self.measure, score, weights, completeness)
+
+    def scores_on_all_rows(
+        self,
+        score: str = "ice",
+        *,
+        psi: float = 1.0,
+        phi: float = 1.0,
+        rho: float = 1.0,
+        completeness: str = "volume",
+    ) -> np.ndarray:
+        """Score the rules that every candidate extracts from all rows, on the same rows.
+
+        Parameters
+        ----------
+        score, psi, phi, rho, completeness
+            As of :meth:`scores`.
+
+        Returns
+        -------
+        ndarray of float, shape (n_candidates,)
+            The scores; NaN where that was not measured or is undefined.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or a weight out of its range.
+        """
+        _check_choice(score, completeness)
+        found = np.full(len(self), np.nan)
+        measured = [
+            place for place, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)
+        ]
+        if measured:
+
+            def measure(name: str) -> np.ndarray:
+                return np.array([(self[place].all_rows or {})[name] for place in measured], float)
+
+            weights = {"psi": psi, "phi": phi, "rho": rho}
+            found[measured] = _scores(measure, score, weights, completeness)
+        return found
 
     def table(self) -> pd.DataFrame:
         """Show the candidates with the means over the folds.
@@ -263,6 +298,30 @@ class Candidates(Sequence[Candidate]):
             for candidate in self
         ]
         return pd.DataFrame(rows, columns=["extractor", *_MEASURED, "params", "trial"])
+
+
+def _check_choice(score: str, completeness: str) -> None:
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
+    if completeness not in COMPLETENESSES:
+        raise ValueError(
+            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
+        )
+
+
+def _scores(
+    measure: Callable[[str], np.ndarray],
+    score: str,
+    weights: Mapping[str, float],
+    completeness: str,
+) -> np.ndarray:
+    size, share = measure("size"), measure(f"completeness_{completeness}")
+    if score == "fire":
+        return np.asarray(fire_score(measure("loss"), size, psi=weights["psi"]))
+    if score == "q":
+        return np.asarray(q_score(measure("loss_q"), size, share))
+    phi, rho = weights["phi"], weights["rho"]
+    return np.asarray(ice_score(measure("performance"), size, share, phi=phi, rho=rho))
 
 
 def _is_measured(fold: Mapping[str, Any]) -> bool:

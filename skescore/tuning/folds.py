@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -84,6 +85,24 @@ def make_folds(
     return folds
 
 
+def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
+    """Take all rows to extract from and to score on, which is what the final rules are made of.
+
+    Parameters
+    ----------
+    black_box : estimator
+        The black box; cloned and fitted unless `fitted`.
+    X, y : array-like
+        The data.
+    fitted : bool
+        Use the black box as it is.
+    """
+    model = black_box if fitted else clone(black_box).fit(X, y)
+    places = np.arange(len(y))
+    X, y = _safe_indexing(X, places), _safe_indexing(y, places)
+    return Fold(RememberingBlackBox(model), X, X, y, places)
+
+
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
     """Held-out performance of the black box itself, averaged over the folds."""
     names = ("accuracy", "f1_weighted") if task == "classification" else ("r2",)
@@ -123,7 +142,8 @@ def evaluate_on_fold(
         been answered from memory), and ``warnings`` raised.
     """
     knowledge = _knowledge_like(scorer)
-    candidate = clone(extractor).set_params(estimator=fold.black_box)
+    # The black box goes first: its own is not to be cloned, the fold's clones as itself.
+    candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         begin = time.perf_counter()

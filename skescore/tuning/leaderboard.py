@@ -14,6 +14,9 @@ from skescore.tuning.goals import Goal
 
 _COLUMNS = ("score_std", *MEASURES)
 _COSTS = ("seconds", "black_box_calls", "black_box_rows")
+#: Share of the score on all rows in what candidates are judged by, the rest being that on held-out
+#: rows; see :func:`judged`.
+SHARE_OF_ALL_ROWS = 0.368
 
 
 def leaderboard(
@@ -45,6 +48,7 @@ def leaderboard(
     """
     records = []
     fold_scores = []
+    on_all_rows = []
     for name, found in trials.items():
         for trial in found:
             kept = trial.user_attrs
@@ -54,6 +58,7 @@ def leaderboard(
                 "extractor": name,
                 "score": kept.get("score", np.nan) if state == "complete" else np.nan,
                 **{c: kept.get(c, np.nan) for c in (*_COLUMNS, *measures, *_COSTS)},
+                "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
                 "params": dict(trial.params),
                 "trial": trial.number,
                 "state": state,
@@ -63,9 +68,10 @@ def leaderboard(
             }
             records.append(record)
             fold_scores.append([fold["score"] for fold in kept.get("folds", ())])
+            on_all_rows.append(record["score_on_all_rows"])
     columns = [
-        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "tied", "params", "trial", "state",
-        "same_as", "stopped", "error",
+        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "score_on_all_rows", "tied", "params",
+        "trial", "state", "same_as", "stopped", "error",
     ]  # fmt: skip
     table = pd.DataFrame(records, columns=columns)
     # As objects, or the number of a trial would turn from 3 into 3.0.
@@ -81,23 +87,57 @@ def leaderboard(
     else:
         done = table.index[table["score"].notna()]
         if len(done):
-            scores = np.array([fold_scores[place] for place in done], dtype=float)
-            costs = [table.loc[done, c].to_numpy(float) for c in ("size", "black_box_rows")]
+            scores = judged(
+                np.array([fold_scores[place] for place in done], dtype=float),
+                np.array([on_all_rows[place] for place in done], dtype=float),
+            )
+            size = table.loc[done, "size"].to_numpy(float)
             table.loc[done[within(scores, standard_errors)], "tied"] = True
-            first = done[winner(scores, costs, standard_errors)]
+            asked = table.loc[done, "black_box_rows"].to_numpy(float)
+            first = done[winner(scores, size, asked, standard_errors)]
             table = table.loc[[first, *table.index.drop(first)]]
     return table.reset_index(drop=True)
 
 
-def winner(scores: np.ndarray, costs: Sequence[np.ndarray], standard_errors: float) -> int:
-    """Choose a candidate: the cheapest of those that are as good as the best, as far as one knows.
+def judged(scores: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
+    """Give what candidates are judged by: their scores on held-out rows and on all rows.
 
     Parameters
     ----------
     scores : ndarray of shape (n_candidates, n_folds)
-        Greater is better; those with the greatest mean come first.
-    costs : sequence of ndarray of shape (n_candidates,)
-        Less is better, the first weighs most; undefined ones count as infinite.
+        On the held-out rows of each fold; greater is better.
+    on_all_rows : ndarray of shape (n_candidates,)
+        Of the rules that are extracted from all rows, on these rows; NaN where unknown.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_folds)
+        The weighted means. Candidates that are not known on all rows have minus infinity, unless
+        none is: then `scores` as they are.
+
+    Notes
+    -----
+    The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
+    rule, 1983). Held-out rows judge rules like those that one will get, with much noise where rows
+    are few; all rows judge the very rules, with little noise, but too favourably.
+    """
+    if not np.isfinite(on_all_rows).any():
+        return scores
+    mixed = (1 - SHARE_OF_ALL_ROWS) * scores + SHARE_OF_ALL_ROWS * on_all_rows[:, np.newaxis]
+    return np.where(np.isfinite(mixed), mixed, -np.inf)
+
+
+def winner(scores: np.ndarray, size: np.ndarray, asked: np.ndarray, standard_errors: float) -> int:
+    """Choose a candidate: the smallest of those that are as good as the best, as far as one knows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        Greater is better.
+    size : ndarray of shape (n_candidates,)
+        How much there is to read.
+    asked : ndarray of shape (n_candidates,)
+        Questions to the black box; undefined ones count as infinitely many.
     standard_errors : float
         Candidates whose mean is less than so many standard errors (of the differences on the
         folds) below the best count as good as it.
@@ -105,25 +145,34 @@ def winner(scores: np.ndarray, costs: Sequence[np.ndarray], standard_errors: flo
     Returns
     -------
     int
-        Of equally cheap candidates the one with the best mean, then the first.
+        Of equally small candidates the one with the best mean, then the one that asked least, then
+        the first.
 
     Notes
     -----
-    The one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984), with
-    the paired differences of the same folds. The best of many candidates owes part of its score to
-    luck; the cheapest of those that are no worse by more than chance owes less.
+    After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
+    with the paired differences of the same folds. The best of many candidates owes part of its
+    score to luck; the smallest of those that are no worse by more than chance owes less.
     """
     near = within(scores, standard_errors)
-    keys = [np.nan_to_num(cost[near].round(9), nan=np.inf) for cost in costs]
-    order = np.lexsort([-scores.mean(axis=1)[near], *keys[::-1]])
-    return int(near[order[0]])
+    keys = np.nan_to_num(asked, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
+    return int(near[np.lexsort([key[near] for key in keys])[0]])
 
 
 def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
-    """Give the places of the candidates that are as good as the first, see :func:`winner`."""
-    behind = scores[0] - scores
+    """Give the places of the candidates that are as good as the best, see :func:`winner`."""
+    places = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    scores = scores[places]
+    means = scores.mean(axis=1)
+    best = int(_rounded(means).argmax())
+    behind = scores[best] - scores
     n_folds = scores.shape[1]
     error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
-    means = scores.mean(axis=1)
-    noise = 1e-12 * max(1.0, abs(means[0]))
-    return np.flatnonzero(means[0] - means <= standard_errors * error + noise)
+    noise = 1e-12 * max(1.0, abs(means[best]))
+    return places[means[best] - means <= standard_errors * error + noise]
+
+
+def _rounded(means: np.ndarray) -> np.ndarray:
+    """Means without their last bits, which hang on the order of the sums."""
+    scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
+    return (means / scale).round(12) * scale

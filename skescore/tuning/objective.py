@@ -220,7 +220,12 @@ class ExtractorObjective:
         return self.record(trial, results)
 
     def record(
-        self, trial: Any, results: list[dict[str, Any]], *, same_as: int | None = None
+        self,
+        trial: Any,
+        results: list[dict[str, Any]],
+        *,
+        same_as: int | None = None,
+        all_rows: dict[str, Any] | None = None,
     ) -> float | tuple[float, ...]:
         """Keep what was measured in a trial.
 
@@ -232,6 +237,8 @@ class ExtractorObjective:
             What :meth:`evaluate` gave.
         same_as : int, optional
             Number of the trial that measured it.
+        all_rows : dict, optional
+            The same of the rules that are extracted from all rows, on these rows.
 
         Returns
         -------
@@ -245,6 +252,8 @@ class ExtractorObjective:
         """
         if same_as is not None:
             trial.set_user_attr("same_as", same_as)
+        if all_rows is not None:
+            trial.set_user_attr("all_rows", all_rows)
         self._keep(trial, results)
         values = self.goal.values(results)
         if any(map(math.isnan, values)):
@@ -350,7 +359,8 @@ STOPPED = "stopped_after"
 #: Names of what every candidate keeps, which no further measure may have.
 RESERVED = frozenset({
     *MEASURES, "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
-    "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as",
+    "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as", "all_rows",
+    "score_on_all_rows",
 })  # fmt: skip
 
 

@@ -25,11 +25,16 @@ from skescore.tuning.heartbeats import Heartbeat, beating
 from skescore.tuning.objective import STOPPED, params_key
 from skescore.tuning.pareto import hypervolume
 from skescore.tuning.studies import Studies, call_back
-from skescore.tuning.workers import FoldEvaluator, Workers
+from skescore.tuning.workers import ALL_ROWS, FoldEvaluator, Workers
 
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
 _TOGETHER = 4
+#: What scores are made of, and whether greater is better.
+_PARTS = {
+    "score": 1, "performance": 1, "loss": -1, "loss_q": -1, "size": -1, "completeness_volume": 1,
+    "completeness_instances": 1,
+}  # fmt: skip
 #: Seconds between two looks at trials of other workers.
 _PATIENCE = 0.5
 
@@ -42,6 +47,7 @@ class _Open:
     trial: optuna.Trial
     params: dict[str, Any]
     results: list[dict[str, Any]] = field(default_factory=list)
+    all_rows: dict[str, Any] | None = None
     heartbeat: Heartbeat | None = None
     same_as: int | None = None
     stopped: bool = False
@@ -86,6 +92,7 @@ class Runner:
         self._halted: set[str] = set()
         self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
         self._read: dict[str, int] = {}
+        self._parts: dict[tuple[str, int], np.ndarray] = {}
 
     def run(self) -> None:
         """Search until the budget is spent.
@@ -136,6 +143,10 @@ class Runner:
     def _work_at(self, names: list[str], workers: Workers) -> None:
         opened: list[_Open] = []
         closed = 0
+        # As of now, so that the number of processes makes no difference.
+        for name in self.studies.studies:
+            self._find((name, ""))
+        rivals = list(self._parts.values())
         with ExitStack() as alive:
             try:
                 for name in names:
@@ -151,6 +162,7 @@ class Runner:
                 alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
                 for part in [[one] for one in opened] if alone else [opened]:
                     self._evaluate(part, workers)
+                    self._judge_on_all_rows(part, rivals, workers)
                     for one in part:
                         kept = self._close(one)
                         closed += 1
@@ -205,6 +217,26 @@ class Runner:
             one.same_as, one.results = other.trial.number, other.results
             one.stopped = other.stopped
 
+    def _judge_on_all_rows(
+        self, opened: list[_Open], rivals: list[np.ndarray], workers: Workers
+    ) -> None:
+        """Extract from all rows what may win: what no rival equals on every fold in every part."""
+
+        def may_win(one: _Open) -> bool:
+            if one.same_as is not None or one.stopped or _failure(one.results):
+                return False
+            parts = _parts(one.results)
+            return not any((rival >= parts).all() for rival in rivals)
+
+        if self.evaluator.all_rows is None:
+            return
+        going = [one for one in opened if may_win(one)]
+        candidates = [self.studies.objectives[one.name].candidate(one.params) for one in going]
+        results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
+        for one, result in zip(going, results, strict=True):
+            # Whose rules of all rows cannot be made or scored is not to win.
+            one.all_rows = None if "failure" in result else result
+
     def _may_stop(self, one: _Open) -> bool:
         return self.pruner is not None or self.studies.has_pruner(one.name)
 
@@ -237,7 +269,9 @@ class Runner:
             elif one.stopped:
                 raise objective.stopped(one.trial, one.results, len(self.evaluator.folds))
             else:
-                values = objective.record(one.trial, one.results, same_as=one.same_as)
+                values = objective.record(
+                    one.trial, one.results, same_as=one.same_as, all_rows=one.all_rows
+                )
         except optuna.TrialPruned:
             state = TrialState.PRUNED
         except UpdateFinishedTrialError:
@@ -272,6 +306,8 @@ class Runner:
         folds = trial.user_attrs.get("folds", ())
         if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
             self._known.setdefault((name, params_key(trial.params)), (trial.number, list(folds)))
+            if (name, trial.number) not in self._parts:
+                self._parts[name, trial.number] = _parts(folds)
 
     # --- who does how well -------------------------------------------------------------------
 
@@ -307,6 +343,11 @@ def _in_turns(allowed: Mapping[str, int], each: int) -> list[str]:
 
 def _failure(results: list[dict[str, Any]]) -> str:
     return next((result["failure"] for result in results if "failure" in result), "")
+
+
+def _parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """What was measured on each fold, greater being better."""
+    return np.array([[sign * r[name] for name, sign in _PARTS.items()] for r in results])
 
 
 def _value(trial: FrozenTrial) -> float:

@@ -21,7 +21,13 @@ from skescore.tuning._search_checks import check_search, digest_of
 from skescore.tuning._winner import Winner
 from skescore.tuning.allocation import Allocation
 from skescore.tuning.candidates import Candidates
-from skescore.tuning.folds import Fold, black_box_quality, make_folds, target_or_answers
+from skescore.tuning.folds import (
+    Fold,
+    black_box_quality,
+    fold_of_all_rows,
+    make_folds,
+    target_or_answers,
+)
 from skescore.tuning.goals import Goal
 from skescore.tuning.leaderboard import leaderboard
 from skescore.tuning.objective import ExtractorObjective, check_measures, check_space
@@ -37,10 +43,10 @@ class ExtractorSearchCV(Winner):
     """Search extractors and their hyper-parameters for the rules that score best.
 
     One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
-    and the winner is refitted on all rows. The black box is fitted once per fold and asked once
-    about the same rows. Extractors that cannot catch up get no more trials, and the leaderboard
-    says why. Whatever the search was after, the whole trade-off between loss, size and
-    completeness can be looked at, and other weights tried, without another extraction.
+    and the winner is refitted on all rows. The black box is fitted once per fold, and twice on all
+    rows, and asked once about the same rows. Extractors that cannot catch up get no more trials,
+    and the leaderboard says why. Whatever the search was after, the whole trade-off between loss,
+    size and completeness can be looked at, and other weights tried, without another extraction.
 
     Parameters
     ----------
@@ -70,12 +76,13 @@ class ExtractorSearchCV(Winner):
     allocation : {"halving", "even"}, default="halving"
         ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
         before, and stops those whose best parts together could not beat the leader. ``"even"``
-        gives each the same number. With fewer than four trials per extractor both are the same.
-    standard_errors : float, default=1.0
-        How far below the best mean score the winner may be, in standard errors of the differences
-        on the folds: of the candidates within, which are as good as the best as far as one can
-        tell, the one with the fewest rules wins, then the one that asked the black box least, then
-        the best score. 0 lets the best mean win, lucky or not.
+        gives each the same number. With fewer than two trials per extractor both are the same.
+    standard_errors : float, default=0.5
+        How far below the best the winner may be, in standard errors of the differences on the
+        folds: of the candidates within, which are as good as the best as far as one can tell, the
+        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
+        Candidates are judged by 0.632 times their mean score on held-out rows and 0.368 times that
+        of the rules that they extract from all rows, on these rows.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
@@ -122,9 +129,9 @@ class ExtractorSearchCV(Winner):
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its spread over
         the folds, performance, loss, n_rules, both completenesses, further measures, seconds of an
-        extraction and questions (means over the folds), whether it is as good as the best as far as
-        one can tell, parameters, trial number, state, number of the trial that it repeats, why the
-        extractor was stopped, and error.
+        extraction and questions (means over the folds), score of the rules of all rows on these
+        rows, whether it is as good as the best as far as one can tell, parameters, trial number,
+        state, number of the trial that it repeats, why the extractor was stopped, and error.
     pareto_front_ : pandas.DataFrame
         The candidates that no other beats in loss, rules and incompleteness (or in the measures of
         `scoring`), with the knee marked.
@@ -147,8 +154,11 @@ class ExtractorSearchCV(Winner):
 
     Notes
     -----
-    Of equally good candidates the one with fewer rules wins, then the one that asked less, then the
-    one whose extractor is named first, then the earlier trial.
+    Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
+    first, then the earlier trial. Rules of all rows are made of those candidates alone that no
+    earlier one equals on every fold in all that scores are made of; others do not win. The weights
+    are those of the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
+    held-out rows alone judge with much noise where rows are few.
 
     A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
     that ask it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no y,
@@ -187,7 +197,7 @@ class ExtractorSearchCV(Winner):
         spaces: dict[str, Space] | None = None,
         measures: Sequence[Any] = (),
         allocation: str = "halving",
-        standard_errors: float = 1.0,
+        standard_errors: float = 0.5,
         refit: Any = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -267,9 +277,10 @@ class ExtractorSearchCV(Winner):
         begin = time.perf_counter()
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
+        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
         interrupt = None
         with quiet_optuna():
-            runner = self._runner(X, y, task, goal, folds, spaces)
+            runner = self._runner(X, y, task, goal, folds, all_rows, spaces)
             bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
             runner.callbacks.append(bar)
             try:
@@ -307,7 +318,14 @@ class ExtractorSearchCV(Winner):
         return spaces
 
     def _runner(
-        self, X: Any, y: Any, task: str, goal: Goal, folds: list[Fold], spaces: dict[str, Space]
+        self,
+        X: Any,
+        y: Any,
+        task: str,
+        goal: Goal,
+        folds: list[Fold],
+        all_rows: Fold,
+        spaces: dict[str, Space],
     ) -> Runner:
         # Workers that share a storage must make the same rules, also where nobody named a seed.
         shared_seed = self.storage is not None and self.random_state is None
@@ -355,7 +373,7 @@ class ExtractorSearchCV(Winner):
                 self.allocation,
                 merit="share of the front's hypervolume" if goal.objectives else "best",
             ),
-            FoldEvaluator(folds, goal.scorer, measures),
+            FoldEvaluator(folds, goal.scorer, measures, all_rows),
             n_jobs=self.n_jobs,
             pruner=self.pruner,
             callbacks=list(self.callbacks or ()),

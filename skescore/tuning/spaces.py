@@ -90,7 +90,7 @@ def starting_points(
 ) -> list[dict[str, Any]]:
     """Settings that are worth trying first, as far as they lie in the space.
 
-    The sampler learns from them. The first are the extractor's defaults, or what comes to the same
+    The sampler learns from them. Among them are the extractor's defaults, or what comes to the same
     in the space's parameters; only thresholds that an extractor takes from the black box's answers
     are those of the target.
 

@@ -17,6 +17,10 @@ from skescore.tuning.folds import Fold, evaluate_on_fold
 _READ: dict[str, FoldEvaluator] = {}
 
 
+#: Number of the fold that has all rows on both sides.
+ALL_ROWS = -1
+
+
 class FoldEvaluator:
     """Extracts and scores a candidate on one fold; what goes wrong is part of the result.
 
@@ -24,21 +28,32 @@ class FoldEvaluator:
     ----------
     folds : list of Fold
         The splits.
+    all_rows : Fold or None
+        All rows, to extract from and to score on.
     scorer : callable
         Gives the score of a fitted extractor.
     measures : dict of str to callable
         Further scorers.
     """
 
-    def __init__(self, folds: list[Fold], scorer: Any, measures: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folds: list[Fold],
+        scorer: Any,
+        measures: Mapping[str, Any],
+        all_rows: Fold | None = None,
+    ) -> None:
         self.folds = folds
+        self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
 
     def __call__(self, extractor: Any, fold: int) -> dict[str, Any]:
         """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
+        rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
+        assert rows is not None
         try:
-            return evaluate_on_fold(extractor, self.folds[fold], self.scorer, self.measures)
+            return evaluate_on_fold(extractor, rows, self.scorer, self.measures)
         except Exception as error:
             # A candidate that fails is a row of the leaderboard, not the end of the search.
             return {"failure": f"{type(error).__name__}: {error}"}

@@ -9,7 +9,7 @@ import pytest
 
 from skescore.report import write_report
 from skescore.tuning.candidates import SCORES, Candidates
-from skescore.tuning.leaderboard import winner
+from skescore.tuning.leaderboard import judged, winner
 
 
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
@@ -19,8 +19,13 @@ def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, 
     signed = scores if SCORES[settings["score"]] else -scores
     size = candidates.means("size")
     order = np.lexsort([size, -signed.mean(axis=1)])
-    costs = [size[order], candidates.means("black_box_rows")[order]]
-    return scores.mean(axis=1), order.tolist(), int(order[winner(signed[order], costs, 1.0)])
+    on_all = candidates.scores_on_all_rows(
+        settings["score"], completeness=settings["completeness"], **weights
+    )
+    by = judged(signed, on_all if SCORES[settings["score"]] else -on_all)
+    asked = candidates.means("black_box_rows")
+    best = winner(by[order], size[order], asked[order], 1.0)
+    return scores.mean(axis=1), order.tolist(), int(order[best])
 
 
 def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:

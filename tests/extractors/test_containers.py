@@ -294,3 +294,31 @@ def test_numbers_of_any_kind(make, kind):
 def test_labels_in_any_container(make, labels):
     expected = make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, y).rules_
     assert make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, labels).rules_ == expected
+
+
+def test_a_fit_on_an_array_forgets_the_names_of_a_frame_before(make):
+    frame = pd.DataFrame(np.arange(40.0).reshape(20, 2) % 7, columns=["a", "b"])
+    model = FrozenEstimator(DecisionTreeClassifier().fit(frame.to_numpy(), [0, 1] * 10))
+    extractor = make(model).fit(frame)
+    assert extractor.feature_names_in_.tolist() == ["a", "b"]
+    extractor.fit(frame.to_numpy())
+    assert not hasattr(extractor, "feature_names_in_")
+    assert extractor.rules_.feature_names == ("x0", "x1")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ones((3, 1)), "X has 1 features, but .* is expecting 2"),
+        (np.ones(3), "Expected 2D array"),
+        (np.ones((0, 2)), "0 sample"),
+        (np.array([[1.0, np.nan]]), "contains NaN"),
+        (np.array([[1.0, -np.inf]]), "contains infinity"),
+    ],
+)
+def test_arrays_that_cannot_be_answered_are_refused(rows, message):
+    plane = np.arange(40.0).reshape(20, 2)
+    extractor = GridExExtractor(DecisionTreeClassifier()).fit(plane, [0] * 10 + [1] * 10)
+    for use in (extractor.predict, extractor.covers, extractor.predict_proba):
+        with pytest.raises(ValueError, match=message):
+            use(rows)

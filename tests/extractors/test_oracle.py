@@ -10,11 +10,13 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import get_tags
 
 from skescore.extractors import (
     CallableClassifier,
@@ -273,6 +275,12 @@ def test_a_remembering_black_box_is_frozen():
     other = pickle.loads(pickle.dumps(model))
     assert len(other.oracle._answers) == 0
     np.testing.assert_array_equal(other.predict(X), tree.predict(X))
+
+
+def test_a_remembering_black_box_has_the_tags_of_a_frozen_one():
+    for model in (DecisionTreeClassifier(), DecisionTreeRegressor().fit([[0.0], [1.0]], [0, 1])):
+        assert get_tags(RememberingBlackBox(model)) == get_tags(FrozenEstimator(model))
+        assert not get_tags(model)._skip_test
 
 
 def test_a_remembering_black_box_shows_frames_to_a_model_of_frames():

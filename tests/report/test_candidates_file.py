@@ -27,6 +27,11 @@ def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
             np.testing.assert_array_equal(
                 kept.candidates.scores(score, **weights), candidates.scores(score, **weights)
             )
+            on_all_rows = candidates.scores_on_all_rows(score, **weights)
+            assert np.isfinite(on_all_rows).sum() == 8
+            np.testing.assert_array_equal(
+                kept.candidates.scores_on_all_rows(score, **weights), on_all_rows
+            )
     for name in ("seconds", "black_box_rows"):
         np.testing.assert_array_equal(kept.candidates.means(name), candidates.means(name))
 

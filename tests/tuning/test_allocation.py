@@ -74,7 +74,7 @@ def test_a_late_bloomer_is_judged_by_what_it_showed_in_time() -> None:
     assert started == {"a": 7, "b": 4, "c": 7}
 
 
-@pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (11, "halving")])
+@pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (5, "halving")])
 def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) -> None:
     values = {"a": [0.1], "b": [0.9], "c": [0.5]}
     allocation = Allocation(list(values), n_trials, None, policy)

@@ -160,7 +160,7 @@ def test_scoring_decides(scoring: Any) -> None:
     search = search_of(scoring=scoring or most_rules, n_trials=6).fit(X, LABELS)
     board = search.leaderboard_
     if scoring is None:
-        assert set(calls) == {25}  # held-out rows
+        assert set(calls) == {25, len(X)}  # held-out rows, and all for what may win
         assert search.best_score_ == board["n_rules"].max()
     else:
         scorer = neg_fire if scoring == "neg_fire" else scoring
@@ -176,7 +176,8 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
     assert board.columns.tolist() == [
         "extractor", "score", "score_std", "performance", "loss", "loss_q", "n_rules", "size",
         "completeness_volume", "completeness_instances", "seconds", "black_box_calls",
-        "black_box_rows", "tied", "params", "trial", "state", "same_as", "stopped", "error",
+        "black_box_rows", "score_on_all_rows", "tied", "params", "trial", "state", "same_as",
+        "stopped", "error",
     ]  # fmt: skip
     assert board.index.tolist() == list(range(8))
     assert board["score"].is_monotonic_decreasing
@@ -376,9 +377,9 @@ def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_row
     black_box = counting()
     search = search_of(black_box, cv=FOLDS, n_trials=8, spaces=SAME_ROWS).fit(X, LABELS)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
-    assert black_box.fits == [*sizes[::2], len(X)]  # the last is the refit
+    assert black_box.fits == [*sizes[::2], len(X), len(X)]  # the last is the refit
     # Held-out rows for the black box's own quality, training rows once for all extractors.
-    assert sorted(black_box.questions) == sorted([*sizes, len(X)])
+    assert sorted(black_box.questions) == sorted([*sizes, len(X), len(X)])
     # The table tells what each candidate asked, whoever had asked before.
     assert (search.leaderboard_["black_box_calls"] == 1).all()
     assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)

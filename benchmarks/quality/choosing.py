@@ -1,0 +1,231 @@
+"""What a search should try first, and by what it should choose: held-out scores tell.
+
+    python benchmarks/quality/choosing.py [--data wine moons] [--seeds 100 101]
+
+On splits that `tuners.py` does not use, and on five data sets more, some settings of every
+extractor are measured on the folds of one half, on all rows of that half, and on the other half.
+The first table ranks the settings by how far behind the best of all they are on the other half,
+in units of the distance from the best to the median; the second compares ways to choose one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.datasets import (
+    load_diabetes,
+    load_digits,
+    make_classification,
+    make_friedman2,
+    make_moons,
+)
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+from tuners_data import DATA, SCORES, WEIGHTS, Problem, make_problem, make_scorer
+from tuners_ours import splitter
+
+from skescore.extractors import RememberingBlackBox
+from skescore.registry import make_extractor
+from skescore.tuning import Candidate, Candidates
+from skescore.tuning.folds import Fold, evaluate_on_fold, make_folds
+from skescore.tuning.leaderboard import judged, winner
+
+OTHERS = ("diabetes", "friedman2", "digits", "classification", "moons")
+#: Ways to choose: share of the score on all rows, and standard errors that are no difference.
+WAYS = [(share, errors) for share in (False, True) for errors in (0.0, 0.5, 1.0)]
+#: No setting counts as farther behind than this.
+_FARTHEST = 3.0
+
+
+class Measured(NamedTuple):
+    """Settings of one extractor, their candidate, and what they are worth on the other half."""
+
+    setting: str
+    candidate: Candidate
+    held_out: dict[str, float]
+
+
+def problem_of(data: str, seed: int) -> Problem:
+    if data in DATA:
+        return make_problem(data, seed)
+    model: Any = RandomForestRegressor(50, random_state=0)
+    if data == "diabetes":
+        X, y = load_diabetes(return_X_y=True)
+    elif data == "friedman2":
+        X, y = make_friedman2(600, noise=50, random_state=0)
+    elif data == "digits":
+        X, y = load_digits(return_X_y=True)
+        some = np.isin(y, [3, 5, 8])
+        X, y, model = X[some], y[some].astype(str), RandomForestClassifier(50, random_state=0)
+    elif data == "classification":
+        X, y = make_classification(500, 10, n_informative=5, n_classes=3, random_state=1)
+        network = MLPClassifier((20,), max_iter=500, random_state=0)
+        y, model = y.astype(str), make_pipeline(StandardScaler(), network)
+    else:
+        X, y = make_moons(400, noise=0.25, random_state=0)
+        y, model = y.astype(str), KNeighborsClassifier(9)
+    task = "regression" if data in ("diabetes", "friedman2") else "classification"
+    rows, others, y_rows, truth = train_test_split(
+        X, y, test_size=0.5, random_state=seed, stratify=y if task == "classification" else None
+    )
+    return Problem(model.fit(rows, y_rows), rows, y_rows, others, truth, task)
+
+
+def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]]:
+    """Settings by extractor and by what they are called: n is the number of classes, or two."""
+    classifies = task == "classification"
+    n, unit = (len(np.unique(y)), 1.0) if classifies else (2, float(np.std(y)))
+    spread = 0.1 if classifies else 0.5 * unit
+    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for text, leaves, depth in (
+        ("2", 2, 4), ("n", n, 4), ("n + 1", n + 1, 4), ("n + 3", n + 3, 4), ("8", 8, 3),
+        ("16", 16, 6),
+    ):  # fmt: skip
+        found["cart"][f"{text} leaves"] = {"max_leaves": leaves, "max_depth": depth}
+    for text, slices, share, depth in (
+        ("one feature in n", n, 0.99, 1), ("one feature in 2n", 2 * n, 0.99, 1),
+        ("one feature in 8", 8, 0.99, 1), ("some features in 2", 2, 0.6, 2),
+        ("all features in 2", 2, 0.0, 2),
+    ):  # fmt: skip
+        grid = {"n_slices": slices, "importance_threshold": share, "depth": depth}
+        found["gridex"][text] = grid | {"threshold": spread}
+        if not classifies:
+            found["gridrex"][text] = grid | {"threshold": 0.25 * unit}
+    for text, step, examples in (("steps of .2", 0.2, 100), ("steps of .1", 0.1, 250)):
+        found["iter"][text] = {
+            "min_update": step, "min_examples": examples, "threshold": 0.3 if classifies else spread
+        }  # fmt: skip
+    for name in ("cream", "exact"):
+        for depth, components in ((1, 2), (2, 2), (3, 2), (2, 5)):
+            clusters = {
+                "depth": depth, "gauss_components": components, "error_threshold": 0.1 * unit
+            }  # fmt: skip
+            for output in ("constant",) if classifies else ("constant", "linear"):
+                text = f"{output}, depth {depth}, {components} components"
+                found[name][text] = clusters | ({} if classifies else {"output": output})
+    if not classifies:
+        return found
+    for text, rules, precision, tolerance, prune in (
+        ("n + 3 rules", n + 3, 0.95, 0.01, "ice"), ("n rules", n, 0.95, 0.01, "ice"),
+        ("n + 3 rough rules", n + 3, 0.85, 0.05, "ice"), ("50 rules", 50, 0.95, 0.01, "ice"),
+        ("50 rules, not pruned", 50, 0.95, 0.01, None),
+    ):  # fmt: skip
+        found["real"][text] = {
+            "max_rules": rules, "min_precision": precision, "tolerance": tolerance, "prune": prune
+        }  # fmt: skip
+    for text, leaves, literals, sample in (
+        ("n leaves, 4 literals", n, 4, 200), ("n leaves, 2 literals", n, 2, 200),
+        ("n leaves, 1 literal", n, 1, 200), ("n leaves, 4 literals, large sample", n, 4, 1000),
+        ("n + 1 leaves, 4 literals", n + 1, 4, 200), ("n + 3 leaves, 1 literal", n + 3, 1, 200),
+        ("16 leaves, 4 literals, large sample", 16, 4, 1000),
+    ):  # fmt: skip
+        found["trepan"][text] = {
+            "max_leaves": leaves, "max_literals": literals, "min_sample": sample
+        }  # fmt: skip
+    return found
+
+
+def measure_all(data: str, seed: int) -> list[Measured]:
+    problem = problem_of(data, seed)
+    model = RememberingBlackBox(clone(problem.model).fit(problem.rows, problem.y))
+    folds = make_folds(
+        clone(problem.model), problem.rows, problem.y, splitter(problem, seed), problem.task,
+        fitted=False,
+    )  # fmt: skip
+    scorers = {score: make_scorer(score) for score in SCORES}
+    all_rows, other_half = (
+        Fold(model, problem.rows, X, y, np.arange(len(y)))
+        for X, y in ((problem.rows, problem.y), (problem.others, problem.truth))
+    )
+    measured = []
+    for name, settings in settings_of(problem.task, problem.y).items():
+        for text, params in settings.items():
+            extractor = make_extractor(name, clone(problem.model), **params)
+            if "random_state" in extractor.get_params(deep=False):
+                extractor.set_params(random_state=seed)
+            found = [
+                evaluate_on_fold(extractor, fold, scorers[SCORES[0]], scorers)
+                for fold in (*folds, all_rows, other_half)
+            ]
+            if not all(np.isfinite(result[score]) for result in found for score in SCORES):
+                continue  # some fold's rules held for no row
+            candidate = Candidate(name, params, len(measured), tuple(found[:-2]), found[-2])
+            measured.append(Measured(f"{name}: {text}", candidate, found[-1]))
+    return measured
+
+
+def behind(measured: list[Measured], score: str) -> np.ndarray:
+    """How far behind the best each is on the other half; 1 is the median."""
+    values = np.array([one.held_out[score] for one in measured])
+    unit = values.max() - np.median(values)
+    return np.minimum((values.max() - values) / max(unit, 1e-9), _FARTHEST)
+
+
+def chosen(measured: list[Measured], score: str, with_all_rows: bool, errors: float) -> int:
+    """Place of the one that a search would choose."""
+    candidates = Candidates(one.candidate for one in measured)
+    kind = "fire" if score.startswith("fire") else "ice"
+    sign = -1 if kind == "fire" else 1
+    by = sign * candidates.scores(kind, **WEIGHTS[score])
+    if with_all_rows:
+        by = judged(by, sign * candidates.scores_on_all_rows(kind, **WEIGHTS[score]))
+    size, asked = candidates.means("size"), candidates.means("black_box_rows")
+    order = np.lexsort([size, -by.mean(axis=1)])
+    return int(order[winner(by[order], size[order], asked[order], errors)])
+
+
+def print_table(rows: dict[str, dict[str, list[float]]], data: list[str], title: str) -> None:
+    print(f"\n| {title} | {' | '.join(data)} | mean |")
+    print("| :-- |" + " --: |" * (len(data) + 1))
+    for name, found in rows.items():
+        means = {d: float(np.mean(found[d])) for d in data if d in found}
+        cells = [f"{means[d]:.2f}" if d in means else "-" for d in data]
+        print(f"| {name} | {' | '.join(cells)} | {np.mean(list(means.values())):.2f} |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=(*DATA, *OTHERS), default=[*DATA, *OTHERS])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[100, 101, 102, 103])
+    options = parser.parse_args()
+    settings: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    ways: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of settings that suit some data only
+        for data in options.data:
+            for seed in options.seeds:
+                print(f"{data} {seed}", file=sys.stderr)
+                measured = measure_all(data, seed)
+                for score in SCORES:
+                    far = behind(measured, score)
+                    for one, value in zip(measured, far, strict=True):
+                        settings[one.setting][data].append(float(value))
+                    for share, errors in WAYS:
+                        place = chosen(measured, score, share, errors)
+                        rows = "held-out rows and all rows" if share else "held-out rows"
+                        ways[f"{rows}, {errors:g} standard errors"][data].append(far[place])
+    ordered = sorted(
+        settings.items(),
+        key=lambda pair: (
+            pair[0].split(":")[0],
+            np.mean([np.mean(values) for values in pair[1].values()]),
+        ),
+    )
+    print_table(dict(ordered), options.data, "setting")
+    print_table(ways, options.data, "chosen by")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

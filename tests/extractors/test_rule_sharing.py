@@ -1,0 +1,165 @@
+"""Candidates of REAL and Trepan share rows in codes, questions and nodes, which changes nothing."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.extractors import (
+    CallableClassifier,
+    REALExtractor,
+    RememberingBlackBox,
+    TrepanExtractor,
+    discretiser,
+)
+from skescore.extractors._mofn import Search
+from skescore.extractors._result_memory import ResultMemory
+
+ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
+
+
+def classes_of(rows):
+    rows = np.asarray(rows, dtype=float)
+    return np.where(rows[:, 0] > 0.6, "c", np.where(rows[:, 1] * rows[:, 0] > 2, "b", "a"))
+
+
+def learned(extractor):
+    """All that an extraction gives, to the last bit, with the questions that it asked for."""
+    kind = getattr(extractor, "discretiser_", None)
+    cuts = None if kind is None else [each.tobytes() for each in kind.cut_points_]
+    return (
+        extractor.rules_.to_json(),
+        extractor.oracle_.n_calls,
+        extractor.oracle_.n_rows,
+        getattr(extractor, "n_rules_made_", None),
+        getattr(extractor, "n_splits_", None),
+        cuts,
+    )
+
+
+def alone(cls, **parameters):
+    return cls(CallableClassifier(classes_of), **parameters)
+
+
+REAL = st.fixed_dictionaries(
+    {
+        "max_rules": st.sampled_from([1, 2, 4, None]),
+        "min_precision": st.sampled_from([0.8, 0.95, 1.0]),
+        "tolerance": st.sampled_from([0.0, 0.01, 0.2]),
+        "n_queries": st.sampled_from([0, 5, 50]),
+        "subsumption": st.booleans(),
+        "prune": st.sampled_from([None, "ice"]),
+        "batch_size": st.sampled_from([None, 17]),
+    }
+)
+TREPAN = st.fixed_dictionaries(
+    {
+        "max_leaves": st.sampled_from([None, 3, 5]),
+        "max_nodes": st.sampled_from([1, 3, 8]),
+        "max_depth": st.sampled_from([None, 1, 2]),
+        "min_sample": st.sampled_from([0, 100, 200]),
+        "max_literals": st.sampled_from([1, 3]),
+        "min_rows": st.sampled_from([0, 5]),
+        "purity": st.sampled_from([0.7, 0.99]),
+        "significance": st.sampled_from([0.05, 0.5]),
+        "batch_size": st.sampled_from([None, 17]),
+        "random_state": st.integers(0, 1),
+    }
+)
+CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanExtractor), TREPAN)
+
+
+@pytest.mark.parametrize("most_bytes", [32 * 2**20, 20_000, 0])
+@settings(max_examples=10)
+@given(st.lists(CANDIDATES, min_size=2, max_size=8))
+@pytest.mark.filterwarnings("ignore:max_leaves")
+def test_results_are_bit_identical_with_and_without_sharing(most_bytes, candidates):
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared.memory = ResultMemory(most_bytes)
+    for cls, parameters in candidates:
+        found = cls(shared, **parameters).fit(ROWS)
+        assert learned(found) == learned(alone(cls, **parameters).fit(ROWS))
+        assert shared.memory.n_bytes <= most_bytes
+
+
+@pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
+def test_other_rows_share_nothing(cls):
+    options = {"random_state": 0} if cls is TrepanExtractor else {}
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    other = ROWS.copy()
+    other[3, 1] = np.nextafter(other[3, 1], 0)
+    names = pd.DataFrame(ROWS, columns=["x", "y", "z"])
+    for rows in (ROWS, other, ROWS[::-1], ROWS[:-1], ROWS[:, [0, 2, 1]], names):
+        assert learned(cls(shared, **options).fit(rows)) == learned(alone(cls, **options).fit(rows))
+
+
+@pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
+def test_codes_of_categories_are_not_mixed_up(cls):
+    options = {"random_state": 0} if cls is TrepanExtractor else {}
+    values = np.where(ROWS[:, 0] > 0.6, "high", np.where(ROWS[:, 0] > 0.3, "middle", "low"))
+
+    def answer(frame):
+        return np.where(frame["level"].astype(str) == "high", "yes", "no")
+
+    shared = RememberingBlackBox(CallableClassifier(answer))
+    for order in (["low", "middle", "high"], ["high", "low", "middle"]):
+        frame = pd.DataFrame({"level": pd.Categorical(values, order), "x": ROWS[:, 1]})
+        single = cls(CallableClassifier(answer), **options).fit(frame)
+        assert learned(cls(shared, **options).fit(frame)) == learned(single)
+
+
+@pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
+def test_threads_may_share(cls):
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    if cls is REALExtractor:
+        options = [{"max_rules": m, "min_precision": p} for m in (1, 3, None) for p in (0.9, 1)] * 3
+    else:
+        options = [{"max_nodes": m, "random_state": 0} for m in (1, 3, 5)] * 4
+    expected = [learned(alone(cls, **each).fit(ROWS)) for each in options]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda each: cls(shared, **each).fit(ROWS), options)
+        assert [learned(each) for each in found] == expected
+
+
+def test_real_goes_on_where_others_have_ended(monkeypatch):
+    fits = []
+    fit = discretiser.Discretiser.fit
+    monkeypatch.setattr(
+        discretiser.Discretiser, "fit", lambda *given: fits.append(given) or fit(*given)
+    )
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    first = REALExtractor(shared, max_rules=2).fit(ROWS)
+    asked = shared.oracle.n_calls
+    second = REALExtractor(shared, max_rules=4).fit(ROWS)
+    assert shared.oracle.n_calls == asked + 2
+    assert len(fits) == 1
+    assert second.oracle_.n_calls > first.oracle_.n_calls
+    first.discretiser_.cut_points_[0][:] = np.nan  # its own
+    REALExtractor(shared, discretiser=discretiser.Discretiser(n_bins=3)).fit(ROWS)
+    assert np.isfinite(
+        REALExtractor(shared, max_rules=2).fit(ROWS).discretiser_.cut_points_[0]
+    ).all()
+
+
+def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
+    looked = []
+    best_test = Search.best_test
+    monkeypatch.setattr(
+        Search, "best_test", lambda *given: looked.append(given) or best_test(*given)
+    )
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(ROWS)
+    n_looked, asked = len(looked), shared.oracle.n_calls
+    for n_nodes in (2, 4, 6):
+        TrepanExtractor(shared, max_nodes=n_nodes, random_state=0).fit(ROWS)
+    assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
+    assert large.n_splits_ > 2
+    TrepanExtractor(shared, max_nodes=2).fit(ROWS)  # a seed that nobody will have again
+    kept = len(shared.memory)
+    TrepanExtractor(shared, max_nodes=2).fit(ROWS)
+    assert len(shared.memory) == kept

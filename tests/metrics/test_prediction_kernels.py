@@ -1,0 +1,128 @@
+"""The quick measures of predictions against scikit-learn's own functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from skescore.metrics._prediction_kernels import NO_RULE, label_codes
+from skescore.metrics.prediction import METRICS, prediction_loss, prediction_performance
+
+CLASSES = [name for name, metric in METRICS.items() if "classification" in metric.tasks]
+NUMBERS = [name for name, metric in METRICS.items() if "regression" in metric.tasks]
+LABELS: dict[str, list[Any]] = {
+    "text": ["b", "a", "ä c", ""],
+    "whole": [3, -1, 2**60 + 1, 2**60],
+    "flags": [True, False],
+    "floats": [0.5, -1.0, 2.0**60],
+    "mixed": ["1", 1, 1.5, "b"],
+}
+
+
+def test_every_measure_but_the_median_is_quick() -> None:
+    without = {name for name, metric in METRICS.items() if metric.kernel is None}
+    assert without == {"median_absolute_error"}
+
+
+@st.composite
+def weighted(draw: Any, n_rows: int) -> np.ndarray | None:
+    kind = draw(st.sampled_from(["none", "whole", "real"]))
+    if kind == "none":
+        return None
+    one = st.integers(1, 4) if kind == "whole" else st.floats(1e-3, 1e3)
+    return np.array(draw(st.lists(one, min_size=n_rows, max_size=n_rows)), dtype=float)
+
+
+@given(data=st.data(), n_rows=st.integers(1, 30), n_classes=st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_measures_of_classes_are_those_of_scikit_learn(
+    data: st.DataObject, n_rows: int, n_classes: int
+) -> None:
+    # Numbers may be left out, as those of labels are that only rows without a rule were given.
+    code = st.integers(0, n_classes - 1)
+    rows = data.draw(
+        st.lists(st.tuples(code, code | st.just(NO_RULE)), min_size=n_rows, max_size=n_rows)
+    )
+    truth, answers = np.array(rows).T
+    weights = data.draw(weighted(n_rows))
+    for name in CLASSES:
+        metric = METRICS[name]
+        assert metric.kernel is not None
+        expected = metric.function(truth, answers, sample_weight=weights)
+        assert metric.kernel(truth, answers, weights) == pytest.approx(expected, abs=1e-14), name
+
+
+@given(data=st.data(), n_rows=st.integers(2, 30), scale=st.sampled_from([1e-8, 1.0, 1e8]))
+@settings(max_examples=200, deadline=None)
+def test_measures_of_numbers_are_those_of_scikit_learn(
+    data: st.DataObject, n_rows: int, scale: float
+) -> None:
+    number = st.integers(-3, 3).map(float) | st.floats(-1, 1)
+    rows = data.draw(st.lists(st.tuples(number, number), min_size=n_rows, max_size=n_rows))
+    truth, answers = np.array(rows).T * scale
+    weights = data.draw(weighted(n_rows))
+    for name in NUMBERS:
+        metric = METRICS[name]
+        if metric.kernel is not None:
+            expected = metric.function(truth, answers, sample_weight=weights)
+            quick = metric.kernel(truth, answers, weights)
+            assert quick == pytest.approx(expected, rel=1e-12), name
+
+
+@pytest.mark.parametrize(
+    ("truth", "answers", "expected"),
+    [([2.0, 2.0], [2.0, 2.0], 1.0), ([2.0, 2.0], [2.0, 3.0], 0.0), ([1.0, 2.0], [1.0, 2.0], 1.0)],
+)
+def test_r2_of_a_constant_truth(truth: list[float], answers: list[float], expected: float) -> None:
+    quick = prediction_performance(truth, answers, metric="r2", task="regression")
+    assert quick == expected == sk.r2_score(truth, answers)
+
+
+def test_numbers_that_are_none_are_refused_by_scikit_learn() -> None:
+    for answers in ([1.0, math.nan], [1.0, math.inf], np.array([1.0, "x"], dtype=object)):
+        with pytest.raises(ValueError, match=r"NaN|infinity|convert"):
+            prediction_loss([1.0, 2.0], answers, metric="mean_absolute_error", task="regression")
+
+
+def test_numbers_of_other_types_are_measured() -> None:
+    for dtype in (np.float32, np.int8, bool, object):
+        value = prediction_loss(
+            np.array([1, 0], dtype=dtype), np.array([1, 1], dtype=dtype),
+            metric="mean_squared_error", task="regression",
+        )  # fmt: skip
+        assert value == 0.5
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@given(data=st.data(), n_rows=st.integers(1, 20))
+@settings(max_examples=50, deadline=None)
+def test_labels_are_numbered_as_they_come(kind: str, data: st.DataObject, n_rows: int) -> None:
+    label = st.sampled_from(LABELS[kind])
+    rows = data.draw(st.lists(st.tuples(label, label), min_size=n_rows, max_size=n_rows))
+    dtype = object if kind == "mixed" else None
+    truth, answers = (np.array(column, dtype=dtype) for column in zip(*rows, strict=True))
+    there = np.concatenate([truth.astype(object), answers.astype(object)])
+    expected, _ = pd.factorize(there)
+    assert np.concatenate(label_codes(truth, answers)).tolist() == expected.tolist()
+
+
+def test_missing_labels_are_all_one() -> None:
+    truth = np.array([math.nan, float("nan"), 1.0])
+    codes, answers = label_codes(truth, truth[::-1].copy())
+    assert codes.tolist() == [0, 0, 1]
+    assert answers.tolist() == [1, 0, 0]
+    nothing = np.array([None, "a"], dtype=object)
+    options: dict[str, Any] = {"metric": "f1_weighted", "task": "classification"}
+    assert prediction_performance(nothing, nothing, **options) == 1.0
+
+
+def test_labels_of_other_types_are_numbered_too() -> None:
+    days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
+    assert [codes.tolist() for codes in label_codes(days, days[::-1].copy())] == [[0, 1], [1, 0]]
