@@ -33,6 +33,7 @@ def print_tables(rows: Rows, ours: Sequence[str], psyke: Sequence[str]) -> int:
     failed = 0
     for score in SCORES:
         _print_score(score, values, rows, methods)
+    _print_pairs(values, methods, psyke)
     for search, equals in SEARCHES.items():
         if search in methods:
             rivals = [m for m in methods if m not in SEARCHES and (m not in EQUALS or m in equals)]
@@ -89,6 +90,44 @@ def _print_score(score: str, values: Values, rows: Rows, methods: Sequence[str])
             _print_line([data, str(len(seeds)), *cells.values()])
 
 
+def _print_pairs(values: Values, methods: Sequence[str], psyke: Sequence[str]) -> None:
+    print("\n### In all\n")
+    print(
+        "Runs (data, seed, rival, score) in which ours is better, equal and worse; cells (data, "
+        "rival, score) in which its mean is worse; cells in which it is significantly better and "
+        "worse.\n"
+    )
+    _print_line(
+        ["search", "rivals", "runs", "worse by mean", "significantly better", "worse"], header=True
+    )
+    for search, equals in SEARCHES.items():
+        groups = {
+            "PSyKE's tuners": psyke, **{rival: [rival] for rival in equals},
+            "untuned trees": ("cart", "cart of 3 leaves"),
+        }  # fmt: skip
+        for title_of_group, group in groups.items():
+            runs, cells = [0, 0, 0], np.zeros(4, dtype=int)
+            for (data, method, score), theirs in values.items():
+                ours = values.get((data, search, score), {})
+                found = _differences(score, ours, theirs)
+                if method not in group or not len(found):
+                    continue
+                for place, some in enumerate((found > 0, found == 0, found < 0)):
+                    runs[place] += int(some.sum())
+                mean, significant = found.mean(), paired_p(found) < SIGNIFICANT
+                cells += [1, mean < 0, significant and mean > 0, significant and mean < 0]
+            if search in methods and cells[0]:
+                shares = [f"{n} of {cells[0]}" for n in cells[1:]]
+                _print_line([search, title_of_group, " / ".join(map(str, runs)), *shares])
+
+
+def _differences(score: str, ours: dict[int, float], theirs: dict[int, float]) -> np.ndarray:
+    """How much better ours is, by seed; what rounding makes is no difference."""
+    common = sorted(ours.keys() & theirs.keys())
+    found = np.array([better_by(score, ours[s], theirs[s]) for s in common])
+    return np.where(np.abs(found) < EQUAL, 0.0, found)
+
+
 def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
     print(f"\n### {search}, paired with each rival\n")
     print(
@@ -103,19 +142,18 @@ def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
             for score in SCORES:
                 ours = values.get((data, search, score), {})
                 theirs = values.get((data, rival, score), {})
-                common = sorted(ours.keys() & theirs.keys())
-                differences = np.array([better_by(score, ours[s], theirs[s]) for s in common])
-                if not common:
+                differences = _differences(score, ours, theirs)
+                if not len(differences):
                     cells.append("-")
                     continue
-                differences[np.abs(differences) < EQUAL] = 0.0
                 won, lost = int((differences > 0).sum()), int((differences < 0).sum())
                 p = paired_p(differences)
                 # Equal will do against those that have the same extractors to choose from.
                 reached = differences.mean() > 0 or (rival in EQUALS and differences.mean() == 0)
                 n_worse += not reached
                 n_significant += not reached and p < SIGNIFICANT
-                cell = f"{differences.mean():+.4f} {won}/{len(common) - won - lost}/{lost} {p:.2g}"
+                equal = len(differences) - won - lost
+                cell = f"{differences.mean():+.4f} {won}/{equal}/{lost} {p:.2g}"
                 cells.append(cell if reached else f"**NO {cell}**")
             if any(cell != "-" for cell in cells):
                 _print_line([data, rival, *cells])

@@ -3,7 +3,8 @@
     python benchmarks/speed/search.py [--quick]
 
 Prints Markdown tables. The overhead is the time of a search over that of extracting and scoring
-the same candidates on the same folds in a plain loop, without a study. Workers are processes of
+the same candidates on the same folds (and on all rows, where the search did) in a plain loop,
+without a study. Workers are processes of
 `skescore tune` on one journal; starting Python and training the black box counts for both sides.
 """
 
@@ -26,7 +27,7 @@ from sklearn.model_selection import StratifiedKFold
 from skescore.registry import suitable_extractors
 from skescore.scorers import ice
 from skescore.tuning import ExtractorSearchCV, open_storage
-from skescore.tuning.folds import evaluate_on_fold, make_folds
+from skescore.tuning.folds import evaluate_on_fold, fold_of_all_rows, make_folds
 
 BLACK_BOX = RandomForestClassifier(100, random_state=0)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
@@ -49,9 +50,10 @@ def overhead(name: str, n_trials: int, storage: str) -> dict[str, Any]:
         seconds = time.perf_counter() - begin
     begin = time.perf_counter()
     folds = make_folds(clone(BLACK_BOX), X, y, FOLDS, "classification", fitted=False)
+    all_rows = fold_of_all_rows(clone(BLACK_BOX), X, y, fitted=False)
     for candidate in search.candidates_:
         extractor = search.make_candidate(candidate)
-        for fold in folds:
+        for fold in [*folds, all_rows] if candidate.all_rows else folds:
             evaluate_on_fold(extractor, fold, ice)
     bare = time.perf_counter() - begin
     return {
