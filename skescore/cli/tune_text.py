@@ -139,8 +139,8 @@ def _leaderboard(
     tied = int(board["tied"].sum())
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
-            f"(The first is the one with the fewest rules of the {tied} that are as good as the "
-            "best as far as one can tell, by held-out rows and by the rules made of all rows.)"
+            f"(The first has the fewest rules of the {tied} that are as good as the best as far as "
+            "one can tell, or is the best of those: by held-out rows and by the rules of all rows.)"
         )
     if search.stopped_:
         printer.line("no more trials for:")

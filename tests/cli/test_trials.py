@@ -25,8 +25,8 @@ Commands = runpy.run_path(str(Path(__file__).with_name("forked_commands.py")))["
 
 BUDGET = 10
 FOLDS = 2
-#: Evaluations on a fold, of 20: two are a trial.
-EARLY, MIDDLE, LATE = 5, 11, 17
+#: Evaluations, of 26: two or three are a trial, as what may win is made of all rows as well.
+EARLY, MIDDLE, LATE = 6, 14, 22
 SEARCH = (
     "tune", "iris", "--black-box", "decision-tree", "--cv", FOLDS, "--extractors", "cart,gridex",
     "--format", "json",

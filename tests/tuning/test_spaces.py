@@ -105,6 +105,7 @@ def test_starting_points_lie_in_the_space(
         assert len(points) > 1  # a usual problem has some, beside the defaults
 
 
+@pytest.mark.filterwarnings("ignore:max_leaves=2 is less")
 @pytest.mark.parametrize(("name", "task"), [c for c in CASES if c[0] != "gridrex"])
 def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
     # Many rows with noise, so that no two splits of a tree are equally good.
@@ -123,21 +124,22 @@ def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -
     expected = clone(extractor).fit(rows).predict(rows_to_answer)
 
     def agrees(point: dict[str, Any]) -> bool:
-        assert set(point) == set(space.active(point)) == set(space)
+        assert set(point) == set(space.active(point))
         found = clone(extractor).set_params(**point).fit(rows).predict(rows_to_answer)
         if task == "classification":
             return bool((found == expected).all())
         return bool(np.allclose(found, expected, rtol=1e-6, atol=0))
 
-    points = [p for p in starting_points(name, space, y, task) if set(p) == set(space)]
-    assert sum(map(agrees, points)) == 1
+    found = [agrees(point) for point in starting_points(name, space, y, task)]
+    assert any(found)
+    assert not all(found)
 
 
 def test_starting_points_respect_a_space_of_ones_own() -> None:
     y = np.arange(30) % 3
-    # The points ask for max_leaves 3, 4, 8 and 6 with max_depth 3 or 4, min_samples_leaf 1, gini.
+    # The points have max_leaves 3, 2, 4, 8 and 6, max_depth 3 or 4, min_samples_leaf 1, gini.
     found = starting_points("cart", {"max_leaves": IntDistribution(2, 7)}, y, "classification")
-    assert found == [{"max_leaves": 3}, {"max_leaves": 4}, {"max_leaves": 6}]
+    assert found == [{"max_leaves": n} for n in (3, 2, 4, 6)]
     space: dict[str, BaseDistribution] = {
         "max_leaves": IntDistribution(2, 8, step=2),
         "max_depth": IntDistribution(3, 5),
@@ -146,7 +148,7 @@ def test_starting_points_respect_a_space_of_ones_own() -> None:
     found = starting_points("cart", space, y, "classification")
     assert found == [
         {"max_leaves": leaves, "max_depth": depth, "criterion": "gini"}
-        for leaves, depth in ((4, 4), (8, 3), (6, 4))
+        for leaves, depth in ((2, 4), (4, 4), (8, 3), (6, 4))
     ]
     space["criterion"] = CategoricalDistribution(["entropy", "log_loss"])
     assert starting_points("cart", space, y, "classification") == []
