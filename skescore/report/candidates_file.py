@@ -101,7 +101,8 @@ def candidates_json(
             "folds": folds,
         }
         if candidate.all_rows is not None:
-            record["all_rows"] = {n: _number(candidate.all_rows[n]) for n in KEPT_OF_ALL_ROWS}
+            known = candidate.all_rows
+            record["all_rows"] = {n: _number(known.get(n, math.nan)) for n in KEPT_OF_ALL_ROWS}
         lines.append("  " + _dumps(record))
     head = {
         "format": FORMAT,

@@ -207,7 +207,7 @@ def _candidate(kept: Kept, place: int) -> dict[str, Any]:
         "trial": candidate.trial,
         "folds": folds,
         "all_rows": candidate.all_rows
-        and {name: [_finite(candidate.all_rows[name])] for name in KEPT_OF_ALL_ROWS},
+        and {name: [_finite(candidate.all_rows.get(name))] for name in KEPT_OF_ALL_ROWS},
         "missing": 0,
     }
 

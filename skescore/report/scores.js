@@ -82,18 +82,26 @@ function rank(group, settings) {
 }
 
 // What candidates are judged by, fold by fold: held-out rows, and the rules of all rows on these
-// rows; of candidates that lack the latter none is judged, unless all do.
-function judged(group, settings, scored, places) {
+// rows. Those that were not measured on all rows are left out if each of them is equalled on every
+// fold by one that was; else held-out rows alone decide. What has no rules of all rows never wins.
+function judged(group, settings, scored, places, sign) {
   const share = group.share_of_all_rows;
-  const all = new Map(places.map((place) => {
+  const known = new Map(), unknown = [], failed = new Set();
+  for (const place of places) {
     const rows = group.candidates[place].all_rows;
-    return [place, rows ? foldScore(settings, rows, 0) : NaN];
-  }));
-  const some = places.filter((place) => Number.isFinite(all.get(place)));
-  if (!some.length) return places.map((place) => ({ place, folds: scored[place].folds }));
-  return some.map((place) => ({
+    if (!rows) unknown.push(place);
+    else if (Object.values(rows).some((v) => v[0] === null) || !(rows.size[0] > 0)) failed.add(place);
+    else known.set(place, foldScore(settings, rows, 0));
+  }
+  const noise = 1e-12 * Math.max(1, ...places.flatMap((p) => scored[p].folds.map(Math.abs)));
+  const equalled = (place) => [...known.keys()].some((other) =>
+    scored[other].folds.every((v, k) => sign * v >= sign * scored[place].folds[k] - noise));
+  const asTheyAre = (some) => some.map((place) => ({ place, folds: scored[place].folds }));
+  if (!unknown.every(equalled)) return asTheyAre(places.filter((place) => !failed.has(place)));
+  if (!known.size) return asTheyAre(places);
+  return places.filter((place) => known.has(place)).map((place) => ({
     place,
-    folds: scored[place].folds.map((value) => (1 - share) * value + share * all.get(place)),
+    folds: scored[place].folds.map((value) => (1 - share) * value + share * known.get(place)),
   }));
 }
 
@@ -103,7 +111,7 @@ function choice(group, settings, scored, order) {
   const known = order.filter((place) => !Number.isNaN(scored[place].score));
   if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
-  const found = judged(group, settings, scored, known);
+  const found = judged(group, settings, scored, known, sign);
   for (const one of found) one.mean = sign * mean(one.folds);
   // Without their last bits, which hang on the order of the sums.
   const scale = Math.max(1, ...found.map((one) => Math.abs(one.mean)));

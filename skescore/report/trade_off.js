@@ -152,7 +152,7 @@ class TradeOff {
     let extra = "";
     if (this.group.standard_errors !== null) {
       if (choice !== best && choice !== null) {
-        extra += ` As good as it, as far as one can tell, and chosen by the search with these weights: ` +
+        extra += ` Counting the rules of all rows as well, the search would choose with these weights: ` +
           `${this.describe(choice)}.`;
       } else extra += " With these weights the search would choose it, too.";
     }

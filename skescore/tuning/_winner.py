@@ -59,7 +59,8 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         """Find the candidate that wins with other weights, without another extraction.
 
         It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
-        after a search, or with :func:`skescore.tuning.winning_regions` to see all that matter.
+        after a search; :func:`skescore.tuning.winning_regions` tells which weights matter, by the
+        means on held-out rows alone.
 
         Parameters
         ----------

@@ -201,4 +201,7 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
     unit = n_trials / (len(sizes) - 1 + _FIRST_ROUND)
     first = max(int(unit * _FIRST_ROUND / n_names), _LEAST_TO_JUDGE)
     unit = (n_trials - first * n_names) / (len(sizes) - 1)
-    return [(n_names, first), *((n, int(unit / n)) for n in sizes[1:])]
+    later = [(n, int(unit / n)) for n in sizes[1:] if unit >= n]
+    if not later:  # nobody would go on
+        return [(n_names, n_trials // n_names)]
+    return [(n_names, first), *later]

@@ -41,8 +41,8 @@ class Candidate:
         Per fold: ``performance``, ``loss``, ``loss_q``, ``n_rules``, ``size``,
         ``completeness_volume``, ``completeness_instances`` and whatever else was kept.
     all_rows : dict or None
-        The same of the rules that were extracted from all rows, on these rows; None if that was
-        not measured.
+        The same of the rules that were extracted from all rows, on these rows, or why there are
+        none (``failure``); None if that was not tried.
 
     Examples
     --------
@@ -262,7 +262,8 @@ class Candidates(Sequence[Candidate]):
         Returns
         -------
         ndarray of float, shape (n_candidates,)
-            The scores; NaN where that was not measured or is undefined.
+            The scores; NaN where that was not measured, and the worst (infinite) where there are
+            no such rules or the score is undefined.
 
         Raises
         ------
@@ -270,7 +271,8 @@ class Candidates(Sequence[Candidate]):
             If a name is unknown or a weight out of its range.
         """
         _check_choice(score, completeness)
-        found = np.full(len(self), np.nan)
+        worst = -np.inf if SCORES[score] else np.inf
+        found = np.array([np.nan if c.all_rows is None else worst for c in self], dtype=float)
         measured = [
             place for place, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)
         ]
@@ -326,7 +328,7 @@ def _scores(
 
 def _is_measured(fold: Mapping[str, Any]) -> bool:
     # No rule, no size, no score: such a fold cannot be judged by any weights.
-    return all(np.isfinite(fold[name]) for name in _MEASURED) and fold["size"] > 0
+    return all(np.isfinite(fold.get(name, np.nan)) for name in _MEASURED) and fold["size"] > 0
 
 
 def as_candidates(candidates: Any) -> Candidates:

@@ -68,7 +68,8 @@ def leaderboard(
             }
             records.append(record)
             fold_scores.append([fold["score"] for fold in kept.get("folds", ())])
-            on_all_rows.append(record["score_on_all_rows"])
+            without = np.nan if kept.get("all_rows") is None else -np.inf
+            on_all_rows.append(np.nan_to_num(record["score_on_all_rows"], nan=without))
     columns = [
         "extractor", "score", *_COLUMNS, *measures, *_COSTS, "score_on_all_rows", "tied", "params",
         "trial", "state", "same_as", "stopped", "error",
@@ -107,24 +108,34 @@ def judged(scores: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
     scores : ndarray of shape (n_candidates, n_folds)
         On the held-out rows of each fold; greater is better.
     on_all_rows : ndarray of shape (n_candidates,)
-        Of the rules that are extracted from all rows, on these rows; NaN where unknown.
+        Of the rules that are extracted from all rows, on these rows; NaN where that was not
+        measured, minus infinity where there are no such rules.
 
     Returns
     -------
     ndarray of shape (n_candidates, n_folds)
-        The weighted means. Candidates that are not known on all rows have minus infinity, unless
-        none is: then `scores` as they are.
+        The weighted means. Candidates that were not measured on all rows have minus infinity if
+        each of them is equalled on every fold by one that was; else all have their `scores`.
+        Those without rules of all rows never win.
 
     Notes
     -----
     The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
     rule, 1983). Held-out rows judge rules like those that one will get, with much noise where rows
-    are few; all rows judge the very rules, with little noise, but too favourably.
+    are few; all rows judge the rules themselves, with little noise, but too favourably.
     """
-    if not np.isfinite(on_all_rows).any():
+    known, failed = np.isfinite(on_all_rows), np.isneginf(on_all_rows)
+    best_of_known = scores[known]
+    noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
+    for place in np.flatnonzero(~known & ~failed):
+        if not (best_of_known >= scores[place] - noise).all(axis=1).any():
+            return np.where(failed[:, np.newaxis] & ~failed.all(), -np.inf, scores)
+    if not known.any():  # nothing has rules of all rows
         return scores
-    mixed = (1 - SHARE_OF_ALL_ROWS) * scores + SHARE_OF_ALL_ROWS * on_all_rows[:, np.newaxis]
-    return np.where(np.isfinite(mixed), mixed, -np.inf)
+    mixed = np.full(scores.shape, -np.inf)
+    share = SHARE_OF_ALL_ROWS * on_all_rows[known, np.newaxis]
+    mixed[known] = (1 - SHARE_OF_ALL_ROWS) * scores[known] + share
+    return mixed
 
 
 def winner(scores: np.ndarray, size: np.ndarray, asked: np.ndarray, standard_errors: float) -> int:
@@ -162,6 +173,8 @@ def winner(scores: np.ndarray, size: np.ndarray, asked: np.ndarray, standard_err
 def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
     """Give the places of the candidates that are as good as the best, see :func:`winner`."""
     places = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    if not len(places):  # scores of one's own may be infinite
+        return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
     scores = scores[places]
     means = scores.mean(axis=1)
     best = int(_rounded(means).argmax())

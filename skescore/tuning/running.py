@@ -234,8 +234,7 @@ class Runner:
         candidates = [self.studies.objectives[one.name].candidate(one.params) for one in going]
         results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
         for one, result in zip(going, results, strict=True):
-            # Whose rules of all rows cannot be made or scored is not to win.
-            one.all_rows = None if "failure" in result else result
+            one.all_rows = result  # with a failure in it: not to win
 
     def _may_stop(self, one: _Open) -> bool:
         return self.pruner is not None or self.studies.has_pruner(one.name)
@@ -306,7 +305,9 @@ class Runner:
         folds = trial.user_attrs.get("folds", ())
         if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
             self._known.setdefault((name, params_key(trial.params)), (trial.number, list(folds)))
-            if (name, trial.number) not in self._parts:
+            # What has no rules of all rows, or had none made, wins over nothing.
+            score = (trial.user_attrs.get("all_rows") or {}).get("score", math.nan)
+            if math.isfinite(score) and (name, trial.number) not in self._parts:
                 self._parts[name, trial.number] = _parts(folds)
 
     # --- who does how well -------------------------------------------------------------------

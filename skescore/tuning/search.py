@@ -43,10 +43,11 @@ class ExtractorSearchCV(Winner):
     """Search extractors and their hyper-parameters for the rules that score best.
 
     One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
-    and the winner is refitted on all rows. The black box is fitted once per fold, and twice on all
-    rows, and asked once about the same rows. Extractors that cannot catch up get no more trials,
-    and the leaderboard says why. Whatever the search was after, the whole trade-off between loss,
-    size and completeness can be looked at, and other weights tried, without another extraction.
+    and the winner is refitted on all rows. The black box is fitted once per fold, once on all rows
+    and once for the winner, and asked once about the same rows. Extractors that cannot catch up get
+    no more trials, and the leaderboard says why. Whatever the search was after, the whole trade-off
+    between loss, size and completeness can be looked at, and other weights tried, without another
+    extraction.
 
     Parameters
     ----------
@@ -75,8 +76,9 @@ class ExtractorSearchCV(Winner):
         Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
     allocation : {"halving", "even"}, default="halving"
         ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
-        before, and stops those whose best parts together could not beat the leader. ``"even"``
-        gives each the same number. With fewer than two trials per extractor both are the same.
+        before, and stops those whose best parts together could not beat the leader on held-out
+        rows. ``"even"`` gives each the same number. With fewer than two trials per extractor, or no
+        more than two, both are the same.
     standard_errors : float, default=0.5
         How far below the best the winner may be, in standard errors of the differences on the
         folds: of the candidates within, which are as good as the best as far as one can tell, the
@@ -95,8 +97,8 @@ class ExtractorSearchCV(Winner):
         Copied for each study; by default a tree-structured Parzen estimator.
     pruner : optuna pruner or "bound", optional
         Stops a trial between two folds. ``"bound"`` stops one only if flawless rules on the other
-        folds could not make it the best; it needs ICE, FiRe or Q as `scoring`. By default every
-        trial is seen through, as stopped ones are missing from the trade-off.
+        folds could not make its held-out mean the best; it needs ICE, FiRe or Q as `scoring`. By
+        default every trial is seen through, as stopped ones are missing from the trade-off.
     storage : str, path or optuna storage, optional
         Where trials are kept, see :func:`skescore.tuning.open_storage`: a search that was broken
         off goes on, and several processes or machines that call `fit` with the same data share

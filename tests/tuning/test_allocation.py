@@ -84,6 +84,22 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
     assert allocation.stopped == {}
 
 
+@pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
+def test_nobody_is_stopped_where_nobody_can_go_on(n_names: int, n_trials: int) -> None:
+    values = {f"e{place}": [0.1 * place] for place in range(n_names)}
+    allocation = Allocation(list(values), n_trials, None, "halving")
+    assert max(spend(allocation, values).values()) <= n_trials // n_names + 1
+    assert allocation.stopped == {}
+
+
+def test_rounds_without_a_trial_are_left_out() -> None:
+    values = {f"e{place}": [0.1 * place] for place in range(7)}
+    allocation = Allocation(list(values), 20, None, "halving")
+    # 14 for all; of the six that are left there is none for each of four, three for each of two.
+    assert list(spend(allocation, values).values()) == [2, 2, 2, 2, 2, 5, 5]
+    assert "the first 2 went on" in allocation.stopped["e4"]
+
+
 @given(
     st.lists(
         st.lists(st.floats(-1, 1) | st.just(-math.inf), min_size=1, max_size=4),

@@ -111,11 +111,28 @@ def test_held_out_rows_and_all_rows_are_weighed() -> None:
     found = judged(scores, np.array([0.5, 1.0]))
     # 0.632 * 0.9 + 0.368 * 0.5 = 0.7528, and so on.
     assert found == pytest.approx(np.array([[0.7528, 0.6264], [0.8736, 0.8736]]))
-    # What is not known on all rows does not win, unless nothing is.
-    found = judged(scores, np.array([math.nan, 0.1]))
-    assert found[0].tolist() == [-math.inf, -math.inf]
-    assert choose(found, [1, 9], 100.0) == 1
-    assert judged(scores, np.full(2, math.nan)).tolist() == scores.tolist()
+
+
+def test_what_was_not_measured_on_all_rows() -> None:
+    scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
+    # The last is equalled on every fold by the first: it does not win ...
+    found = judged(scores, np.array([0.5, 1.0, math.nan]))
+    assert found[2].tolist() == [-math.inf, -math.inf]
+    assert choose(found, [9, 9, 1], 100.0) != 2
+    # ... the first is not by the others, as in a storage of an earlier version: held-out rows.
+    assert judged(scores, np.array([math.nan, 0.1, 0.1])).tolist() == scores.tolist()
+    assert judged(scores, np.full(3, math.nan)).tolist() == scores.tolist()
+
+
+def test_what_has_no_rules_of_all_rows_never_wins() -> None:
+    scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
+    none = -math.inf
+    for on_all_rows in ([none, 1.0, 0.1], [none, math.nan, math.nan], [none, math.nan, 0.1]):
+        found = judged(scores, np.array(on_all_rows))
+        assert choose(found, [1, 2, 2], 100.0) == 1
+    # Nothing better is known.
+    assert judged(scores, np.full(3, none)).tolist() == scores.tolist()
+    assert choose(np.full((2, 2), none), [1, 1], 0.5) == 0
 
 
 # --- the table -----------------------------------------------------------------------------------

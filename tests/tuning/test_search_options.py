@@ -334,6 +334,25 @@ def test_the_winner_is_the_smallest_within_standard_errors_of_the_best(
     assert board["score"][1:].is_monotonic_decreasing
 
 
+def test_what_fails_on_all_rows_does_not_win_and_stands_in_nobodys_way() -> None:
+    best = search_of(extractors=("cart",)).fit(X, Y).best_params_
+    ice = make_ice_scorer()
+
+    def picky(model: Any, rows: Any, y: Any) -> float:
+        if len(rows) == len(X) and model.max_leaves == best["max_leaves"]:
+            raise RuntimeError("no rules of all rows")
+        return float(ice(model, rows, y))
+
+    search = search_of(extractors=("cart",), scoring=picky).fit(X, Y)
+    board = search.leaderboard_
+    failed = board["params"].map(lambda params: params == best)
+    assert failed.any()
+    assert board["score_on_all_rows"][failed].isna().all()
+    assert not failed[0]
+    others = board[~failed & board["score_on_all_rows"].notna()]
+    assert board["score"][0] >= others["score"].quantile(0.5)
+
+
 def test_only_what_no_other_equals_on_every_fold_is_made_of_all_rows(
     by_ice: ExtractorSearchCV,
 ) -> None:
