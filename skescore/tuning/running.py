@@ -53,6 +53,10 @@ class _Open:
     stopped: bool = False
 
 
+#: Of a trial that is done: its number, what was measured on the folds, and on all rows.
+_Known = tuple[int, list[dict[str, Any]], dict[str, Any] | None]
+
+
 class Runner:
     """Spends the budget of a search.
 
@@ -90,7 +94,7 @@ class Runner:
         self.callbacks = list(callbacks)
         self.goal: Goal = studies.goal
         self._halted: set[str] = set()
-        self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+        self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
 
@@ -195,7 +199,7 @@ class Runner:
         for one in opened:
             key = one.name, params_key(one.params)
             if (known := self._find(key)) is not None:
-                one.same_as, one.results = known
+                one.same_as, one.results, one.all_rows = known
             elif key in first:
                 repeats.append((one, first[key]))
             else:
@@ -235,6 +239,10 @@ class Runner:
         results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
         for one, result in zip(going, results, strict=True):
             one.all_rows = result  # with a failure in it: not to win
+        made = {(one.name, one.trial.number): one.all_rows for one in going}
+        for one in opened:
+            if one.same_as is not None and one.all_rows is None:
+                one.all_rows = made.get((one.name, one.same_as))
 
     def _may_stop(self, one: _Open) -> bool:
         return self.pruner is not None or self.studies.has_pruner(one.name)
@@ -287,7 +295,7 @@ class Runner:
     def _study(self, one: _Open) -> optuna.Study:
         return self.studies.studies[one.name]
 
-    def _find(self, key: tuple[str, str]) -> tuple[int, list[dict[str, Any]]] | None:
+    def _find(self, key: tuple[str, str]) -> _Known | None:
         """An earlier trial with the same parameters, and what was measured in it."""
         name = key[0]
         trials = self.studies.studies[name].get_trials(deepcopy=False)
@@ -304,9 +312,11 @@ class Runner:
     def _learn(self, name: str, trial: FrozenTrial) -> None:
         folds = trial.user_attrs.get("folds", ())
         if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
-            self._known.setdefault((name, params_key(trial.params)), (trial.number, list(folds)))
+            all_rows = trial.user_attrs.get("all_rows")
+            key = name, params_key(trial.params)
+            self._known.setdefault(key, (trial.number, list(folds), all_rows))
             # What has no rules of all rows, or had none made, wins over nothing.
-            score = (trial.user_attrs.get("all_rows") or {}).get("score", math.nan)
+            score = (all_rows or {}).get("score", math.nan)
             if math.isfinite(score) and (name, trial.number) not in self._parts:
                 self._parts[name, trial.number] = _parts(folds)
 
