@@ -193,7 +193,7 @@ def _trepan_points(problem: Problem) -> _Points:
 
 #: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one
 #: well-chosen feature cut a few times is the grid's counterpart. The order follows held-out scores
-#: on ten data sets (`benchmarks/README.md`, "Tuners"); the defaults are always among the points.
+#: on ten data sets (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
 OWN_SEARCHES: dict[str, Search] = {
     "cart": Search(_cart, _cart_points),
     "cream": Search(_clusters, _clusters_points),

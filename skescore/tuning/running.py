@@ -229,6 +229,8 @@ class Runner:
         def may_win(one: _Open) -> bool:
             if one.same_as is not None or one.stopped or _failure(one.results):
                 return False
+            if math.isnan(mean_of(one.results, "score")):  # without a score nothing wins
+                return False
             parts = _parts(one.results)
             return not any((rival >= parts).all() for rival in rivals)
 
