@@ -156,6 +156,20 @@ def test_every_step_is_the_best_single_step(
     )
 
 
+def test_a_merged_rule_that_ties_with_another_may_stand_in_either_place() -> None:
+    low = Interval(1, upper=1)
+    rules = [
+        Rule((), "b", RuleStatistics(5, (2, 3))),
+        Rule((low,), "a", RuleStatistics(6, (3, 3))),
+        Rule((low,), "b", RuleStatistics(1, (1, 0))),  # with the first: six rows, half of them b
+    ]
+    ruleset = RuleSet(rules, ["x", "y"], task="classification", classes=["a", "b"], ordered=False)
+    X, y = np.array([[3, 1.5], [0, 0], [4, 4.5]]), np.array(["b", "a", "b"])
+    stepped = prune(ruleset, X, y, max_steps=1)
+    assert [rule.output for rule in stepped.rules] == ["a", "b"]
+    assert stepped.predict(X).tolist() == y.tolist()
+
+
 @settings(deadline=None, max_examples=30)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
 def test_never_worse_and_always_the_same(

@@ -291,12 +291,19 @@ class RuleRows:
             if self.rules[one].output != self.rules[other].output:
                 new = replace(new, output=self._joint_output(one, other))
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
-            # Where overlaps do not decide by order, either place is as good.
-            if self.ruleset.ordered and not self.ruleset.disjoint:
+            # Where overlaps do not decide by order, either place is as good; but for ties.
+            by_order = self.ruleset.ordered and not self.ruleset.disjoint
+            if by_order or self._ties(new, one, other):
                 steps.append(
                     Step((self.rules[one], self.rules[other]), other, one, new, rows, sides)
                 )
         return steps
+
+    def _ties(self, new: Rule, one: int, other: int) -> bool:
+        """Whether the order decides between a new rule and one that stands between its places."""
+        between = slice(min(one, other) + 1, max(one, other))
+        equal = (self._merit[between] == self._merit_of(new)).all(axis=1)
+        return self.by_priority and bool((equal & self.alive[between]).any())
 
     def _joint_output(self, one: int, other: int) -> float:
         own = (self.answer == one) | (self.answer == other)

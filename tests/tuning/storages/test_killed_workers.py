@@ -64,8 +64,8 @@ def test_a_killed_worker_loses_its_trial_alone_and_that_is_tried_once_more(
     assert retry.params == running.params
     assert retry.user_attrs["heartbeat"]["process"] in others
     assert all(trial.state == TrialState.COMPLETE for trial in trials if trial.number != killed)
-    # Several may start the last one at the same time.
-    assert ENOUGH + 1 <= len(trials) <= ENOUGH + 3
+    # Both may start the last one at the same time, and both may see that one is to be retried.
+    assert ENOUGH + 1 <= len(trials) <= ENOUGH + 4
 
     originals = [t for t in trials if t.number != killed and "same_as" not in t.user_attrs]
     found = Candidates.from_studies([study])
