@@ -26,6 +26,7 @@ import time
 import uuid
 import warnings
 import weakref
+from collections.abc import Sequence
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +53,8 @@ _SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] =
     weakref.WeakKeyDictionary()
 )
 _SEEN_LOCK = threading.Lock()
+#: Studies that this process has marked as `BEATEN`, so that it need not ask for every trial.
+_MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 
 
 class Heartbeat:
@@ -215,10 +218,32 @@ def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[i
         return []
     _revive_by_optuna(study)
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return revive_of(study, running, grace)
+
+
+def revive_of(
+    study: optuna.Study, running: Sequence[FrozenTrial], grace: float = GRACE_SECONDS
+) -> list[int]:
+    """Do what :func:`revive_stale` does, with running trials that were read already.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        A study that outlives its workers.
+    running : sequence of FrozenTrial
+        Its running trials; one that has finished since is left as it is.
+    grace : float
+        Seconds of silence.
+
+    Returns
+    -------
+    list of int
+        Numbers of the trials that this call failed.
+    """
     beaten = bool(running) and BEATEN in study.user_attrs
     reasons = {}
     with _SEEN_LOCK:
-        studies = _SEEN.setdefault(storage, {})
+        studies = _SEEN.setdefault(study._storage, {})
         before = studies.get(study.study_name, {})
         now = time.monotonic()
         seen = {}
@@ -319,8 +344,10 @@ def _revive_by_optuna(study: optuna.Study) -> None:
 
 
 def _mark_as_beaten(study: optuna.Study) -> None:
-    if BEATEN not in study.user_attrs:
-        study.set_user_attr(BEATEN, True)
+    if study not in _MARKED:
+        if BEATEN not in study.user_attrs:
+            study.set_user_attr(BEATEN, True)
+        _MARKED.add(study)
 
 
 # --- who runs a trial ----------------------------------------------------------------------------

@@ -97,6 +97,8 @@ class Runner:
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
+        #: Whether nobody else was at work in a storage when this worker last looked.
+        self._alone = False
 
     def run(self) -> None:
         """Search until the budget is spent.
@@ -125,10 +127,16 @@ class Runner:
 
     def _wave(self, elapsed: float, n_jobs: int) -> list[str]:
         """Names of the extractors whose trials come next."""
-        if self.studies.shared:
-            self.studies.revive()
+        # Who has joined since the last trials began is seen when the next ones have begun.
+        if not self._alone:
+            self.studies.read()
+            if self.studies.shared:
+                self.studies.revive()
         standings = self.studies.standings()
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
+        if self._alone and not allowed:
+            self._alone = False
+            return self._wave(elapsed, n_jobs)
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
             # First what a broken-off search had begun: the next trials learn from it.
             left = sum(allowed.values())
@@ -148,19 +156,19 @@ class Runner:
         opened: list[_Open] = []
         closed = 0
         # As of now, so that the number of processes makes no difference.
-        for name in self.studies.studies:
-            self._find((name, ""))
+        self._learn()
         rivals = list(self._parts.values())
         with ExitStack() as alive:
             try:
                 for name in names:
-                    trial, params = self.studies.ask(name)
-                    if not self._is_granted(name, trial.number):
-                        self.studies.interrupt(name, trial, again=False)
-                        continue
-                    opened.append(_Open(name, trial, params))
+                    opened.append(_Open(name, *self.studies.ask(name)))
                     if self.studies.shared:
-                        opened[-1].heartbeat = alive.enter_context(beating(trial))
+                        opened[-1].heartbeat = alive.enter_context(beating(opened[-1].trial))
+                if self.studies.shared:
+                    self.studies.read()
+                    self._alone = self.studies.unfinished() == len(opened)
+                    self._learn()
+                    opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;
                 # also in one where a pruner could see a difference.
                 alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
@@ -168,10 +176,12 @@ class Runner:
                     self._evaluate(part, workers)
                     self._judge_on_all_rows(part, rivals, workers)
                     for one in part:
-                        kept = self._close(one)
+                        trial = self._close(one)
                         closed += 1
-                        if kept:
-                            self._call_back(one)
+                        if trial is None:
+                            self._alone = False
+                        elif call_back(self.callbacks, self._study(one), trial):
+                            self._halted.add(one.name)
             except BaseException as error:
                 for one in opened[closed:]:
                     # What has been measured is not lost because a callback failed.
@@ -181,15 +191,25 @@ class Runner:
                         self._close(one)
                 raise
 
-    def _is_granted(self, name: str, number: int) -> bool:
-        """Whether a trial is within the budget: workers may have begun some at one moment."""
-        if not self.studies.shared or self.allocation.n_trials is None:
-            return True
-        trial = self.studies.frozen(name, number)
-        if "fixed_params" in trial.system_attrs:  # queued anew
-            return True
-        standings = self.studies.standings(before=(name, trial))
-        return name in copy.copy(self.allocation).allowed(standings, self.judge, 0, self._halted)
+    def _granted(self, opened: list[_Open]) -> list[_Open]:
+        """The trials within the budget: workers may have begun some at one moment."""
+        if self.allocation.n_trials is None:
+            return opened
+        granted: list[_Open] = []
+        rejected: set[tuple[str, int]] = set()
+        for one in opened:
+            trial = self.studies.trials[one.name][one.trial.number]
+            standings = self.studies.standings((one.name, trial), without=rejected)
+            allocation = copy.copy(self.allocation)
+            if "fixed_params" in trial.system_attrs or one.name in allocation.allowed(
+                standings, self.judge, 0, self._halted
+            ):  # what is queued anew has been granted before
+                granted.append(one)
+            else:
+                self.studies.interrupt(one.name, one.trial, again=False)
+                rejected.add((one.name, trial.number))
+                self._alone = False
+        return granted
 
     def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
         """Fill in the results; fold after fold if a trial may be stopped between them."""
@@ -198,7 +218,7 @@ class Runner:
         todo = []
         for one in opened:
             key = one.name, params_key(one.params)
-            if (known := self._find(key)) is not None:
+            if (known := self._known.get(key)) is not None:
                 one.same_as, one.results, one.all_rows = known
             elif key in first:
                 repeats.append((one, first[key]))
@@ -264,14 +284,14 @@ class Runner:
         reach = (score * seen + best_possible * (n_folds - seen)) / n_folds
         return bool(reach < best)
 
-    def _close(self, one: _Open) -> bool:
-        """Keep what was measured; false if another worker has taken the trial for lost."""
+    def _close(self, one: _Open) -> FrozenTrial | None:
+        """Keep what was measured; None if another worker has taken the trial for lost."""
         if one.heartbeat is not None and one.heartbeat.lost:
-            return False
+            return None
         objective, study = self.studies.objectives[one.name], self._study(one)
-        state, values = TrialState.COMPLETE, None
+        state, values, failure = TrialState.COMPLETE, None, _failure(one.results)
         try:
-            if failure := _failure(one.results):
+            if failure:
                 one.trial.set_user_attr("extractor", one.name)
                 one.trial.set_user_attr("error", failure)
                 state = TrialState.FAIL
@@ -284,34 +304,30 @@ class Runner:
         except optuna.TrialPruned:
             state = TrialState.PRUNED
         except UpdateFinishedTrialError:
-            return False
-        study.tell(one.trial, values, state=state, skip_if_finished=True)
-        return True
-
-    def _call_back(self, one: _Open) -> None:
-        study = self._study(one)
-        frozen = self.studies.frozen(one.name, one.trial.number)
-        if call_back(self.callbacks, study, frozen):
-            self._halted.add(one.name)
+            return None
+        trial = study.tell(one.trial, values, state=state, skip_if_finished=True)
+        self.studies.trials[one.name][trial.number] = trial
+        if len(one.results) == len(self.evaluator.folds) and one.same_as is None and not failure:
+            known = one.trial.number, one.results, one.all_rows
+            self._known.setdefault((one.name, params_key(one.params)), known)
+        return trial
 
     def _study(self, one: _Open) -> optuna.Study:
         return self.studies.studies[one.name]
 
-    def _find(self, key: tuple[str, str]) -> _Known | None:
-        """An earlier trial with the same parameters, and what was measured in it."""
-        name = key[0]
-        trials = self.studies.studies[name].get_trials(deepcopy=False)
-        place = self._read.get(name, 0)
-        while place < len(trials) and trials[place].state.is_finished():
-            self._learn(name, trials[place])
-            place += 1
-        self._read[name] = place
-        for trial in trials[place:]:
-            if trial.state.is_finished():
-                self._learn(name, trial)
-        return self._known.get(key)
+    def _learn(self) -> None:
+        """Remember what was measured in the trials that were read."""
+        for name, trials in self.studies.trials.items():
+            place = self._read.get(name, 0)
+            while place < len(trials) and trials[place].state.is_finished():
+                self._learn_of(name, trials[place])
+                place += 1
+            self._read[name] = place
+            for trial in trials[place:]:
+                if trial.state.is_finished():
+                    self._learn_of(name, trial)
 
-    def _learn(self, name: str, trial: FrozenTrial) -> None:
+    def _learn_of(self, name: str, trial: FrozenTrial) -> None:
         folds = trial.user_attrs.get("folds", ())
         if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
             all_rows = trial.user_attrs.get("all_rows")

@@ -385,6 +385,7 @@ class ExtractorSearchCV(Winner):
 
     def _keep(self, runner: Runner, goal: Goal, *, interrupted: bool) -> None:
         studies = runner.studies
+        studies.read()
         self.studies_ = studies.studies
         trials = {
             name: [trial for trial in studies.counted(name) if trial.state.is_finished()]

@@ -8,7 +8,7 @@ import datetime
 import json
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from skescore.tuning.allocation import Standing
 from skescore.tuning.descriptions import describe_study
 from skescore.tuning.goals import Goal
-from skescore.tuning.heartbeats import RETRY_OF, revive_stale
+from skescore.tuning.heartbeats import RETRY_OF, revive_of
 from skescore.tuning.objective import ExtractorObjective
 
 #: Where a study keeps what it was made with, so that nobody continues another search by mistake.
@@ -112,6 +112,14 @@ class Studies:
             scoring = goal.objectives or goal.name
             describe_study(study, scoring=scoring, extractor=name, **(about or {}))
             self.studies[name] = study
+        #: All trials of every extractor, as they were when they were last read.
+        self.trials: dict[str, list[FrozenTrial]] = {}
+        self.read()
+
+    def read(self, *names: str) -> None:
+        """Read the trials of some extractors anew, or of all: each costs a storage a query."""
+        for name in names or self.studies:
+            self.trials[name] = list(self.studies[name].get_trials(deepcopy=False))
 
     def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
         """Begin a trial of an extractor; gives it and its hyper-parameters."""
@@ -121,6 +129,7 @@ class Studies:
         try:
             # By the trial's place among those that count: a search that was broken off goes on as
             # it would have, and workers draw differently.
+            self.read(name)
             place = sum(other.number < trial.number for other in self.counted(name))
             if self.sampler is None and name not in self.given:
                 study.sampler = self._default_sampler(name, place)
@@ -144,8 +153,8 @@ class Studies:
             trial.set_user_attr(INTERRUPTED, True)
             study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             if again and self.shared:
-                kept = self.frozen(name, trial.number).system_attrs
-                fixed = kept.get("fixed_params", {})
+                self.read(name)
+                fixed = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
                 study.enqueue_trial(fixed | trial.params)
 
     def has_pruner(self, name: str) -> bool:
@@ -163,14 +172,9 @@ class Studies:
                 seed=seed, n_startup_trials=self.n_startup, constant_liar=True
             )
 
-    def frozen(self, name: str, number: int) -> FrozenTrial:
-        """A trial as it is kept."""
-        return self.studies[name].get_trials(deepcopy=False)[number]
-
     def counted(self, name: str) -> list[FrozenTrial]:
         """The trials of an extractor that were begun, but for those that are to be repeated."""
-        study = self.studies[name]
-        trials = study.get_trials(deepcopy=False)
+        trials = self.trials[name]
         again = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
         return [
             trial
@@ -180,11 +184,15 @@ class Studies:
             and trial.number not in again
         ]
 
-    def standings(self, before: tuple[str, FrozenTrial] | None = None) -> dict[str, Standing]:
-        """What every extractor has done; by the trials begun before one, if it is given."""
+    def standings(
+        self,
+        before: tuple[str, FrozenTrial] | None = None,
+        without: Collection[tuple[str, int]] = (),
+    ) -> dict[str, Standing]:
+        """What every extractor has done; by the trials begun before one, without some others."""
         result = {}
         for name in self.studies:
-            trials = self.counted(name)
+            trials = [trial for trial in self.counted(name) if (name, trial.number) not in without]
             if before is not None:
                 trials = [trial for trial in trials if _begun(name, trial) < _begun(*before)]
             spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
@@ -193,24 +201,26 @@ class Studies:
 
     def revive(self) -> None:
         """Queue the trials anew that nobody works at any more."""
-        for study in self.studies.values():
-            revive_stale(study)
+        for name, study in self.studies.items():
+            if revive_of(study, self._in_state(name, TrialState.RUNNING)):
+                self.read(name)
 
     def waiting(self) -> dict[str, int]:
         """How many trials are queued that an earlier worker had begun, where there are some."""
-        states = (TrialState.WAITING,)
-        queued = {
-            name: len(study.get_trials(deepcopy=False, states=states))
-            for name, study in self.studies.items()
-        }
+        queued = {name: len(self._in_state(name, TrialState.WAITING)) for name in self.studies}
         return {name: number for name, number in queued.items() if number}
+
+    def unfinished(self) -> int:
+        """How many trials are queued or being worked at."""
+        states = (TrialState.WAITING, TrialState.RUNNING)
+        return sum(len(self._in_state(name, state)) for name in self.studies for state in states)
 
     def running(self) -> bool:
         """Whether some trial is being worked at: between two waves, by another worker."""
-        states = (TrialState.RUNNING,)
-        return any(
-            study.get_trials(deepcopy=False, states=states) for study in self.studies.values()
-        )
+        return any(self._in_state(name, TrialState.RUNNING) for name in self.studies)
+
+    def _in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
+        return [trial for trial in self.trials[name] if trial.state == state]
 
 
 def call_back(

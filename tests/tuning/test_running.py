@@ -365,6 +365,41 @@ def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
 
 
+def test_a_search_reads_its_storage_a_few_times_per_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a query; the sampler's own are among them."""
+    storage = open_storage(tmp_path / "trials.journal")
+    read, reads = storage.get_all_trials, []
+
+    def counting(*arguments: Any, **options: Any) -> Any:
+        reads.append(1)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(storage, "get_all_trials", counting)
+    for n_trials in (12, 36):
+        reads.clear()
+        search_of(storage=storage, n_trials=n_trials, study_name=f"of {n_trials}").fit(X, Y)
+        assert len(reads) <= 6 * n_trials
+
+
+def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_extracted(
+    opened: Callable[[], Any],
+) -> None:
+    boards = []
+
+    def joins(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if study.study_name.endswith("gridex") and trial.number == 1:
+            # Until its time is over it waits for the trials that the first has in hand.
+            boards.append(board_of(search_of(storage=opened(), timeout=2).fit(X, Y)))
+
+    search = search_of(storage=opened(), callbacks=[joins]).fit(X, Y)
+    assert len(boards[0]) < len(board_of(search)) == 12
+    given_back = [trial for trial in trials_of(search) if trial.state == TrialState.FAIL]
+    assert all("folds" not in trial.user_attrs for trial in given_back)
+    assert len(trials_of(search)) == 12 + len(given_back)
+
+
 @pytest.mark.parametrize(
     "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
 )
