@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,8 +97,11 @@ class Runner:
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
-        #: Whether nobody else was at work in a storage when this worker last looked.
-        self._alone = False
+        #: Whether nobody else was at work in a storage when this worker last looked, and whether
+        #: somebody ever was.
+        self._alone = self._joined = False
+        #: The extractors of this worker's last trials.
+        self._mine: Collection[str] = ()
 
     def run(self) -> None:
         """Search until the budget is spent.
@@ -123,7 +126,7 @@ class Runner:
         if len(self._halted) == len(self.studies.studies):
             return False
         timeout = self.allocation.timeout
-        return (timeout is None or elapsed < timeout) and self.studies.running()
+        return (timeout is None or elapsed < timeout) and bool(self.studies.running())
 
     def _wave(self, elapsed: float, n_jobs: int) -> list[str]:
         """Names of the extractors whose trials come next."""
@@ -141,9 +144,14 @@ class Runner:
             # First what a broken-off search had begun: the next trials learn from it.
             left = sum(allowed.values())
             return _in_turns(waiting, max(waiting.values()))[:left]
-        if self.studies.shared and self.studies.running():
-            # Others are at work as well: take no more than can be begun at once.
-            return _in_turns(allowed, max(allowed.values(), default=0))[: max(1, n_jobs)]
+        running = self.studies.running()
+        self._joined = self._joined or (self.studies.shared and bool(running))
+        if self._joined:
+            # Others are at work as well: take no more than can be begun at once. Each extractor is
+            # left to one worker if possible: what its trials share lies in the memory of one.
+            names = sorted(allowed, key=lambda name: (running.get(name, 0), name not in self._mine))
+            apart = _in_turns({name: allowed[name] for name in names}, max(1, n_jobs))
+            return apart[: max(1, n_jobs)]
         if not allowed:
             return []
         if not any(standing.started for standing in standings.values()):
@@ -153,6 +161,7 @@ class Runner:
     # --- one wave ----------------------------------------------------------------------------
 
     def _work_at(self, names: list[str], workers: Workers) -> None:
+        self._mine = set(names)
         opened: list[_Open] = []
         closed = 0
         # As of now, so that the number of processes makes no difference.
@@ -166,7 +175,7 @@ class Runner:
                         opened[-1].heartbeat = alive.enter_context(beating(opened[-1].trial))
                 if self.studies.shared:
                     self.studies.read()
-                    self._alone = self.studies.unfinished() == len(opened)
+                    self._alone = not self._joined and self.studies.unfinished() == len(opened)
                     self._learn()
                     opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;

@@ -207,17 +207,19 @@ class Studies:
 
     def waiting(self) -> dict[str, int]:
         """How many trials are queued that an earlier worker had begun, where there are some."""
-        queued = {name: len(self._in_state(name, TrialState.WAITING)) for name in self.studies}
-        return {name: number for name, number in queued.items() if number}
+        return self._number(TrialState.WAITING)
+
+    def running(self) -> dict[str, int]:
+        """How many trials are being worked at, where there are some; between waves by others."""
+        return self._number(TrialState.RUNNING)
 
     def unfinished(self) -> int:
         """How many trials are queued or being worked at."""
-        states = (TrialState.WAITING, TrialState.RUNNING)
-        return sum(len(self._in_state(name, state)) for name in self.studies for state in states)
+        return sum(self.waiting().values()) + sum(self.running().values())
 
-    def running(self) -> bool:
-        """Whether some trial is being worked at: between two waves, by another worker."""
-        return any(self._in_state(name, TrialState.RUNNING) for name in self.studies)
+    def _number(self, state: TrialState) -> dict[str, int]:
+        found = {name: len(self._in_state(name, state)) for name in self.studies}
+        return {name: number for name, number in found.items() if number}
 
     def _in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
         return [trial for trial in self.trials[name] if trial.state == state]
