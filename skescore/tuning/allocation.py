@@ -205,3 +205,38 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
     if not later:  # nobody would go on
         return [(n_names, n_trials // n_names)]
     return [(n_names, first), *later]
+
+
+def for_one_of_several(
+    allowed: Mapping[str, int],
+    seconds: Mapping[str, float],
+    running: Collection[str],
+    last: Collection[str],
+) -> list[str]:
+    """Order extractors for one of several workers.
+
+    What nobody else works at comes first, of this what the worker has been at, and then where most
+    work is left. So most extractors have one worker, in whose memory lies what their trials share
+    and whose sampler knows of all before; and the long ones are begun early.
+
+    Parameters
+    ----------
+    allowed : dict of str to int
+        Trials that each may start.
+    seconds : dict of str to float
+        What one takes; infinite if that is not known.
+    running : collection of str
+        Extractors that others work at.
+    last : collection of str
+        Extractors of this worker's last trials.
+
+    Returns
+    -------
+    list of str
+        The names of `allowed`; of equals, the first stays first.
+    """
+
+    def place(name: str) -> tuple[bool, bool, float]:
+        return name in running, name not in last, -allowed[name] * seconds[name]
+
+    return sorted(allowed, key=place)

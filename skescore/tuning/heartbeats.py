@@ -16,25 +16,22 @@ every storage, for workers that ask and tell:
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-import os
-import platform
 import threading
 import time
-import uuid
 import warnings
 import weakref
 from collections.abc import Sequence
 from numbers import Real
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import optuna
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
+
+from skescore.tuning._processes import is_gone, name_of, this_worker
 
 #: Seconds between two signs of life, and after which silence means that a worker is gone.
 HEARTBEAT_SECONDS = 60
@@ -85,7 +82,7 @@ class Heartbeat:
     def __enter__(self) -> Heartbeat:
         if is_lasting(getattr(self.trial, "storage", None)):
             _mark_as_beaten(self.trial.study)
-            worker = _this_worker()
+            worker = this_worker()
             self._beat(worker, 0)
             if not self.lost:
                 # The process may end while the storage hangs: nothing waits for the thread.
@@ -249,15 +246,15 @@ def revive_of(
         seen = {}
         for trial in running:
             beat = trial.user_attrs.get(HEARTBEAT)
-            if isinstance(beat, dict) and _process_is_gone(beat):
-                reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
+            if isinstance(beat, dict) and is_gone(beat):
+                reasons[trial.number] = f"The process of its {name_of(beat)} ended in mid-trial."
             elif beaten:
                 sign = json.dumps(beat, sort_keys=True)
                 last, since = before.get(trial.number, (None, now))
                 seen[trial.number] = sign, since if sign == last else now
                 if now - seen[trial.number][1] > grace:
                     reasons[trial.number] = (
-                        f"Its {_name_of(beat)} gave no sign of life for more than {grace:g} s."
+                        f"Its {name_of(beat)} gave no sign of life for more than {grace:g} s."
                     )
         studies[study.study_name] = seen
     return [
@@ -348,63 +345,3 @@ def _mark_as_beaten(study: optuna.Study) -> None:
         if BEATEN not in study.user_attrs:
             study.set_user_attr(BEATEN, True)
         _MARKED.add(study)
-
-
-# --- who runs a trial ----------------------------------------------------------------------------
-
-
-def _this_worker() -> dict[str, Any]:
-    pid = os.getpid()
-    return {
-        "host": platform.node(),
-        "machine": _machine(),
-        "process": pid,
-        "started": _process_start(pid),
-        # Two attempts of one process are told apart.
-        "attempt": uuid.uuid4().hex[:8],
-    }
-
-
-def _name_of(beat: Any) -> str:
-    if not isinstance(beat, dict):
-        return "worker"
-    return f"worker (process {beat.get('process')} on {beat.get('host')})"
-
-
-@functools.cache
-def _machine() -> str:
-    """Where a process number means this process: the running system, and the container in it."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return f"{platform.node()} {uuid.getnode():x}"
-
-
-def _process_start(pid: int) -> str | None:
-    """When a process began, in a form that tells it from a later one with the same number.
-
-    None where the system does not say, empty for a process that has ended but is not buried yet.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The name of the program stands in parentheses and may hold anything.
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in {"Z", "X", "x"} else fields[19]
-
-
-def _process_is_gone(beat: dict[str, Any]) -> bool:
-    """Whether the process behind a sign of life is known to have ended; only known nearby."""
-    pid = beat.get("process")
-    if beat.get("machine") != _machine() or not isinstance(pid, int) or os.name != "posix":
-        return False  # elsewhere, asking about a process could even end it
-    try:
-        os.kill(pid, 0)  # asks, and does nothing
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass  # another user's
-    started = _process_start(pid)
-    return started is not None and started != beat.get("started")

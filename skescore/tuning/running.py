@@ -15,15 +15,12 @@ import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore._rule_scorer import ice_of, negated_fire_of, negated_q_of
-from skescore.evaluation import COMPLETENESSES
-from skescore.metrics.knowledge import fire_score, ice_score, q_score
-from skescore.tuning.allocation import Allocation
+from skescore.tuning._merits import contributions, standing, value_of
+from skescore.tuning.allocation import Allocation, for_one_of_several
 from skescore.tuning.folds import mean_of
 from skescore.tuning.goals import Goal
 from skescore.tuning.heartbeats import Heartbeat, beating
-from skescore.tuning.objective import STOPPED, params_key
-from skescore.tuning.pareto import hypervolume
+from skescore.tuning.objective import params_key
 from skescore.tuning.studies import Studies, call_back
 from skescore.tuning.workers import ALL_ROWS, FoldEvaluator, Workers
 
@@ -101,7 +98,7 @@ class Runner:
         #: somebody ever was.
         self._alone = self._joined = False
         #: The extractors of this worker's last trials.
-        self._mine: Collection[str] = ()
+        self._last: Collection[str] = ()
 
     def run(self) -> None:
         """Search until the budget is spent.
@@ -147,9 +144,9 @@ class Runner:
         running = self.studies.running()
         self._joined = self._joined or (self.studies.shared and bool(running))
         if self._joined:
-            # Others are at work as well: take no more than can be begun at once. Each extractor is
-            # left to one worker if possible: what its trials share lies in the memory of one.
-            names = sorted(allowed, key=lambda name: (running.get(name, 0), name not in self._mine))
+            # Others are at work as well: take no more than can be begun at once.
+            seconds = {name: self._seconds(name) for name in allowed}
+            names = for_one_of_several(allowed, seconds, running, self._last)
             apart = _in_turns({name: allowed[name] for name in names}, max(1, n_jobs))
             return apart[: max(1, n_jobs)]
         if not allowed:
@@ -161,7 +158,7 @@ class Runner:
     # --- one wave ----------------------------------------------------------------------------
 
     def _work_at(self, names: list[str], workers: Workers) -> None:
-        self._mine = set(names)
+        self._last = set(names)
         opened: list[_Open] = []
         closed = 0
         # As of now, so that the number of processes makes no difference.
@@ -353,25 +350,21 @@ class Runner:
         trials = self.studies.counted(name)[:first]
         return [trial for trial in trials if trial.state == TrialState.COMPLETE]
 
+    def _seconds(self, name: str) -> float:
+        """What an extraction takes; what extractors take is not known before the first."""
+        taken = [trial.user_attrs["seconds"] for trial in self._complete(name, None)]
+        return float(np.mean(taken)) if taken else math.inf
+
     def _best(self, name: str) -> float:
-        return max(map(_value, self._complete(name, None)), default=-math.inf)
+        return max(map(value_of, self._complete(name, None)), default=-math.inf)
 
     def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
         """Tell how good extractors are by their first trials, and how good they could be."""
         if self.goal.objectives:
             done = {name: self._complete(name, first) for name in names}
-            return {name: (merit, math.inf) for name, merit in _contributions(done).items()}
-        return {name: self._standing(self.studies.counted(name)[:first]) for name in names}
-
-    def _standing(self, trials: list[FrozenTrial]) -> tuple[float, float]:
-        done = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-        cut_short = [trial for trial in trials if STOPPED in trial.user_attrs]
-        best = max(map(_value, done), default=-math.inf)
-        if not cut_short:
-            return best, _reach(done, self.goal.scorer)
-        # Of trials that were stopped between folds, less is known: no bound.
-        partly = [float(trial.user_attrs["score"]) for trial in cut_short]
-        return (best if done else max(partly)), math.inf
+            return {name: (merit, math.inf) for name, merit in contributions(done).items()}
+        scorer = self.goal.scorer
+        return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
 
 
 def _in_turns(allowed: Mapping[str, int], each: int) -> list[str]:
@@ -386,52 +379,3 @@ def _failure(results: list[dict[str, Any]]) -> str:
 def _parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """What was measured on each fold, greater being better."""
     return np.array([[sign * r[name] for name, sign in _PARTS.items()] for r in results])
-
-
-def _value(trial: FrozenTrial) -> float:
-    return float(trial.values[0])
-
-
-def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
-    """The score of the best of everything that trials had, on each fold; infinite if unknown."""
-    measure, settings = getattr(scorer, "measure", None), getattr(scorer, "settings", {})
-    known = measure in (ice_of, negated_fire_of, negated_q_of)
-    if not trials or not known or settings.get("completeness", "volume") not in COMPLETENESSES:
-        return math.inf
-    folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
-
-    def best(name: str, pick: Callable[[list[float]], float]) -> np.ndarray:
-        return np.array([pick([result[name] for result in fold]) for fold in folds])
-
-    size = best("size", min)
-    if measure is negated_fire_of:
-        return float(np.mean(-np.asarray(fire_score(best("loss", min), size, psi=settings["psi"]))))
-    share = best(f"completeness_{settings['completeness']}", max)
-    if measure is negated_q_of:
-        return float(np.mean(-np.asarray(q_score(best("loss_q", min), size, share))))
-    weights = {name: settings[name] for name in ("phi", "rho")}
-    return float(np.mean(ice_score(best("performance", max), size, share, **weights)))
-
-
-def _contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
-    """What each extractor adds to the common front, by hypervolume."""
-    points = {name: np.array([t.values for t in trials]) for name, trials in done.items()}
-    some = {name: values for name, values in points.items() if len(values)}
-    if not some:
-        return dict.fromkeys(done, -math.inf)
-    everything = np.concatenate(list(some.values()))
-    reference = everything.max(axis=0) + 0.1 * np.ptp(everything, axis=0) + 1e-9
-    unit = reference - everything.min(axis=0)
-
-    def volume(values: list[np.ndarray]) -> float:
-        if not values:
-            return 0.0
-        return hypervolume(np.concatenate(values) / unit, reference / unit)
-
-    whole = volume(list(some.values()))
-    result = dict.fromkeys(done, -math.inf)
-    for name, values in some.items():
-        others = [other for other_name, other in some.items() if other_name != name]
-        # Of extractors that add nothing, the one with the better front of its own is ahead.
-        result[name] = whole - volume(others) + 1e-3 * volume([values])
-    return result

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning.allocation import Allocation, Standing
+from skescore.tuning.allocation import Allocation, Standing, for_one_of_several
 
 
 def spend(
@@ -165,3 +165,40 @@ def test_with_both_limits_the_first_counts() -> None:
     assert allocation.allowed({"a": Standing(2)}, judge, 9.0) == {"a": 3}
     assert allocation.allowed({"a": Standing(2)}, judge, 10.0) == {}
     assert allocation.allowed({"a": Standing(5)}, judge, 1.0) == {}
+
+
+def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_most_work() -> None:
+    allowed = {"short": 9, "long": 2, "middle": 5, "unknown": 1}
+    seconds = {"short": 0.1, "long": 3.0, "middle": 1.0, "unknown": math.inf}
+
+    def order(running: Collection[str] = (), last: Collection[str] = ()) -> list[str]:
+        return for_one_of_several(allowed, seconds, running, last)
+
+    assert order() == ["unknown", "long", "middle", "short"]
+    assert order(running={"unknown", "long"}) == ["middle", "short", "unknown", "long"]
+    assert order(last={"short"}) == ["short", "unknown", "long", "middle"]
+    assert order(running={"short", "long"}, last={"short"}) == [
+        "unknown", "middle", "short", "long",
+    ]  # fmt: skip
+
+
+@given(
+    work=st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.1, 1.0, 3.0])), max_size=7),
+    turns=st.lists(st.booleans(), max_size=60),
+)
+def test_of_two_workers_both_come_to_the_last_extractor_at_most(
+    work: list[tuple[int, float]], turns: list[bool]
+) -> None:
+    """Whoever is done takes the next trial; the other one is always at work."""
+    left = {str(i): number for i, (number, _) in enumerate(work)}
+    seconds = {str(i): each for i, (_, each) in enumerate(work)}
+    at: dict[bool, str] = {False: "", True: ""}
+    workers: dict[str, set[bool]] = {}
+    for who in turns:
+        still = {name: number for name, number in left.items() if number}
+        if not still:
+            break
+        at[who] = for_one_of_several(still, seconds, {at[not who]}, {at[who]})[0]
+        left[at[who]] -= 1
+        workers.setdefault(at[who], set()).add(who)
+    assert sum(len(some) == 2 for some in workers.values()) <= 1

@@ -24,7 +24,7 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.metrics import ice_score
-from skescore.tuning import ExtractorSearchCV, beating
+from skescore.tuning import ExtractorSearchCV
 from skescore.tuning.spaces import search_space, starting_points
 from skescore.tuning.storages import open_storage
 
@@ -400,23 +400,6 @@ def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_e
     assert len(trials_of(search)) == 12 + len(given_back)
 
 
-def test_an_extractor_that_another_works_at_is_left_to_it_as_long_as_there_are_others(
-    opened: Callable[[], Any],
-) -> None:
-    first = search_of(storage=opened(), n_trials=2, allocation="even").fit(X, Y)
-    with beating(first.studies_["gridex"].ask()):  # another worker is at it, and will be for long
-        options = {"n_trials": 8, "allocation": "even", "timeout": 3}
-        search = search_of(storage=opened(), **options).fit(X, Y)
-    begun = [
-        (trial.datetime_start, name, trial.state.name)
-        for name, study in search.studies_.items()
-        for trial in study.trials
-    ]
-    assert [(name, state) for _, name, state in sorted(begun)[2:]] == [
-        ("gridex", "RUNNING"), *[("cart", "COMPLETE")] * 3, *[("gridex", "COMPLETE")] * 2,
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
 )
@@ -534,7 +517,7 @@ import optuna
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
-from skescore.tuning import ExtractorSearchCV, beating
+from skescore.tuning import ExtractorSearchCV
 
 warnings.filterwarnings("error")
 warnings.filterwarnings("ignore", message="max_leaves=")
