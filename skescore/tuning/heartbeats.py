@@ -209,25 +209,19 @@ def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[i
     >>> revive_stale(optuna.create_study())
     []
     """
-    grace = positive_seconds("grace", grace)
-    storage = study._storage  # no public name; the study's own methods cannot say who came first
-    if not is_lasting(storage):
-        return []
-    _revive_by_optuna(study)
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return revive_of(study, running, grace)
+    return revive_of(study, None, positive_seconds("grace", grace))
 
 
 def revive_of(
-    study: optuna.Study, running: Sequence[FrozenTrial], grace: float = GRACE_SECONDS
+    study: optuna.Study, running: Sequence[FrozenTrial] | None, grace: float = GRACE_SECONDS
 ) -> list[int]:
-    """Do what :func:`revive_stale` does, with running trials that were read already.
+    """Do what :func:`revive_stale` does, with running trials that may have been read already.
 
     Parameters
     ----------
     study : optuna.Study
-        A study that outlives its workers.
-    running : sequence of FrozenTrial
+        The study.
+    running : sequence of FrozenTrial or None
         Its running trials; one that has finished since is left as it is.
     grace : float
         Seconds of silence.
@@ -237,6 +231,12 @@ def revive_of(
     list of int
         Numbers of the trials that this call failed.
     """
+    # No public name; the study's own methods cannot say who came first.
+    if not is_lasting(study._storage):
+        return []
+    _revive_by_optuna(study)
+    if running is None:
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     beaten = bool(running) and BEATEN in study.user_attrs
     reasons = {}
     with _SEEN_LOCK:

@@ -94,9 +94,11 @@ class Runner:
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
-        #: Whether nobody else was at work in a storage when this worker last looked, and whether
-        #: somebody ever was.
+        #: Whether nobody else was at work in a storage when this worker last looked; and whether
+        #: somebody ever was, after which it takes few trials at a time to the end.
         self._alone = self._joined = False
+        #: Whether callbacks of the caller's may queue trials in the studies.
+        self._called = bool(callbacks)
         #: The extractors of this worker's last trials.
         self._last: Collection[str] = ()
 
@@ -112,7 +114,8 @@ class Runner:
         with Workers(self.evaluator, self.n_jobs) as workers:
             while True:
                 if wave := self._wave(time.perf_counter() - begin, workers.n_jobs):
-                    self._work_at(wave, workers)
+                    if not self._work_at(wave, workers):
+                        time.sleep(_PATIENCE)  # others were quicker, or have another clock
                 elif self.studies.shared and self._others(time.perf_counter() - begin):
                     time.sleep(_PATIENCE)
                 else:
@@ -137,27 +140,30 @@ class Runner:
         if self._alone and not allowed:
             self._alone = False
             return self._wave(elapsed, n_jobs)
-        if allowed and self.studies.shared and (waiting := self.studies.waiting()):
-            # First what a broken-off search had begun: the next trials learn from it.
-            left = sum(allowed.values())
-            return _in_turns(waiting, max(waiting.values()))[:left]
         running = self.studies.running()
         self._joined = self._joined or (self.studies.shared and bool(running))
+        if allowed and self.studies.shared and (waiting := self.studies.waiting()):
+            # First what a broken-off search had begun: the next trials learn from it.
+            most = max(1, n_jobs) if self._joined else max(_TOGETHER, len(standings), n_jobs)
+            return _in_turns(waiting)[: min(most, sum(allowed.values()))]
         if self._joined:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
             names = for_one_of_several(allowed, seconds, running, self._last)
-            apart = _in_turns({name: allowed[name] for name in names}, max(1, n_jobs))
-            return apart[: max(1, n_jobs)]
+            free = {name: allowed[name] for name in names if name not in running}
+            others = {name: allowed[name] for name in names if name in running}
+            return [*_in_turns(free), *_in_turns(others)][: max(1, n_jobs)]
         if not allowed:
             return []
         if not any(standing.started for standing in standings.values()):
             return list(allowed)  # with little time, every extractor has one trial at least
-        return _in_turns(allowed, math.ceil(_TOGETHER / len(allowed)))
+        each = math.ceil(_TOGETHER / len(allowed))
+        return _in_turns({name: min(number, each) for name, number in allowed.items()})
 
     # --- one wave ----------------------------------------------------------------------------
 
-    def _work_at(self, names: list[str], workers: Workers) -> None:
+    def _work_at(self, names: list[str], workers: Workers) -> bool:
+        """Ask for trials and see them through; tells whether any of them was granted."""
         self._last = set(names)
         opened: list[_Open] = []
         closed = 0
@@ -172,7 +178,8 @@ class Runner:
                         opened[-1].heartbeat = alive.enter_context(beating(opened[-1].trial))
                 if self.studies.shared:
                     self.studies.read()
-                    self._alone = not self._joined and self.studies.unfinished() == len(opened)
+                    nobody = self.studies.unfinished() == len(opened)
+                    self._alone = nobody and not (self._joined or self._called)
                     self._learn()
                     opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;
@@ -196,6 +203,7 @@ class Runner:
                     else:
                         self._close(one)
                 raise
+        return bool(opened)
 
     def _granted(self, opened: list[_Open]) -> list[_Open]:
         """The trials within the budget: workers may have begun some at one moment."""
@@ -209,7 +217,7 @@ class Runner:
             allocation = copy.copy(self.allocation)
             if "fixed_params" in trial.system_attrs or one.name in allocation.allowed(
                 standings, self.judge, 0, self._halted
-            ):  # what is queued anew has been granted before
+            ):  # what was queued is within the budget where it was taken up
                 granted.append(one)
             else:
                 self.studies.interrupt(one.name, one.trial, again=False)
@@ -367,9 +375,10 @@ class Runner:
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
 
 
-def _in_turns(allowed: Mapping[str, int], each: int) -> list[str]:
-    """Every name up to so many times, one after another."""
-    return [name for turn in range(each) for name, number in allowed.items() if number > turn]
+def _in_turns(allowed: Mapping[str, int]) -> list[str]:
+    """Every name as often as it says, one after another."""
+    turns = range(max(allowed.values(), default=0))
+    return [name for turn in turns for name, number in allowed.items() if number > turn]
 
 
 def _failure(results: list[dict[str, Any]]) -> str:

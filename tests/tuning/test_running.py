@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
@@ -27,6 +28,7 @@ from skescore.metrics import ice_score
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning.spaces import search_space, starting_points
 from skescore.tuning.storages import open_storage
+from skescore.tuning.studies import Studies
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
@@ -365,22 +367,53 @@ def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
 
 
-def test_a_search_reads_its_storage_a_few_times_per_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_search_reads_its_storage_about_twice_per_trial(
+    opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is a query; the sampler's own are among them."""
-    storage = open_storage(tmp_path / "trials.journal")
-    read, reads = storage.get_all_trials, []
+    """Each is a query. The sampler's own come on top."""
+    read, queries = Studies.read, []
 
-    def counting(*arguments: Any, **options: Any) -> Any:
-        reads.append(1)
-        return read(*arguments, **options)
+    def counting(studies: Studies, *names: str) -> None:
+        queries.extend(names or studies.studies)
+        read(studies, *names)
 
-    monkeypatch.setattr(storage, "get_all_trials", counting)
+    monkeypatch.setattr(Studies, "read", counting)
     for n_trials in (12, 36):
-        reads.clear()
-        search_of(storage=storage, n_trials=n_trials, study_name=f"of {n_trials}").fit(X, Y)
-        assert len(reads) <= 6 * n_trials
+        queries.clear()
+        search_of(storage=opened(), n_trials=n_trials, study_name=f"of {n_trials}").fit(X, Y)
+        assert len(queries) <= 2 * n_trials + 10
+
+
+def test_what_a_callback_queues_is_tried(opened: Callable[[], Any]) -> None:
+    def queues(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if study.study_name.endswith("cart") and trial.number == 3:
+            other = optuna.load_study(
+                study_name=study.study_name.replace("cart", "gridex"), storage=study._storage
+            )
+            other.enqueue_trial({"n_slices": 2})
+
+    search = search_of(storage=opened(), callbacks=[queues]).fit(X, Y)
+    assert {trial.state for trial in trials_of(search)} == {TrialState.COMPLETE}
+    assert len(trials_of(search)) == 12
+
+
+def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> None:
+    """What is known of the first decides which of the next are extracted from all rows."""
+    first = search_of(storage=opened(), n_trials=2, allocation="even", spaces=LEAVES | {
+        "gridex": {"n_slices": IntDistribution(2, 9)}
+    })  # fmt: skip
+    study = first.fit(X, Y).studies_["cart"]
+    for leaves in range(2, 10):
+        study.enqueue_trial({"max_leaves": leaves})
+    begun = []
+
+    def watches(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        begun.append(sum(t.state == TrialState.RUNNING for t in study.get_trials(deepcopy=False)))
+
+    search = clone(first).set_params(storage=opened(), n_trials=12, callbacks=[watches])
+    search.fit(X, Y)
+    assert max(begun) < 4
+    assert len(trials_of(search)) == 12
 
 
 def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_extracted(
@@ -514,6 +547,7 @@ PROGRAM = """
 import json, os, signal, sys, time, traceback, warnings
 from pathlib import Path
 import optuna
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
