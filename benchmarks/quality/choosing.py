@@ -14,6 +14,7 @@ import argparse
 import sys
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,11 +40,15 @@ from skescore.extractors import RememberingBlackBox
 from skescore.registry import make_extractor
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning.folds import Fold, evaluate_on_fold, make_folds
-from skescore.tuning.leaderboard import judged, winner
+from skescore.tuning.judging import mixed, winner
 
 OTHERS = ("diabetes", "friedman2", "digits", "classification", "moons")
-#: Ways to choose: share of the score on all rows, and standard errors that are no difference.
-WAYS = [(share, errors) for share in (False, True) for errors in (0.0, 0.5, 1.0)]
+#: Ways to choose: what decides, and how many standard errors are no difference.
+WAYS = [
+    (judge, errors)
+    for judge in ("held-out rows", "weighed scores", "weighed measures")
+    for errors in (0.0, 0.5, 1.0)
+]
 #: No setting counts as farther behind than this.
 _FARTHEST = 3.0
 
@@ -172,16 +177,21 @@ def behind(measured: list[Measured], score: str) -> np.ndarray:
     return np.minimum((values.max() - values) / max(unit, 1e-9), _FARTHEST)
 
 
-def chosen(measured: list[Measured], score: str, with_all_rows: bool, errors: float) -> int:
+def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> int:
     """Place of the one that a search would choose."""
     candidates = Candidates(one.candidate for one in measured)
     kind = "fire" if score.startswith("fire") else "ice"
     sign = -1 if kind == "fire" else 1
     by = sign * candidates.scores(kind, **WEIGHTS[score])
-    if with_all_rows:
-        by = judged(by, sign * candidates.scores_on_all_rows(kind, **WEIGHTS[score]))
     size, asked = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -by.mean(axis=1)])
+    if judge == "weighed scores":
+        on_all_rows = Candidates(
+            replace(one, folds=(one.all_rows or {},)) for one in candidates
+        ).scores(kind, **WEIGHTS[score])
+        by = mixed(by, sign * on_all_rows)
+    elif judge == "weighed measures":
+        by = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
     return int(order[winner(by[order], size[order], asked[order], errors)])
 
 
@@ -211,10 +221,9 @@ def main() -> int:
                     far = behind(measured, score)
                     for one, value in zip(measured, far, strict=True):
                         settings[one.setting][data].append(float(value))
-                    for share, errors in WAYS:
-                        place = chosen(measured, score, share, errors)
-                        rows = "held-out rows and all rows" if share else "held-out rows"
-                        ways[f"{rows}, {errors:g} standard errors"][data].append(far[place])
+                    for judge, errors in WAYS:
+                        place = chosen(measured, score, judge, errors)
+                        ways[f"{judge}, {errors:g} standard errors"][data].append(far[place])
     ordered = sorted(
         settings.items(),
         key=lambda pair: (

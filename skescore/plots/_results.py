@@ -11,7 +11,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from skescore.metrics.knowledge import fire_score, ice_score, q_score
-from skescore.tuning.candidates import SCORES, Candidate, Candidates, as_candidates
+from skescore.tuning.candidates import Candidate, Candidates, as_candidates
+from skescore.tuning.judging import SCORES
 
 #: What scores are made of; of a table these columns are read.
 MEASURES = (

@@ -23,7 +23,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.tuning.candidates import SCORES
+from skescore.tuning.judging import SCORES
 
 __all__ = ["score_bars"]
 

@@ -24,7 +24,8 @@ from skescore.plots._style import (
     markers_of,
     short,
 )
-from skescore.tuning.candidates import SCORES, Candidate, Candidates
+from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.judging import SCORES
 from skescore.tuning.pareto import check_objectives, pareto_front
 from skescore.tuning.weights import WinningRegions, winning_regions
 

@@ -14,7 +14,7 @@ from skescore.report.candidates_file import KEPT, KEPT_OF_ALL_ROWS, Kept, read_c
 from skescore.report.remaking import front_of, remake_rules
 from skescore.report.rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
-from skescore.tuning.leaderboard import SHARE_OF_ALL_ROWS
+from skescore.tuning.judging import SHARE_OF_ALL_ROWS
 
 __all__ = ["data_of_run", "gather"]
 

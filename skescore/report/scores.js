@@ -81,17 +81,38 @@ function rank(group, settings) {
   return { scored, order, choice: choice(group, settings, scored, order) };
 }
 
-// What candidates are judged by, fold by fold: held-out rows, and the rules of all rows on these
-// rows. Those that were not measured on all rows are left out if each of them is equalled on every
-// fold by one that was; else held-out rows alone decide. What has no rules of all rows never wins.
+// Scores of held-out rows and all rows together: made of what is weighed. If the fold has not as
+// many rules as there are of all rows, nobody gets the number between: then the worse one counts,
+// that score or the weighed score. Null if there are no rules of all rows.
+function scoresWithAllRows(candidate, settings, share, sign) {
+  const rows = candidate.all_rows;
+  if (Object.values(rows).some((v) => v[0] === null) || !(rows.size[0] > 0)) return null;
+  const mix = (heldOut, all) => (1 - share) * heldOut + share * all;
+  const parts = Object.fromEntries(Object.entries(rows).map(([name, [all]]) =>
+    [name, candidate.folds[name].map((heldOut) => mix(heldOut, all))]));
+  const asMany = candidate.folds.size.map((size) => size === rows.size[0]);
+  parts.size = parts.size.map((size, k) => (asMany[k] ? rows.size[0] : size));
+  return asMany.map((same, k) => {
+    const ofParts = foldScore(settings, parts, k);
+    const weighed = mix(foldScore(settings, candidate.folds, k), foldScore(settings, rows, 0));
+    return same ? ofParts : sign * Math.min(sign * ofParts, sign * weighed);
+  });
+}
+
+// What candidates are judged by, fold by fold: held-out rows and all rows. Those that were not
+// measured on all rows are left out if each of them is equalled on every fold by one that was; else
+// held-out rows alone decide. What has no rules of all rows never wins.
 function judged(group, settings, scored, places, sign) {
-  const share = group.share_of_all_rows;
   const known = new Map(), unknown = [], failed = new Set();
   for (const place of places) {
-    const rows = group.candidates[place].all_rows;
-    if (!rows) unknown.push(place);
-    else if (Object.values(rows).some((v) => v[0] === null) || !(rows.size[0] > 0)) failed.add(place);
-    else known.set(place, foldScore(settings, rows, 0));
+    const candidate = group.candidates[place];
+    if (!candidate.all_rows) {
+      unknown.push(place);
+      continue;
+    }
+    const folds = scoresWithAllRows(candidate, settings, group.share_of_all_rows, sign);
+    if (folds) known.set(place, folds);
+    else failed.add(place);
   }
   const noise = 1e-12 * Math.max(1, ...places.flatMap((p) => scored[p].folds.map(Math.abs)));
   const equalled = (place) => [...known.keys()].some((other) =>
@@ -99,10 +120,8 @@ function judged(group, settings, scored, places, sign) {
   const asTheyAre = (some) => some.map((place) => ({ place, folds: scored[place].folds }));
   if (!unknown.every(equalled)) return asTheyAre(places.filter((place) => !failed.has(place)));
   if (!known.size) return asTheyAre(places);
-  return places.filter((place) => known.has(place)).map((place) => ({
-    place,
-    folds: scored[place].folds.map((value) => (1 - share) * value + share * known.get(place)),
-  }));
+  return places.filter((place) => known.has(place))
+    .map((place) => ({ place, folds: known.get(place) }));
 }
 
 // The rule by which a search chooses: the smallest of those that are as good as the best as far as

@@ -16,7 +16,7 @@ from skescore.registry import make_extractor
 from skescore.rules import RuleSet
 from skescore.tuning.candidates import Candidate
 from skescore.tuning.goals import Goal
-from skescore.tuning.leaderboard import judged, winner
+from skescore.tuning.judging import judged, winner
 from skescore.tuning.pareto import pareto_front
 
 
@@ -100,7 +100,7 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         table = self.candidates_.table()
         table.insert(1, "score", scores.mean(axis=1))
         order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
-        judged_by = judged(scores, sign * self.candidates_.scores_on_all_rows(**choice))[order]
+        judged_by = judged(scores, sign * self.candidates_.scores_with_all_rows(**choice))[order]
         size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
         best = winner(judged_by, size[order], asked[order], self.standard_errors)
         return table.iloc[order[best]]

@@ -207,13 +207,30 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
     return [(n_names, first), *later]
 
 
-def for_one_of_several(
+def in_turns(allowed: Mapping[str, int]) -> list[str]:
+    """Name every extractor as often as it may start a trial, one after another.
+
+    Parameters
+    ----------
+    allowed : dict of str to int
+        Trials that each may start.
+
+    Returns
+    -------
+    list of str
+        Whose trials come next.
+    """
+    turns = range(max(allowed.values(), default=0))
+    return [name for turn in turns for name, number in allowed.items() if number > turn]
+
+
+def in_turns_beside_others(
     allowed: Mapping[str, int],
     seconds: Mapping[str, float],
     running: Collection[str],
     last: Collection[str],
 ) -> list[str]:
-    """Order extractors for one of several workers.
+    """Name the extractors as :func:`in_turns`, in an order for one of several workers.
 
     What nobody else works at comes first, of this what the worker has been at, and then where most
     work is left. So most extractors have one worker, in whose memory lies what their trials share
@@ -233,10 +250,13 @@ def for_one_of_several(
     Returns
     -------
     list of str
-        The names of `allowed`; of equals, the first stays first.
+        Whose trials come next; of equals, the first stays first.
     """
 
-    def place(name: str) -> tuple[bool, bool, float]:
-        return name in running, name not in last, -allowed[name] * seconds[name]
+    def place(name: str) -> tuple[bool, float]:
+        return name not in last, -allowed[name] * seconds[name]
 
-    return sorted(allowed, key=place)
+    order = sorted(allowed, key=place)
+    free = {name: allowed[name] for name in order if name not in running}
+    others = {name: allowed[name] for name in order if name in running}
+    return [*in_turns(free), *in_turns(others)]

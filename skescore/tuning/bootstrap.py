@@ -19,7 +19,8 @@ from skescore.evaluation import RuleEvaluation, evaluate_rules
 from skescore.metrics._arguments import as_numbers
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning._weights_common import chosen_weights, preference
-from skescore.tuning.candidates import SCORES, as_candidates
+from skescore.tuning.candidates import as_candidates
+from skescore.tuning.judging import SCORES
 
 __all__ = ["ScoreInterval", "compare_scores", "score_interval", "win_probability"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -14,15 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.evaluation import COMPLETENESSES
-from skescore.metrics.knowledge import fire_score, ice_score, q_score
-
-#: What a score of knowledge is made of.
-_MEASURED = (
-    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
-    "completeness_instances",
-)  # fmt: skip
-#: Scores that follow from the measures, and whether greater is better.
-SCORES = {"ice": True, "fire": False, "q": False}
+from skescore.tuning.folds import MEASURES
+from skescore.tuning.judging import PARTS, SCORES, mixed_score, scores_of_parts
 
 
 @dataclass(frozen=True)
@@ -241,9 +234,10 @@ class Candidates(Sequence[Candidate]):
         if not len(self):
             return np.empty((0, 0))
         weights = {"psi": psi, "phi": phi, "rho": rho}
-        return _scores(self.measure, score, weights, completeness)
+        parts = {name: self.measure(name) for name in PARTS}
+        return scores_of_parts(parts, score, weights, completeness)
 
-    def scores_on_all_rows(
+    def scores_with_all_rows(
         self,
         score: str = "ice",
         *,
@@ -252,7 +246,9 @@ class Candidates(Sequence[Candidate]):
         rho: float = 1.0,
         completeness: str = "volume",
     ) -> np.ndarray:
-        """Score the rules that every candidate extracts from all rows, on the same rows.
+        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+
+        Candidates are judged by it, see :func:`skescore.tuning.judging.mixed_score`.
 
         Parameters
         ----------
@@ -261,9 +257,9 @@ class Candidates(Sequence[Candidate]):
 
         Returns
         -------
-        ndarray of float, shape (n_candidates,)
-            The scores; NaN where that was not measured, and the worst (infinite) where there are
-            no such rules or the score is undefined.
+        ndarray of float, shape (n_candidates, n_folds)
+            The scores; NaN where nothing was measured on all rows, and the worst (infinite) where
+            there are no rules of all rows or a measure of them is undefined.
 
         Raises
         ------
@@ -271,18 +267,20 @@ class Candidates(Sequence[Candidate]):
             If a name is unknown or a weight out of its range.
         """
         _check_choice(score, completeness)
-        worst = -np.inf if SCORES[score] else np.inf
-        found = np.array([np.nan if c.all_rows is None else worst for c in self], dtype=float)
-        measured = [
-            place for place, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)
-        ]
-        if measured:
-
-            def measure(name: str) -> np.ndarray:
-                return np.array([(self[place].all_rows or {})[name] for place in measured], float)
-
+        if not len(self):
+            return np.empty((0, 0))
+        sign = 1.0 if SCORES[score] else -1.0
+        found = np.full((len(self), len(self[0].folds)), -sign * np.inf)
+        found[[c.all_rows is None for c in self]] = np.nan
+        known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)]
+        if known:
             weights = {"psi": psi, "phi": phi, "rho": rho}
-            found[measured] = _scores(measure, score, weights, completeness)
+            found[known] = sign * mixed_score(
+                {name: self.measure(name)[known] for name in PARTS},
+                {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
+                 for name in PARTS},
+                lambda parts: sign * scores_of_parts(parts, score, weights, completeness),
+            )  # fmt: skip
         return found
 
     def table(self) -> pd.DataFrame:
@@ -295,11 +293,11 @@ class Candidates(Sequence[Candidate]):
         """
         rows = [
             {"extractor": candidate.extractor}
-            | {name: candidate.mean(name) for name in _MEASURED}
+            | {name: candidate.mean(name) for name in MEASURES}
             | {"params": candidate.params, "trial": candidate.trial}
             for candidate in self
         ]
-        return pd.DataFrame(rows, columns=["extractor", *_MEASURED, "params", "trial"])
+        return pd.DataFrame(rows, columns=["extractor", *MEASURES, "params", "trial"])
 
 
 def _check_choice(score: str, completeness: str) -> None:
@@ -311,24 +309,9 @@ def _check_choice(score: str, completeness: str) -> None:
         )
 
 
-def _scores(
-    measure: Callable[[str], np.ndarray],
-    score: str,
-    weights: Mapping[str, float],
-    completeness: str,
-) -> np.ndarray:
-    size, share = measure("size"), measure(f"completeness_{completeness}")
-    if score == "fire":
-        return np.asarray(fire_score(measure("loss"), size, psi=weights["psi"]))
-    if score == "q":
-        return np.asarray(q_score(measure("loss_q"), size, share))
-    phi, rho = weights["phi"], weights["rho"]
-    return np.asarray(ice_score(measure("performance"), size, share, phi=phi, rho=rho))
-
-
 def _is_measured(fold: Mapping[str, Any]) -> bool:
     # No rule, no size, no score: such a fold cannot be judged by any weights.
-    return all(np.isfinite(fold.get(name, np.nan)) for name in _MEASURED) and fold["size"] > 0
+    return all(np.isfinite(fold.get(name, np.nan)) for name in MEASURES) and fold["size"] > 0
 
 
 def as_candidates(candidates: Any) -> Candidates:

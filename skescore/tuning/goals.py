@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from skescore._rule_scorer import ice_of, negated_fire_of, negated_q_of
 from skescore._text import did_you_mean
-from skescore.evaluation import SIZES
+from skescore.evaluation import COMPLETENESSES, SIZES
 from skescore.metrics.knowledge import ice_score
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning.folds import mean_of, several_scores
+from skescore.tuning.judging import PARTS, SCORES, mixed, mixed_score, scores_of_parts
 
 #: Measures that a search of the whole trade-off may minimise, from the results on the folds.
 OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
@@ -111,6 +114,56 @@ class Goal:
         else:
             return None
         return float(settings["undefined"]) if settings["undefined"] > best else best
+
+    def with_all_rows(
+        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None
+    ) -> np.ndarray:
+        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+
+        Parameters
+        ----------
+        folds : sequence of dict
+            Score and measures on the held-out rows of each fold.
+        all_rows : dict or None
+            The same on all rows, or why there are none; None if that was not tried.
+
+        Returns
+        -------
+        ndarray of float, shape (n_folds,)
+            Greater is better; NaN where nothing was measured on all rows, and minus infinity where
+            there are no rules of all rows. What scores are made of is weighed where that is known,
+            see :func:`skescore.tuning.judging.mixed_score`, else the scores themselves.
+        """
+        if all_rows is None:
+            return np.full(len(folds), np.nan)
+        on_all_rows = float(all_rows.get("score", np.nan))
+        if np.isnan(on_all_rows):
+            return np.full(len(folds), -np.inf)
+        scores = np.array([fold["score"] for fold in folds], dtype=float)
+        held_out, rest = (
+            {name: np.array([float(one.get(name, np.nan)) for one in some]) for name in PARTS}
+            for some in (folds, [all_rows])
+        )
+        # Scores may be made of other things: completeness of the caller's own, what is undefined.
+        if self._follows(scores, held_out) and self._follows(on_all_rows, rest):
+            return mixed_score(held_out, rest, self._of_parts)
+        return mixed(scores, np.array(on_all_rows))
+
+    def _follows(self, scores: Any, parts: Mapping[str, np.ndarray]) -> bool:
+        """Whether the parts give these scores."""
+        if not all(np.isfinite(values).all() for values in parts.values()):
+            return False
+        return np.allclose(self._of_parts(parts), scores, rtol=1e-9, atol=0)
+
+    def _of_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The score of what was measured; NaN if it is not made of that."""
+        measures = {ice_of: "ice", negated_fire_of: "fire", negated_q_of: "q"}
+        score = measures.get(self.scorer.measure) if isinstance(self.scorer, RuleScorer) else None
+        completeness = getattr(self.scorer, "settings", {}).get("completeness", "volume")
+        if score is None or completeness not in COMPLETENESSES:
+            return np.full(parts["size"].shape, np.nan)
+        sign = 1 if SCORES[score] else -1
+        return sign * scores_of_parts(parts, score, self.scorer.settings, completeness)
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""

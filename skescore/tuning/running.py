@@ -16,7 +16,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.tuning._merits import contributions, standing, value_of
-from skescore.tuning.allocation import Allocation, for_one_of_several
+from skescore.tuning.allocation import Allocation, in_turns, in_turns_beside_others
 from skescore.tuning.folds import mean_of
 from skescore.tuning.goals import Goal
 from skescore.tuning.heartbeats import Heartbeat, beating
@@ -145,20 +145,18 @@ class Runner:
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
             # First what a broken-off search had begun: the next trials learn from it.
             most = max(1, n_jobs) if self._joined else max(_TOGETHER, len(standings), n_jobs)
-            return _in_turns(waiting)[: min(most, sum(allowed.values()))]
+            return in_turns(waiting)[: min(most, sum(allowed.values()))]
         if self._joined:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
-            names = for_one_of_several(allowed, seconds, running, self._last)
-            free = {name: allowed[name] for name in names if name not in running}
-            others = {name: allowed[name] for name in names if name in running}
-            return [*_in_turns(free), *_in_turns(others)][: max(1, n_jobs)]
+            names = in_turns_beside_others(allowed, seconds, running, self._last)
+            return names[: max(1, n_jobs)]
         if not allowed:
             return []
         if not any(standing.started for standing in standings.values()):
             return list(allowed)  # with little time, every extractor has one trial at least
         each = math.ceil(_TOGETHER / len(allowed))
-        return _in_turns({name: min(number, each) for name, number in allowed.items()})
+        return in_turns({name: min(number, each) for name, number in allowed.items()})
 
     # --- one wave ----------------------------------------------------------------------------
 
@@ -373,12 +371,6 @@ class Runner:
             return {name: (merit, math.inf) for name, merit in contributions(done).items()}
         scorer = self.goal.scorer
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
-
-
-def _in_turns(allowed: Mapping[str, int]) -> list[str]:
-    """Every name as often as it says, one after another."""
-    turns = range(max(allowed.values(), default=0))
-    return [name for turn in turns for name, number in allowed.items() if number > turn]
 
 
 def _failure(results: list[dict[str, Any]]) -> str:

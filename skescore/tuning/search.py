@@ -83,8 +83,8 @@ class ExtractorSearchCV(Winner):
         How far below the best the winner may be, in standard errors of the differences on the
         folds: of the candidates within, which are as good as the best as far as one can tell, the
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
-        Candidates are judged by 0.632 times their mean score on held-out rows and 0.368 times that
-        of the rules that they extract from all rows, on these rows.
+        Candidates are judged by 0.632 times what was measured on the held-out rows of a fold and
+        0.368 times the same of the rules that they extract from all rows, on these rows.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
@@ -160,7 +160,9 @@ class ExtractorSearchCV(Winner):
     first, then the earlier trial. Rules of all rows are made of those candidates alone that no
     earlier one equals on every fold in all that scores are made of; others do not win. The weights
     are those of the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
-    held-out rows alone judge with much noise where rows are few.
+    held-out rows alone judge with much noise where rows are few. They weigh what ICE, FiRe and Q
+    are made of, performance above all, and other scores as they are; where a fold has not as many
+    rules as all rows give, the lower of the two counts.
 
     A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
     that ask it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no y,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skescore.report import write_report
-from skescore.tuning.candidates import SCORES, Candidates
-from skescore.tuning.leaderboard import judged, winner
+from skescore.tuning.candidates import Candidates
+from skescore.tuning.judging import SCORES, judged, winner
 
 
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
@@ -19,10 +19,10 @@ def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, 
     signed = scores if SCORES[settings["score"]] else -scores
     size = candidates.means("size")
     order = np.lexsort([size, -signed.mean(axis=1)])
-    on_all = candidates.scores_on_all_rows(
+    mixed = candidates.scores_with_all_rows(
         settings["score"], completeness=settings["completeness"], **weights
     )
-    by = judged(signed, on_all if SCORES[settings["score"]] else -on_all)
+    by = judged(signed, mixed if SCORES[settings["score"]] else -mixed)
     asked = candidates.means("black_box_rows")
     best = winner(by[order], size[order], asked[order], 1.0)
     return scores.mean(axis=1), order.tolist(), int(order[best])

@@ -41,12 +41,24 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
         if number % 7 == 6:  # ties are broken by the order
             folds = [dict(fold) for fold in made[-1].folds]
         # Some are not known on all rows, as what is worse on every fold is not.
-        all_rows = None if number % 3 == 2 else {**folds[0], "loss": folds[0]["loss"] / 2}
+        all_rows = None if number % 3 == 2 else _on_all_rows(folds[0], number % 2)
+        if number % 10 == 7:
+            all_rows = {"failure": "ValueError: no rules"}
         made.append(
             Candidate(f"extractor{number % 4}", {"max_leaves": number, "tolerance": 0.01}, number,
                       tuple(folds), all_rows)
         )  # fmt: skip
     return Candidates(made)
+
+
+def _on_all_rows(fold: dict, more: int) -> dict:
+    """Better than a fold in some, worse in others, with so many more rules."""
+    return fold | {
+        "performance": (1 + fold["performance"]) / 2, "loss": fold["loss"] / 2,
+        "loss_q": fold["loss_q"] / 3, "size": fold["size"] + more,
+        "completeness_volume": fold["completeness_volume"] ** 2,
+        "completeness_instances": 1.0,
+    }  # fmt: skip
 
 
 def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:

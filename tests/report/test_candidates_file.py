@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from skescore.report.candidates_file import candidates_json, read_candidates
-from skescore.tuning.candidates import SCORES, Candidate, Candidates
+from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning.judging import SCORES
 
 
 def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
@@ -27,10 +28,10 @@ def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
             np.testing.assert_array_equal(
                 kept.candidates.scores(score, **weights), candidates.scores(score, **weights)
             )
-            on_all_rows = candidates.scores_on_all_rows(score, **weights)
-            assert np.isfinite(on_all_rows).sum() == 8
+            mixed = candidates.scores_with_all_rows(score, **weights)
+            assert np.isfinite(mixed).all(axis=1).sum() == 7
             np.testing.assert_array_equal(
-                kept.candidates.scores_on_all_rows(score, **weights), on_all_rows
+                kept.candidates.scores_with_all_rows(score, **weights), mixed
             )
     for name in ("seconds", "black_box_rows"):
         np.testing.assert_array_equal(kept.candidates.means(name), candidates.means(name))

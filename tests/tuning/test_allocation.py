@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning.allocation import Allocation, Standing, for_one_of_several
+from skescore.tuning.allocation import Allocation, Standing, in_turns_beside_others
 
 
 def spend(
@@ -172,7 +173,11 @@ def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_mos
     seconds = {"short": 0.1, "long": 3.0, "middle": 1.0, "unknown": math.inf}
 
     def order(running: Collection[str] = (), last: Collection[str] = ()) -> list[str]:
-        return for_one_of_several(allowed, seconds, running, last)
+        names = in_turns_beside_others(allowed, seconds, running, last)
+        assert Counter(names) == allowed
+        own = [name for name in names if name not in running]
+        assert names[: len(own)] == own  # all of that before what others are at
+        return list(dict.fromkeys(names))
 
     assert order() == ["unknown", "long", "middle", "short"]
     assert order(running={"unknown", "long"}) == ["middle", "short", "unknown", "long"]
@@ -198,7 +203,7 @@ def test_of_two_workers_both_come_to_the_last_extractor_at_most(
         still = {name: number for name, number in left.items() if number}
         if not still:
             break
-        at[who] = for_one_of_several(still, seconds, {at[not who]}, {at[who]})[0]
+        at[who] = in_turns_beside_others(still, seconds, {at[not who]}, {at[who]})[0]
         left[at[who]] -= 1
         workers.setdefault(at[who], set()).add(who)
     assert sum(len(some) == 2 for some in workers.values()) <= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ a_fold = st.fixed_dictionaries(
         "loss": st.floats(0, 5),
         "loss_q": st.floats(0, 5),
         "n_rules": st.integers(1, 30),
-        "size": st.integers(1, 60),
+        "size": st.integers(1, 5) | st.integers(1, 60),
         "completeness_volume": st.floats(0, 1),
         "completeness_instances": st.floats(0, 1),
     }
@@ -183,6 +184,53 @@ def test_scores_are_the_formulas_of_the_papers(
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
 
 
+def judged_by_hand(
+    formula: Callable[[dict[str, Any]], float],
+    fold: dict[str, Any],
+    rows: dict[str, Any],
+    worse: Any,
+) -> float:
+    both = {k: 0.632 * fold[k] + 0.368 * rows[k] for k in fold}
+    if fold["size"] == rows["size"]:
+        return formula(both | {"size": rows["size"]})
+    return worse(
+        # Decimals as in ours: ceil(size / psi) jumps.
+        formula(both | {"size": round(both["size"], 9)}),
+        0.632 * formula(fold) + 0.368 * formula(rows),
+    )
+
+
+@given(
+    some_candidates,
+    st.lists(st.none() | st.just({"failure": "ValueError"}) | a_fold, min_size=5, max_size=5),
+    st.sampled_from(["volume", "instances"]),
+)
+def test_all_rows_are_weighed_in_what_scores_are_made_of(
+    results: list[list[dict[str, Any]]], on_all_rows: list[dict[str, Any] | None], kind: str
+) -> None:
+    found = Candidates(
+        Candidate("cart", {}, place, tuple(folds), rows)
+        for place, (folds, rows) in enumerate(zip(results, on_all_rows, strict=False))
+    )
+    by_hand: dict[str, Any] = {
+        "fire": lambda parts: fire_by_hand(parts, 3.0),
+        "q": lambda parts: q_by_hand(parts, kind),
+        "ice": lambda parts: ice_by_hand(parts, 2.0, 0.5, kind),
+    }
+    for name, formula in by_hand.items():
+        scores = found.scores_with_all_rows(name, psi=3.0, phi=2.0, rho=0.5, completeness=kind)
+        assert scores.shape == (len(results), len(results[0]))
+        for folds, rows, row in zip(results, on_all_rows, scores, strict=False):
+            if rows is None:
+                assert np.isnan(row).all()
+            elif "failure" in rows:
+                assert (row == (-math.inf if name == "ice" else math.inf)).all()
+            else:
+                worse = min if name == "ice" else max
+                expected = [judged_by_hand(formula, fold, rows, worse) for fold in folds]
+                np.testing.assert_allclose(row, expected, rtol=1e-7, atol=1e-300)
+
+
 @given(some_candidates)
 def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     found = candidates_of(results)
@@ -221,6 +269,7 @@ def test_a_part_of_them_is_candidates_too() -> None:
 def test_of_none_there_is_nothing() -> None:
     none = Candidates([])
     assert (len(none), none.scores("ice").size, none.means("loss").size) == (0, 0, 0)
+    assert none.scores_with_all_rows("ice").size == 0
     assert none.table().columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
 
 

@@ -162,6 +162,71 @@ def test_the_best_possible_is_reached() -> None:
     assert -fire_score(0.0, 1) == Goal.of("neg_fire").best_possible
 
 
+# --- all rows ------------------------------------------------------------------------------------
+
+PARTS = [{"performance": 0.75} | FOLDS[0], {"performance": 0.5} | FOLDS[1]]
+ALL_ROWS = {
+    "performance": 1.0, "loss": 0.0, "loss_q": 0.125, "n_rules": 4, "size": 10,
+    "completeness_volume": 0.25, "completeness_instances": 0.75,
+}  # fmt: skip
+#: The scores of such parts, by their papers' formulas.
+FORMULAS: list[tuple[Any, Any]] = [
+    (
+        make_ice_scorer(phi=2, rho=0.5),
+        lambda p: ice_score(p["performance"], p["size"], p["completeness_volume"], phi=2, rho=0.5),
+    ),
+    (
+        make_ice_scorer(completeness="instances", size="literals"),
+        lambda p: ice_score(p["performance"], p["size"], p["completeness_instances"]),
+    ),
+    (make_fire_scorer(psi=3), lambda p: -fire_score(p["loss"], p["size"], psi=3)),
+    ("neg_q", lambda p: -q_score(p["loss_q"], p["size"], p["completeness_volume"])),
+]
+
+
+@pytest.mark.parametrize(("scoring", "formula"), FORMULAS)
+def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
+    folds = [fold | {"score": formula(fold)} for fold in PARTS]
+    for size in (7, 8, 20):
+        rest = ALL_ROWS | {"size": size}
+        found = Goal.of(scoring).with_all_rows(folds, rest | {"score": formula(rest)})
+        expected = []
+        for fold in folds:
+            of_parts = formula({k: 0.632 * fold[k] + 0.368 * rest[k] for k in rest})
+            weighed = 0.632 * fold["score"] + 0.368 * formula(rest)
+            expected.append(of_parts if fold["size"] == size else min(of_parts, weighed))
+        assert found.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "change"),
+    [
+        (own_score, {}),
+        ("mean_rule_c2", {}),
+        (make_ice_scorer(completeness=lambda rules, X: 0.5), {}),
+        # Where the score is undefined, a number may stand in for it.
+        (make_ice_scorer(undefined=0.5), {"performance": math.nan}),
+        (make_fire_scorer(undefined=-9.0), {"size": 0, "loss": math.nan}),
+    ],
+)
+def test_scores_are_weighed_where_they_are_made_of_other_things(
+    scoring: Any, change: dict[str, float]
+) -> None:
+    for folds, all_rows in (
+        ([PARTS[0] | change, PARTS[1]], ALL_ROWS), (PARTS, ALL_ROWS | change),
+    ):  # fmt: skip
+        found = Goal.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
+        expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
+        assert found.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_rows_may_be_unknown_or_without_rules() -> None:
+    goal = Goal.of("ice")
+    assert np.isnan(goal.with_all_rows(PARTS, None)).tolist() == [True, True]
+    for none in ({"failure": "ValueError: no rules"}, ALL_ROWS | {"score": math.nan}):
+        assert goal.with_all_rows(PARTS, none).tolist() == [-math.inf, -math.inf]
+
+
 # --- what it refuses -----------------------------------------------------------------------------
 
 

@@ -1,8 +1,7 @@
-"""The table of all trials, and the winner: the smallest of those as good as the best."""
+"""The table of all trials, the winner first."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from typing import Any
@@ -10,132 +9,13 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 
 from skescore.tuning.goals import Goal
-from skescore.tuning.leaderboard import judged, leaderboard, winner
+from skescore.tuning.leaderboard import leaderboard
 
 GOAL = Goal.of("ice")
-
-
-def winner_by_hand(
-    scores: list[list[float]], costs: list[tuple[float, ...]], standard_errors: float
-) -> int:
-    """Every candidate is compared with the best by itself."""
-    n_folds = len(scores[0])
-    means = [statistics.fmean(row) for row in scores]
-    best = means.index(max(means))
-    near = []
-    for place, row in enumerate(scores):
-        differences = [a - b for a, b in zip(scores[best], row, strict=True)]
-        error = statistics.stdev(differences) / math.sqrt(n_folds) if n_folds > 1 else 0.0
-        if means[best] - means[place] <= standard_errors * error + 1e-12:
-            near.append(place)
-
-    def key(place: int) -> tuple[Any, ...]:
-        size, asked = costs[place]
-        return (size, -means[place], math.inf if math.isnan(asked) else asked, place)
-
-    return min(near, key=key)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[list[list[float]], list[tuple[float, ...]]]:
-    n_folds = draw(st.integers(1, 5))
-    # Eighths have exact sums, so that ties are ties.
-    score = st.integers(-16, 16).map(lambda eighths: eighths / 8)
-    row = st.lists(score, min_size=n_folds, max_size=n_folds)
-    scores = draw(st.lists(row, min_size=1, max_size=7))
-    cost = st.tuples(st.integers(1, 3).map(float), st.sampled_from([10.0, 20.0, math.nan]))
-    return scores, [draw(cost) for _ in scores]
-
-
-@given(tables(), st.sampled_from([0.0, 0.4, 1.0, 2.5, 100.0]))
-def test_the_winner_is_that_of_comparing_one_by_one(
-    table: tuple[list[list[float]], list[tuple[float, ...]]], standard_errors: float
-) -> None:
-    scores, costs = table
-    columns = [np.array(column) for column in zip(*costs, strict=True)]
-    found = winner(np.array(scores), *columns, standard_errors)
-    assert found == winner_by_hand(scores, costs, standard_errors)
-
-
-def choose(scores: np.ndarray, sizes: list[float], standard_errors: float) -> int:
-    return winner(scores, np.array(sizes), np.zeros(len(sizes)), standard_errors)
-
-
-def test_the_rule_by_hand() -> None:
-    # Differences to the best 0.1, 0.3, 0.2: mean 0.2, standard error 0.1 / sqrt(3) = 0.0577.
-    scores = np.array([[0.9, 0.9, 0.9], [0.8, 0.6, 0.7]])
-    assert choose(scores, [5, 2], 3.4) == 0  # 3.4 * 0.0577 = 0.196
-    assert choose(scores, [5, 2], 3.5) == 1  # 3.5 * 0.0577 = 0.202
-    assert choose(scores[::-1], [2, 5], 3.4) == 1
-    assert choose(scores, [5, 2], 0) == 0
-    # One that is as much behind on every fold is behind for sure.
-    assert choose(np.array([[0.9, 0.9], [0.8, 0.8]]), [5, 2], 3.4) == 0
-
-
-def test_size_weighs_most_and_unknown_questions_are_the_most() -> None:
-    scores = np.zeros((4, 3))
-    sizes, asked = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
-    assert winner(scores, sizes, asked, 0) == 2
-    assert winner(scores[:2], sizes[:2], asked[:2], 0) == 1
-    scores[3] = 1e-3  # better, so that what it asked does not matter
-    assert winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
-
-
-def test_of_equally_small_ones_near_the_best_the_best_mean_wins() -> None:
-    scores = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 0.5]])
-    assert choose(scores, [9, 2, 2], 1.0) == 1
-    assert choose(scores, [2, 2, 2], 1.0) == 0
-
-
-def test_with_one_fold_only_the_best_counts() -> None:
-    assert choose(np.array([[0.9], [0.9], [0.89]]), [3, 2, 1], 100.0) == 1
-
-
-def test_rounding_of_sums_makes_no_difference() -> None:
-    scores = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
-    assert len(set(scores.mean(axis=1))) > 1  # equal but for the last bit
-    for order in itertools.permutations(range(3)):
-        assert choose(scores[list(order)], [2, 2, 2], 0) == 0
-        sizes = [3.0 - place for place in order]
-        assert order[choose(scores[list(order)], sizes, 0)] == 2
-
-
-def test_held_out_rows_and_all_rows_are_weighed() -> None:
-    scores = np.array([[0.9, 0.7], [0.8, 0.8]])
-    found = judged(scores, np.array([0.5, 1.0]))
-    # 0.632 * 0.9 + 0.368 * 0.5 = 0.7528, and so on.
-    assert found == pytest.approx(np.array([[0.7528, 0.6264], [0.8736, 0.8736]]))
-
-
-def test_what_was_not_measured_on_all_rows() -> None:
-    scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
-    # The last is equalled on every fold by the first: it does not win ...
-    found = judged(scores, np.array([0.5, 1.0, math.nan]))
-    assert found[2].tolist() == [-math.inf, -math.inf]
-    assert choose(found, [9, 9, 1], 100.0) != 2
-    # ... the first is not by the others, as in a storage of an earlier version: held-out rows.
-    assert judged(scores, np.array([math.nan, 0.1, 0.1])).tolist() == scores.tolist()
-    assert judged(scores, np.full(3, math.nan)).tolist() == scores.tolist()
-
-
-def test_what_has_no_rules_of_all_rows_never_wins() -> None:
-    scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
-    none = -math.inf
-    for on_all_rows in ([none, 1.0, 0.1], [none, math.nan, math.nan], [none, math.nan, 0.1]):
-        found = judged(scores, np.array(on_all_rows))
-        assert choose(found, [1, 2, 2], 100.0) == 1
-    # Nothing better is known.
-    assert judged(scores, np.full(3, none)).tolist() == scores.tolist()
-    assert choose(np.full((2, 2), none), [1, 1], 0.5) == 0
-
-
-# --- the table -----------------------------------------------------------------------------------
 
 
 def a_trial(
