@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore.evaluation import COMPLETENESSES
 from skescore.tuning.folds import MEASURES
-from skescore.tuning.judging import PARTS, SCORES, mixed_score, scores_of_parts
+from skescore.tuning.judging import SCORES, mixed_score, parts_of, score_of_parts
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ class Candidates(Sequence[Candidate]):
         if not len(self):
             return np.empty((0, 0))
         weights = {"psi": psi, "phi": phi, "rho": rho}
-        parts = {name: self.measure(name) for name in PARTS}
-        return scores_of_parts(parts, score, weights, completeness)
+        parts = {name: self.measure(name) for name in parts_of(score, completeness)}
+        return score_of_parts(parts, score, weights)
 
     def scores_with_all_rows(
         self,
@@ -275,11 +275,12 @@ class Candidates(Sequence[Candidate]):
         known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)]
         if known:
             weights = {"psi": psi, "phi": phi, "rho": rho}
+            names = parts_of(score, completeness)
             found[known] = sign * mixed_score(
-                {name: self.measure(name)[known] for name in PARTS},
+                {name: self.measure(name)[known] for name in names},
                 {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
-                 for name in PARTS},
-                lambda parts: sign * scores_of_parts(parts, score, weights, completeness),
+                 for name in names},
+                lambda parts: sign * score_of_parts(parts, score, weights),
             )  # fmt: skip
         return found
 

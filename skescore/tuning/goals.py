@@ -14,7 +14,7 @@ from skescore.evaluation import COMPLETENESSES, SIZES
 from skescore.metrics.knowledge import ice_score
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.tuning.folds import mean_of, several_scores
-from skescore.tuning.judging import PARTS, SCORES, mixed, mixed_score, scores_of_parts
+from skescore.tuning.judging import SCORES, mixed, mixed_score, parts_of, score_of_parts
 
 #: Measures that a search of the whole trade-off may minimise, from the results on the folds.
 OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
@@ -140,30 +140,39 @@ class Goal:
         if np.isnan(on_all_rows):
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
-        held_out, rest = (
-            {name: np.array([float(one.get(name, np.nan)) for one in some]) for name in PARTS}
-            for some in (folds, [all_rows])
-        )
         # Scores may be made of other things: completeness of the caller's own, what is undefined.
-        if self._follows(scores, held_out) and self._follows(on_all_rows, rest):
-            return mixed_score(held_out, rest, self._of_parts)
+        if self._parts is not None:
+            held_out, rest = (
+                {n: np.array([one.get(n, np.nan) for one in some], float) for n in self._parts}
+                for some in (folds, [all_rows])
+            )
+            if self._follows(scores, held_out) and self._follows(on_all_rows, rest):
+                return mixed_score(held_out, rest, self._of_parts)
         return mixed(scores, np.array(on_all_rows))
+
+    @property
+    def _measure(self) -> str | None:
+        known = {ice_of: "ice", negated_fire_of: "fire", negated_q_of: "q"}
+        return known.get(self.scorer.measure) if isinstance(self.scorer, RuleScorer) else None
+
+    @property
+    def _parts(self) -> tuple[str, ...] | None:
+        """What the score is made of, if that is known."""
+        if self._measure is None:
+            return None
+        completeness = self.scorer.settings.get("completeness", "volume")
+        return parts_of(self._measure, completeness) if completeness in COMPLETENESSES else None
+
+    def _of_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        assert self._measure is not None
+        sign = 1 if SCORES[self._measure] else -1
+        return sign * score_of_parts(parts, self._measure, self.scorer.settings)
 
     def _follows(self, scores: Any, parts: Mapping[str, np.ndarray]) -> bool:
         """Whether the parts give these scores."""
         if not all(np.isfinite(values).all() for values in parts.values()):
             return False
         return np.allclose(self._of_parts(parts), scores, rtol=1e-9, atol=0)
-
-    def _of_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The score of what was measured; NaN if it is not made of that."""
-        measures = {ice_of: "ice", negated_fire_of: "fire", negated_q_of: "q"}
-        score = measures.get(self.scorer.measure) if isinstance(self.scorer, RuleScorer) else None
-        completeness = getattr(self.scorer, "settings", {}).get("completeness", "volume")
-        if score is None or completeness not in COMPLETENESSES:
-            return np.full(parts["size"].shape, np.nan)
-        sign = 1 if SCORES[score] else -1
-        return sign * scores_of_parts(parts, score, self.scorer.settings, completeness)
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""

@@ -8,32 +8,46 @@ import numpy as np
 
 from skescore.metrics.knowledge import fire_score, ice_score, q_score
 
-#: What scores of knowledge are made of.
-PARTS = (
-    "performance", "loss", "loss_q", "size", "completeness_volume", "completeness_instances",
-)  # fmt: skip
-#: Scores that follow from the parts, and whether greater is better.
+#: Scores that follow from what was measured, and whether greater is better.
 SCORES = {"ice": True, "fire": False, "q": False}
 #: Share of all rows in what candidates are judged by, the rest being that of held-out rows; see
 #: :func:`mixed`.
 SHARE_OF_ALL_ROWS = 0.368
 
 
-def scores_of_parts(
-    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float], completeness: str
+def parts_of(score: str, completeness: str) -> tuple[str, ...]:
+    """Name what a score is made of.
+
+    Parameters
+    ----------
+    score : {"ice", "fire", "q"}
+        The score.
+    completeness : {"volume", "instances"}
+        How completeness is measured, for ICE and Q.
+
+    Returns
+    -------
+    tuple of str
+        The measures: of prediction, size and completeness.
+    """
+    if score == "fire":
+        return "loss", "size"
+    return "performance" if score == "ice" else "loss_q", "size", f"completeness_{completeness}"
+
+
+def score_of_parts(
+    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float]
 ) -> np.ndarray:
     """Score what was measured.
 
     Parameters
     ----------
     parts : dict of str to ndarray
-        Values of :data:`PARTS`, all of one shape.
+        Values of :func:`parts_of` the score, in this order, all of one shape.
     score : {"ice", "fire", "q"}
         Of ICE greater is better, of the others smaller.
     weights : dict of str to float
         ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
-    completeness : {"volume", "instances"}
-        How completeness is measured, for ICE and Q.
 
     Returns
     -------
@@ -45,13 +59,11 @@ def scores_of_parts(
     ValueError
         If a weight or a value is out of its range.
     """
-    size, share = parts["size"], parts[f"completeness_{completeness}"]
     if score == "fire":
-        return np.asarray(fire_score(parts["loss"], size, psi=weights["psi"]))
+        return np.asarray(fire_score(*parts.values(), psi=weights["psi"]))
     if score == "q":
-        return np.asarray(q_score(parts["loss_q"], size, share))
-    phi, rho = weights["phi"], weights["rho"]
-    return np.asarray(ice_score(parts["performance"], size, share, phi=phi, rho=rho))
+        return np.asarray(q_score(*parts.values()))
+    return np.asarray(ice_score(*parts.values(), phi=weights["phi"], rho=weights["rho"]))
 
 
 def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
@@ -88,7 +100,7 @@ def mixed_score(
     Parameters
     ----------
     held_out : dict of str to ndarray
-        :data:`PARTS` on the held-out rows of each fold.
+        What the score is made of, ``size`` among it, on the held-out rows of each fold.
     on_all_rows : dict of str to ndarray
         The same on all rows, of shapes that fit.
     score : callable
@@ -107,7 +119,7 @@ def mixed_score(
     of rules between, whose score may be better than both: there the lower one counts, the score of
     the weighed parts or the weighed score.
     """
-    parts = {name: mixed(held_out[name], on_all_rows[name]) for name in PARTS}
+    parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
     as_many = held_out["size"] == on_all_rows["size"]
     parts["size"] = np.where(as_many, held_out["size"], parts["size"])
     of_parts = score(parts)

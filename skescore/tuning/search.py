@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,18 +10,16 @@ import numpy as np
 import optuna
 import pandas as pd
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import indexable
 
 from skescore.extractors import is_prefit
 from skescore.registry import make_extractor
 from skescore.tuning._ranges import Space
-from skescore.tuning._search_checks import check_search, digest_of
+from skescore.tuning._search_checks import check_search
+from skescore.tuning._search_setup import make_runner, make_studies, search_spaces, seeds
 from skescore.tuning._winner import Winner
-from skescore.tuning.allocation import Allocation
 from skescore.tuning.candidates import Candidates
 from skescore.tuning.folds import (
-    Fold,
     black_box_quality,
     fold_of_all_rows,
     make_folds,
@@ -30,13 +27,10 @@ from skescore.tuning.folds import (
 )
 from skescore.tuning.goals import Goal
 from skescore.tuning.leaderboard import leaderboard
-from skescore.tuning.objective import ExtractorObjective, check_measures, check_space
+from skescore.tuning.objective import check_measures
 from skescore.tuning.progress import SearchProgress
 from skescore.tuning.running import Runner
-from skescore.tuning.spaces import search_space, starting_points
-from skescore.tuning.storages import open_storage
-from skescore.tuning.studies import Studies, quiet_optuna
-from skescore.tuning.workers import FoldEvaluator
+from skescore.tuning.studies import quiet_optuna
 
 
 class ExtractorSearchCV(Winner):
@@ -277,14 +271,18 @@ class ExtractorSearchCV(Winner):
             self.feature_names_in_ = probe.feature_names_in_
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_answers(self.estimator, X, checked))
-        spaces = self._search_spaces(X, y, task)
+        spaces = search_spaces(self, X, y, task)
         begin = time.perf_counter()
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
         all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
         interrupt = None
         with quiet_optuna():
-            runner = self._runner(X, y, task, goal, folds, all_rows, spaces)
+            self._extractor_seed, sampler_seed = seeds(self)
+            studies = make_studies(
+                self, X, y, task, goal, folds, spaces, (self._extractor_seed, sampler_seed)
+            )
+            runner = make_runner(self, studies, folds, all_rows)
             bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
             runner.callbacks.append(bar)
             try:
@@ -310,78 +308,6 @@ class ExtractorSearchCV(Winner):
 
     def _winning_candidate(self, black_box: Any) -> Any:
         return self.make_candidate(self.leaderboard_.iloc[0]).set_params(estimator=black_box)
-
-    # --- before the search -------------------------------------------------------------------
-
-    def _search_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
-        spaces = {}
-        for name in self.extractors_:
-            space = (self.spaces or {}).get(name)
-            spaces[name] = search_space(name, X, y, task=task) if space is None else space
-            check_space(spaces[name], make_extractor(name, self.estimator))
-        return spaces
-
-    def _runner(
-        self,
-        X: Any,
-        y: Any,
-        task: str,
-        goal: Goal,
-        folds: list[Fold],
-        all_rows: Fold,
-        spaces: dict[str, Space],
-    ) -> Runner:
-        # Workers that share a storage must make the same rules, also where nobody named a seed.
-        shared_seed = self.storage is not None and self.random_state is None
-        random = check_random_state(
-            zlib.crc32(self.study_name.encode()) if shared_seed else self.random_state
-        )
-        self._extractor_seed = int(random.randint(2**31 - 1))
-        seed = int(random.randint(2**31 - 1))
-        storage = None if self.storage is None else open_storage(self.storage)
-        settings: dict[str, Any] = {}
-        if storage is not None:
-            settings = {
-                "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
-                "rows": digest_of(folds),
-                "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
-                "measures": list(check_measures(self.measures)),
-                "seed": self._extractor_seed,
-            }
-        objectives = {}
-        for name in self.extractors_:
-            objectives[name] = ExtractorObjective(
-                self.estimator, X, y, extractor=make_extractor(name, self.estimator),
-                space=spaces[name], measures=self.measures, random_state=self._extractor_seed,
-                _folds=folds, _goal=goal,
-            )  # fmt: skip
-            objectives[name].name = name
-        each = (self.n_trials or 20 * len(objectives)) // len(objectives)
-        pruner = None if self.pruner == "bound" else self.pruner
-        studies = Studies(
-            objectives, goal, seed=seed, n_startup=max(5, each // 4), sampler=self.sampler,
-            first={
-                name: starting_points(name, spaces[name], np.asarray(y), task)
-                for name in objectives
-            },
-            pruner=pruner, storage=storage, study_name=self.study_name, settings=settings,
-            given=self.studies, about={"task": task, "X": X, "cv": self.cv},
-        )  # fmt: skip
-        measures = check_measures(self.measures)
-        return Runner(
-            studies,
-            Allocation(
-                list(objectives),
-                self.n_trials,
-                self.timeout,
-                self.allocation,
-                merit="share of the front's hypervolume" if goal.objectives else "best",
-            ),
-            FoldEvaluator(folds, goal.scorer, measures, all_rows),
-            n_jobs=self.n_jobs,
-            pruner=self.pruner,
-            callbacks=list(self.callbacks or ()),
-        )
 
     # --- after the search --------------------------------------------------------------------
 

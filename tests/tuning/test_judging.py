@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning.judging import PARTS, judged, mixed, mixed_score, winner
+from skescore.tuning.judging import judged, mixed, mixed_score, winner
 
 
 def winner_by_hand(
@@ -119,8 +119,7 @@ def test_what_is_weighed_stays_in_its_range(a: float, b: float, c: float, d: flo
 
 def test_rules_that_nobody_gets_are_no_better_than_those_that_one_gets() -> None:
     def parts(performance: list[float], size: list[float]) -> dict[str, np.ndarray]:
-        rest = {name: np.zeros((1, len(size))) for name in PARTS}
-        return rest | {"performance": np.array([performance]), "size": np.array([size])}
+        return {"performance": np.array([performance]), "size": np.array([size])}
 
     def hill(parts: Mapping[str, np.ndarray]) -> np.ndarray:
         return parts["performance"] ** 2 - np.abs(parts["size"] - 2.5)
