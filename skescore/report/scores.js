@@ -85,18 +85,19 @@ function rank(group, settings) {
 // many rules as there are of all rows, nobody gets the number between: then the worse one counts,
 // that score or the weighed score. Null if there are no rules of all rows.
 function scoresWithAllRows(candidate, settings, share, sign) {
-  const rows = candidate.all_rows;
-  if (Object.values(rows).some((v) => v[0] === null) || !(rows.size[0] > 0)) return null;
+  const rows = Object.fromEntries(Object.entries(candidate.all_rows).map(([name, [value]]) =>
+    [name, [value === null ? NaN : value]]));
+  if (!(rows.size[0] > 0)) return null;
   const mix = (heldOut, all) => (1 - share) * heldOut + share * all;
   const parts = Object.fromEntries(Object.entries(rows).map(([name, [all]]) =>
     [name, candidate.folds[name].map((heldOut) => mix(heldOut, all))]));
-  const asMany = candidate.folds.size.map((size) => size === rows.size[0]);
-  parts.size = parts.size.map((size, k) => (asMany[k] ? rows.size[0] : size));
-  return asMany.map((same, k) => {
+  const found = candidate.folds.size.map((size, k) => {
     const ofParts = foldScore(settings, parts, k);
+    if (size === rows.size[0]) return ofParts;
     const weighed = mix(foldScore(settings, candidate.folds, k), foldScore(settings, rows, 0));
-    return same ? ofParts : sign * Math.min(sign * ofParts, sign * weighed);
+    return sign * Math.min(sign * ofParts, sign * weighed);
   });
+  return found.some(Number.isNaN) ? null : found;
 }
 
 // What candidates are judged by, fold by fold: held-out rows and all rows. Those that were not

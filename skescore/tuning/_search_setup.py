@@ -23,7 +23,7 @@ from skescore.tuning.studies import Studies
 from skescore.tuning.workers import FoldEvaluator
 
 
-def search_spaces(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:
+def spaces_of(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:
     """The caller's space of each extractor, or the one that suits the data.
 
     Parameters
@@ -48,7 +48,7 @@ def search_spaces(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:
     return spaces
 
 
-def seeds(search: Any) -> tuple[int, int]:
+def draw_seeds(search: Any) -> tuple[int, int]:
     """Seeds of the extractors and of the samplers.
 
     Parameters
@@ -96,7 +96,7 @@ def make_studies(
     spaces : dict of str to space
         By extractor.
     seeds : (int, int)
-        Of :func:`seeds`.
+        Of :func:`draw_seeds`.
 
     Returns
     -------

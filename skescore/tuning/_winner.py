@@ -80,7 +80,8 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If weights of both scores are given, none is, or one is out of its range.
+            If weights of both scores are given, none is, or one is out of its range, or there is no
+            finished candidate whose measures are all known.
         """
         check_is_fitted(self, "leaderboard_")
         ice = phi is not None or rho is not None
@@ -95,6 +96,11 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         else:
             assert psi is not None
             choice = {"score": "fire", "completeness": completeness, "psi": psi}
+        if not len(self.candidates_):
+            raise ValueError(
+                "best_for needs a finished candidate whose measures are all known, and there is "
+                "none: see the leaderboard for what failed."
+            )
         sign = 1 if ice else -1
         scores = sign * self.candidates_.scores(**choice)
         table = self.candidates_.table()

@@ -235,7 +235,7 @@ class Candidates(Sequence[Candidate]):
             return np.empty((0, 0))
         weights = {"psi": psi, "phi": phi, "rho": rho}
         parts = {name: self.measure(name) for name in parts_of(score, completeness)}
-        return score_of_parts(parts, score, weights)
+        return score_of_parts(parts, score, weights, completeness)
 
     def scores_with_all_rows(
         self,
@@ -264,23 +264,23 @@ class Candidates(Sequence[Candidate]):
         Raises
         ------
         ValueError
-            If a name is unknown or a weight out of its range.
+            If a name is unknown or a weight out of its range, or a size is below 1 and the score
+            is FiRe.
         """
         _check_choice(score, completeness)
         if not len(self):
             return np.empty((0, 0))
-        sign = 1.0 if SCORES[score] else -1.0
+        names, sign = parts_of(score, completeness), 1.0 if SCORES[score] else -1.0
         found = np.full((len(self), len(self[0].folds)), -sign * np.inf)
         found[[c.all_rows is None for c in self]] = np.nan
-        known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows)]
+        known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
         if known:
             weights = {"psi": psi, "phi": phi, "rho": rho}
-            names = parts_of(score, completeness)
             found[known] = sign * mixed_score(
                 {name: self.measure(name)[known] for name in names},
                 {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
                  for name in names},
-                lambda parts: sign * score_of_parts(parts, score, weights),
+                lambda parts: sign * score_of_parts(parts, score, weights, completeness),
             )  # fmt: skip
         return found
 
@@ -310,9 +310,9 @@ def _check_choice(score: str, completeness: str) -> None:
         )
 
 
-def _is_measured(fold: Mapping[str, Any]) -> bool:
+def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = MEASURES) -> bool:
     # No rule, no size, no score: such a fold cannot be judged by any weights.
-    return all(np.isfinite(fold.get(name, np.nan)) for name in MEASURES) and fold["size"] > 0
+    return all(np.isfinite(fold.get(name, np.nan)) for name in names) and fold["size"] > 0
 
 
 def as_candidates(candidates: Any) -> Candidates:

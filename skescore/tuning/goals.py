@@ -140,15 +140,21 @@ class Goal:
         if np.isnan(on_all_rows):
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
-        # Scores may be made of other things: completeness of the caller's own, what is undefined.
-        if self._parts is not None:
-            held_out, rest = (
-                {n: np.array([one.get(n, np.nan) for one in some], float) for n in self._parts}
-                for some in (folds, [all_rows])
-            )
-            if self._follows(scores, held_out) and self._follows(on_all_rows, rest):
-                return mixed_score(held_out, rest, self._of_parts)
-        return mixed(scores, np.array(on_all_rows))
+        with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
+            found = mixed(scores, np.array(on_all_rows))
+        found[np.isnan(found)] = -np.inf
+        if self._parts is None:
+            return found
+        held_out, rest = (
+            {n: np.array([one.get(n, np.nan) for one in some], float) for n in self._parts}
+            for some in (folds, [all_rows])
+        )
+        # Elsewhere a score is made of something else, such as a number that stands in for it.
+        follows = self._follows(held_out, scores) & self._follows(rest, np.array([on_all_rows]))
+        if follows.any():
+            held_out = {name: values[follows] for name, values in held_out.items()}
+            found[follows] = mixed_score(held_out, rest, self._of_parts)
+        return found
 
     @property
     def _measure(self) -> str | None:
@@ -156,23 +162,28 @@ class Goal:
         return known.get(self.scorer.measure) if isinstance(self.scorer, RuleScorer) else None
 
     @property
+    def _completeness(self) -> Any:
+        return self.scorer.settings.get("completeness", "volume")  # FiRe has none
+
+    @property
     def _parts(self) -> tuple[str, ...] | None:
         """What the score is made of, if that is known."""
-        if self._measure is None:
+        if self._measure is None or self._completeness not in COMPLETENESSES:
             return None
-        completeness = self.scorer.settings.get("completeness", "volume")
-        return parts_of(self._measure, completeness) if completeness in COMPLETENESSES else None
+        return parts_of(self._measure, self._completeness)
 
     def _of_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         assert self._measure is not None
         sign = 1 if SCORES[self._measure] else -1
-        return sign * score_of_parts(parts, self._measure, self.scorer.settings)
+        return sign * score_of_parts(parts, self._measure, self.scorer.settings, self._completeness)
 
-    def _follows(self, scores: Any, parts: Mapping[str, np.ndarray]) -> bool:
-        """Whether the parts give these scores."""
-        if not all(np.isfinite(values).all() for values in parts.values()):
-            return False
-        return np.allclose(self._of_parts(parts), scores, rtol=1e-9, atol=0)
+    def _follows(self, parts: Mapping[str, np.ndarray], scores: np.ndarray) -> np.ndarray:
+        """Where the parts give these scores."""
+        known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+        if known.any():
+            again = self._of_parts({name: values[known] for name, values in parts.items()})
+            known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
+        return known
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""

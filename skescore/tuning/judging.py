@@ -28,7 +28,7 @@ def parts_of(score: str, completeness: str) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The measures: of prediction, size and completeness.
+        The measure of prediction, ``size`` and, of ICE and Q, that of completeness.
     """
     if score == "fire":
         return "loss", "size"
@@ -36,18 +36,20 @@ def parts_of(score: str, completeness: str) -> tuple[str, ...]:
 
 
 def score_of_parts(
-    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float]
+    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float], completeness: str
 ) -> np.ndarray:
     """Score what was measured.
 
     Parameters
     ----------
     parts : dict of str to ndarray
-        Values of :func:`parts_of` the score, in this order, all of one shape.
+        Values of :func:`parts_of` the score, all of one shape.
     score : {"ice", "fire", "q"}
         Of ICE greater is better, of the others smaller.
     weights : dict of str to float
         ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
+    completeness : {"volume", "instances"}
+        How completeness is measured, for ICE and Q.
 
     Returns
     -------
@@ -59,11 +61,12 @@ def score_of_parts(
     ValueError
         If a weight or a value is out of its range.
     """
+    values = [parts[name] for name in parts_of(score, completeness)]
     if score == "fire":
-        return np.asarray(fire_score(*parts.values(), psi=weights["psi"]))
+        return np.asarray(fire_score(*values, psi=weights["psi"]))
     if score == "q":
-        return np.asarray(q_score(*parts.values()))
-    return np.asarray(ice_score(*parts.values(), phi=weights["phi"], rho=weights["rho"]))
+        return np.asarray(q_score(*values))
+    return np.asarray(ice_score(*values, phi=weights["phi"], rho=weights["rho"]))
 
 
 def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
@@ -114,16 +117,17 @@ def mixed_score(
     Notes
     -----
     The estimator is one of errors. Scores bend them (ICE by a sigmoid), so that the mean of two
-    scores is another number than the score of the mean errors; hence the parts are weighed. But
-    where a fold has more or fewer rules than there are of all rows, nobody will ever get the number
-    of rules between, whose score may be better than both: there the lower one counts, the score of
-    the weighed parts or the weighed score.
+    scores is another number than the score of the mean errors; hence the parts are weighed.
+
+    But where a fold has more or fewer rules than there are of all rows, they are other rules:
+    nobody will ever get the number between, nor one of the two with the mean errors of both. There
+    the lower one counts, the score of the weighed parts or the weighed score. So an extractor whose
+    number of rules changes with the rows is judged with more caution than one that always gives as
+    many; of two such candidates, the one with fewer rules on a fold may come out lower.
     """
     parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
+    of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
     as_many = held_out["size"] == on_all_rows["size"]
-    parts["size"] = np.where(as_many, held_out["size"], parts["size"])
-    of_parts = score(parts)
-    weighed = mixed(score(held_out), score(on_all_rows))
     return np.where(as_many, of_parts, np.minimum(of_parts, weighed))
 
 
@@ -145,12 +149,14 @@ def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
         them is equalled on every fold by one that was; else all have their `scores`. Those without
         rules of all rows never win.
     """
-    known = np.asarray(np.isfinite(with_all_rows).all(axis=1))
     failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
+    unknown = np.asarray(np.isnan(with_all_rows).any(axis=1))
+    known = ~failed & ~unknown
     noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
-    for place in np.flatnonzero(~known & ~failed):
+    # What is infinite on a fold does not win anyway.
+    for place in np.flatnonzero(unknown & np.isfinite(scores).all(axis=1)):
         if not (scores[known] >= scores[place] - noise).all(axis=1).any():
-            return scores if failed.all() else np.where(failed[:, np.newaxis], -np.inf, scores)
+            return np.where(failed[:, np.newaxis], -np.inf, scores)
     if not known.any():  # nothing has rules of all rows
         return scores
     return np.where(known[:, np.newaxis], with_all_rows, -np.inf)

@@ -16,7 +16,7 @@ from skescore.extractors import is_prefit
 from skescore.registry import make_extractor
 from skescore.tuning._ranges import Space
 from skescore.tuning._search_checks import check_search
-from skescore.tuning._search_setup import make_runner, make_studies, search_spaces, seeds
+from skescore.tuning._search_setup import draw_seeds, make_runner, make_studies, spaces_of
 from skescore.tuning._winner import Winner
 from skescore.tuning.candidates import Candidates
 from skescore.tuning.folds import (
@@ -77,8 +77,8 @@ class ExtractorSearchCV(Winner):
         How far below the best the winner may be, in standard errors of the differences on the
         folds: of the candidates within, which are as good as the best as far as one can tell, the
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
-        Candidates are judged by 0.632 times what was measured on the held-out rows of a fold and
-        0.368 times the same of the rules that they extract from all rows, on these rows.
+        Candidates are judged by held-out rows and by the rules that they extract from all rows, on
+        these rows (see Notes), so that the winner's `score` may be below that of others.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
@@ -152,11 +152,14 @@ class ExtractorSearchCV(Winner):
     -----
     Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
     first, then the earlier trial. Rules of all rows are made of those candidates alone that no
-    earlier one equals on every fold in all that scores are made of; others do not win. The weights
-    are those of the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
-    held-out rows alone judge with much noise where rows are few. They weigh what ICE, FiRe and Q
-    are made of, performance above all, and other scores as they are; where a fold has not as many
-    rules as all rows give, the lower of the two counts.
+    earlier one equals on every fold in all that scores are made of; others do not win.
+
+    What was measured on the held-out rows of a fold weighs 0.632, the same of the rules of all rows
+    0.368, as in the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
+    held-out rows alone judge with much noise where rows are few. Of ICE, FiRe and Q it is what they
+    are made of that is weighed and then scored; where the rules of a fold are more or fewer than
+    those of all rows, the lower one counts of this and of the weighed mean of both scores. Other
+    scores are weighed themselves.
 
     A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
     that ask it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no y,
@@ -271,14 +274,14 @@ class ExtractorSearchCV(Winner):
             self.feature_names_in_ = probe.feature_names_in_
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_answers(self.estimator, X, checked))
-        spaces = search_spaces(self, X, y, task)
+        spaces = spaces_of(self, X, y, task)
         begin = time.perf_counter()
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
         all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
         interrupt = None
         with quiet_optuna():
-            self._extractor_seed, sampler_seed = seeds(self)
+            self._extractor_seed, sampler_seed = draw_seeds(self)
             studies = make_studies(
                 self, X, y, task, goal, folds, spaces, (self._extractor_seed, sampler_seed)
             )

@@ -12,19 +12,22 @@ from skescore.tuning.candidates import Candidates
 from skescore.tuning.judging import SCORES, judged, winner
 
 
+def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Scores on held-out rows, and what candidates are judged by; greater is better."""
+    weights = {name: settings[name] for name in ("psi", "phi", "rho", "completeness")}
+    sign = 1 if SCORES[settings["score"]] else -1
+    signed = sign * candidates.scores(settings["score"], **weights)
+    mixed = sign * candidates.scores_with_all_rows(settings["score"], **weights)
+    return signed, judged(signed, mixed)
+
+
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
     """Mean scores, the order of the places, and whom a search would choose."""
-    weights = {name: settings[name] for name in ("psi", "phi", "rho")}
-    scores = candidates.scores(settings["score"], completeness=settings["completeness"], **weights)
-    signed = scores if SCORES[settings["score"]] else -scores
-    size = candidates.means("size")
+    signed, by = scores_and_judged(candidates, settings)
+    size, asked = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
-    mixed = candidates.scores_with_all_rows(
-        settings["score"], completeness=settings["completeness"], **weights
-    )
-    by = judged(signed, mixed if SCORES[settings["score"]] else -mixed)
-    asked = candidates.means("black_box_rows")
     best = winner(by[order], size[order], asked[order], 1.0)
+    scores = signed if SCORES[settings["score"]] else -signed
     return scores.mean(axis=1), order.tolist(), int(order[best])
 
 
@@ -32,7 +35,7 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
     candidates = runs.random_candidates(60)
     browser = opened(candidates)
     random = np.random.default_rng(1)
-    winners = set()
+    winners, weighed = set(), 0
     for number in range(36):
         score = ("ice", "fire", "q")[number % 3]
         completeness = ("volume", "instances")[number // 3 % 2]
@@ -82,7 +85,12 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
         assert found["ranks"] == list(range(1, 61))
         assert found["choice"] == choice
         winners.add(order[0])
+        signed, by = scores_and_judged(candidates, settings)
+        known = np.isfinite(by).all(axis=1)
+        assert 60 > known.sum() > 30  # or all rows would not have been tried
+        weighed += not np.isclose(by[known], signed[known], atol=0).all(axis=1).any()
     assert len(winners) > 3  # or the weights would not have been tried
+    assert weighed > 30
     assert browser.complaints() == []
     assert browser.requests() == []
 
@@ -106,6 +114,32 @@ def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
     for settings, scores in zip(asked, found, strict=True):
         expected, _, _ = python_ranking(candidates, settings)
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
+
+
+def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
+    candidates, browser = runs.random_candidates(20), usual
+    asked = [
+        {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
+        for score in SCORES for psi in (0.7, 1, 2.5, 7) for completeness in ("volume", "instances")
+    ]  # fmt: skip
+    found = browser.run(
+        """
+        return arguments[0].map((settings) => {
+          const { group } = page.tradeOff;
+          const { scored } = rank(group, settings);
+          const sign = SCORES[settings.score].greater ? 1 : -1;
+          return judged(group, settings, scored, scored.map((one) => one.place), sign);
+        });
+        """,
+        asked,
+    )
+    for settings, shown in zip(asked, found, strict=True):
+        signed, by = scores_and_judged(candidates, settings)
+        sign = 1 if SCORES[settings["score"]] else -1
+        known = np.flatnonzero(np.isfinite(by).all(axis=1))
+        assert [one["place"] for one in shown] == known.tolist()
+        np.testing.assert_allclose([one["folds"] for one in shown], sign * by[known], rtol=1e-9)
+        assert not np.isclose(by[known], signed[known]).all()
 
 
 def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:

@@ -40,15 +40,24 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
             )
         if number % 7 == 6:  # ties are broken by the order
             folds = [dict(fold) for fold in made[-1].folds]
-        # Some are not known on all rows, as what is worse on every fold is not.
+        if number % 3 == 2:  # not known on all rows, as what is worse on every fold is not
+            folds = [_worse(fold) for fold in made[-1].folds]
         all_rows = None if number % 3 == 2 else _on_all_rows(folds[0], number % 2)
-        if number % 10 == 7:
+        if number % 12 == 9:
             all_rows = {"failure": "ValueError: no rules"}
         made.append(
             Candidate(f"extractor{number % 4}", {"max_leaves": number, "tolerance": 0.01}, number,
                       tuple(folds), all_rows)
         )  # fmt: skip
     return Candidates(made)
+
+
+def _worse(fold: dict) -> dict:
+    return fold | {
+        "performance": fold["performance"] - 0.01, "loss": fold["loss"] + 0.01,
+        "loss_q": fold["loss_q"] + 0.01, "completeness_volume": fold["completeness_volume"] * 0.99,
+        "completeness_instances": fold["completeness_instances"] * 0.99,
+    }  # fmt: skip
 
 
 def _on_all_rows(fold: dict, more: int) -> dict:

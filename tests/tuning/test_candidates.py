@@ -231,6 +231,14 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
                 np.testing.assert_allclose(row, expected, rtol=1e-7, atol=1e-300)
 
 
+def test_only_what_a_score_is_made_of_must_be_known_of_all_rows() -> None:
+    rows = FOLD | {"performance": math.nan}
+    found = Candidates([Candidate("cart", {}, 0, (FOLD, FOLD), rows)])
+    # 4 rules on the folds and of all rows, with a loss of 0.1: 0.1 * 4 * 4**0.05.
+    assert found.scores_with_all_rows("fire").ravel() == pytest.approx([0.428709] * 2, abs=1e-6)
+    assert found.scores_with_all_rows("ice").tolist() == [[-math.inf] * 2]
+
+
 @given(some_candidates)
 def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     found = candidates_of(results)

@@ -212,12 +212,32 @@ def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
 def test_scores_are_weighed_where_they_are_made_of_other_things(
     scoring: Any, change: dict[str, float]
 ) -> None:
+    expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
     for folds, all_rows in (
-        ([PARTS[0] | change, PARTS[1]], ALL_ROWS), (PARTS, ALL_ROWS | change),
+        ([fold | change for fold in PARTS], ALL_ROWS), (PARTS, ALL_ROWS | change),
     ):  # fmt: skip
         found = Goal.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
-        expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
         assert found.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_each_fold_is_weighed_as_it_can_be() -> None:
+    score = FORMULAS[0][1]
+    goal = Goal.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
+    folds = [PARTS[0] | {"performance": math.nan}, PARTS[1] | {"score": score(PARTS[1])}]
+    rest = ALL_ROWS | {"size": 8}
+    found = goal.with_all_rows(folds, rest | {"score": score(rest)})
+    both = {k: 0.632 * PARTS[1][k] + 0.368 * rest[k] for k in rest}
+    expected = [0.632 * 0.5 + 0.368 * score(rest), score(both | {"size": 8})]
+    assert found.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_infinite_scores_of_ones_own_stay_infinite() -> None:
+    folds = [{"score": math.inf}, {"score": -math.inf}, {"score": 0.5}]
+    goal = Goal.of(own_score)
+    found = goal.with_all_rows(folds, {"score": 0.5}).tolist()
+    assert found == [math.inf, -math.inf, pytest.approx(0.5)]
+    found = goal.with_all_rows(folds, {"score": -math.inf}).tolist()
+    assert found == [-math.inf, -math.inf, -math.inf]
 
 
 def test_all_rows_may_be_unknown_or_without_rules() -> None:

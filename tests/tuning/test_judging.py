@@ -167,3 +167,12 @@ def test_what_has_no_rules_of_all_rows_never_wins() -> None:
     # Nothing better is known.
     assert judged(scores, np.array([NONE] * 3)).tolist() == scores.tolist()
     assert choose(np.array([NONE] * 2), [1, 1], 0.5) == 0
+
+
+def test_infinite_scores_do_not_take_all_rows_from_the_others() -> None:
+    # As a score of one's own may be where candidates break a rule.
+    scores = np.array([[-math.inf, 0.9], [-math.inf, 0.8], [0.5, 0.5], [0.6, 0.4], [math.inf, 1]])
+    both = np.array([[-math.inf, 0.9], UNKNOWN, [0.6, 0.6], [0.8, 0.5], [math.inf, 1]])
+    found = judged(scores, both)
+    assert found[1:4].tolist() == [NONE, [0.6, 0.6], [0.8, 0.5]]
+    assert choose(found, [1, 1, 2, 2, 1], 0.0) == 3

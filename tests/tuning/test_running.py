@@ -228,7 +228,7 @@ def test_a_bound_changes_no_winner(scoring: str) -> None:
             )
             known = full.user_attrs["folds"][: len(seen)]
             assert [f["score"] for f in seen] == [f["score"] for f in known]
-            # It could not have won, whatever the other folds had been.
+            # Its held-out mean could not have been the best, whatever the other folds had been.
             best = {"ice": ice_score(1.0, 1, 1.0)}.get(scoring, 0.0)
             reach = (sum(fold["score"] for fold in seen) + best * (5 - len(seen))) / 5
             assert full.value <= reach < bound.leaderboard_["score"].max()

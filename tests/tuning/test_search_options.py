@@ -276,6 +276,18 @@ def test_other_weights_find_what_a_search_after_them_finds(
     assert found["score"] == pytest.approx(again.mean(), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_other_weights_of_nothing_say_so() -> None:
+    # R² is undefined on one row.
+    search = ExtractorSearchCV(
+        DecisionTreeRegressor(max_depth=2), extractors=["cart"], scoring="neg_fire", cv=12,
+        n_trials=2, random_state=0,
+    ).fit(X_NUMBERS[:12], Y_NUMBERS[:12])  # fmt: skip
+    assert len(search.candidates_) == 0
+    with pytest.raises(ValueError, match=r"needs a finished candidate.*see the leaderboard"):
+        search.best_for(psi=1)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
