@@ -157,7 +157,7 @@ def main() -> None:
         + [overhead("wine", max(60 // part, 14), kept) for kept in ("journal", "sqlite")],
     )
     show("200 trials on wine, five folds", [many_trials(max(200 // part, 14), 2)])
-    show("Workers on one journal", workers(max(200 // part, 14), range(1)))
+    show("Workers on one journal", workers(max(200 // part, 14), range(4)))
 
 
 if __name__ == "__main__":
