@@ -92,7 +92,7 @@ def many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def workers(n_trials: int, seeds: range) -> list[dict[str, Any]]:
+def workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
     """Searches by two workers, and the very same trials by one.
 
     Samplers learn from what is known when they are asked, so that a search by one worker would try
@@ -102,12 +102,12 @@ def workers(n_trials: int, seeds: range) -> list[dict[str, Any]]:
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "two.journal"), Path(folder, "one.journal")
-            seconds[2] += tuning(paths[0], n_trials, seed, 2)
+            seconds[2] += tuning(data, paths[0], n_trials, seed, 2)
             queue_anew(*map(open_storage, paths))
-            seconds[1] += tuning(paths[1], n_trials, seed, 1)
+            seconds[1] += tuning(data, paths[1], n_trials, seed, 1)
     return [
         {
-            "workers": number, "searches": len(seeds), "trials each": n_trials,
+            "data": data, "workers": number, "searches": len(seeds), "trials each": n_trials,
             "seconds": f"{seconds[number]:.1f}",
             "times as fast": f"{seconds[1] / seconds[number]:.2f}",
         }
@@ -115,11 +115,11 @@ def workers(n_trials: int, seeds: range) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def tuning(journal: Path, n_trials: int, seed: int, n_workers: int) -> float:
+def tuning(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -> float:
     """The seconds of the command."""
     command = [
-        sys.executable, "-m", "skescore", "tune", "wine", "--trials", str(n_trials),
-        "--allocation", "even", "--storage", str(journal), "--study", "wine",
+        sys.executable, "-m", "skescore", "tune", data, "--trials", str(n_trials),
+        "--allocation", "even", "--storage", str(journal), "--study", data,
         "--workers", str(n_workers), "--seed", str(seed), "--quiet",
     ]  # fmt: skip
     begin = time.perf_counter()
@@ -157,7 +157,11 @@ def main() -> None:
         + [overhead("wine", max(60 // part, 14), kept) for kept in ("journal", "sqlite")],
     )
     show("200 trials on wine, five folds", [many_trials(max(200 // part, 14), 2)])
-    show("Workers on one journal", workers(max(200 // part, 14), range(4)))
+    many = max(200 // part, 14)
+    show(
+        "Workers on one journal",
+        workers("wine", many, range(4)) + workers("breast_cancer", many, range(2)),
+    )
 
 
 if __name__ == "__main__":
