@@ -7,6 +7,7 @@ bound may fall on its other side.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -152,6 +153,9 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
     def source(feature: int) -> int:
         return int(mapping.source[feature])
 
+    def values(feature: int, given: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
+
     def interval(c: Interval) -> Interval:
         low, high = unscaled(c.feature, c.lower), unscaled(c.feature, c.upper)
         closed = c.lower_closed, c.upper_closed
@@ -167,10 +171,7 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         if isinstance(c, AtLeast):
             return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
         if isinstance(c, OneOf):
-            values = tuple(
-                v if isinstance(v, str | bool) else unscaled(c.feature, v) for v in c.values
-            )
-            return OneOf(source(c.feature), values, c.negated)
+            return OneOf(source(c.feature), values(c.feature, c.values), c.negated)
         shift = sum(k * mapping.offset[f] for f, k in c.terms)
         terms = tuple((source(f), float(k * mapping.scale[f])) for f, k in c.terms)
         return replace(c, terms=terms, lower=c.lower - shift, upper=c.upper - shift)
@@ -200,8 +201,12 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         # Columns that no rule can see are constant for the rules: they take no part in volumes.
         lower = np.zeros(len(mapping.input_names))
         upper = np.zeros(len(mapping.input_names))
+        categorical = {feature for feature, _ in domain.categories}
         for k in range(len(domain.lower)):
-            ends = unscaled(k, domain.lower[k]), unscaled(k, domain.upper[k])
+            ends = domain.lower[k], domain.upper[k]
+            if k not in categorical:  # whose ends count its values
+                ends = unscaled(k, ends[0]), unscaled(k, ends[1])
             lower[source(k)], upper[source(k)] = min(ends), max(ends)
-        domain = Domain(tuple(lower), tuple(upper))
+        categories = [(source(k), values(k, known)) for k, known in domain.categories]
+        domain = Domain(tuple(lower), tuple(upper), tuple(categories))
     return ruleset.replace(rules=rules, feature_names=mapping.input_names, domain=domain)

@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore import CARTExtractor, volume_completeness
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -290,6 +291,34 @@ def test_a_negative_scale_exchanges_the_bounds():
     negative = AffineMap(np.array([0]), np.array([-1.0]), np.array([0.0]), ("a",))
     one = RuleSet([Rule([], 1)], ["u"], task="regression", domain=Domain((1,), (3,)))
     assert in_user_units(one, negative).domain == Domain((-3,), (-1,))
+
+
+def test_a_categorical_column_keeps_its_values_and_its_volume():
+    rules = RuleSet(
+        [Rule([OneOf(1, ["red"]), Interval(0, upper=0.0)], 1)],
+        ["size", "colour"],
+        task="regression",
+        domain=Domain((-1, 0), (1, 3), [(1, ["blue", "green", "red"])]),
+    )
+    mapping = AffineMap(np.array([1, 0]), np.array([0.5, 1.0]), np.array([-2.0, 0.0]), ("c", "s"))
+    inner = in_user_units(rules, mapping)
+    assert inner.domain == Domain((0, 2), (3, 6), [(0, ["blue", "green", "red"])])
+    assert volume_completeness(inner) == volume_completeness(rules)
+    assert volume_completeness(inner).value == pytest.approx(1 / 6)
+
+
+def test_categories_survive_a_column_transformer():
+    table = pd.DataFrame({"weight": [1.0, 2.0, 3.0, 4.0] * 6, "kind": ["a", "b", "c"] * 8})
+    y = (table["kind"] == "a").astype(int)
+    swap = ColumnTransformer([("k", "passthrough", ["kind"]), ("w", "passthrough", ["weight"])])
+    swap.set_output(transform="pandas")
+    black_box = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
+    pipeline = make_pipeline(swap, CARTExtractor(black_box)).fit(table, y)
+    rules = as_ruleset(pipeline)
+    assert rules.domain.categories == ((1, ("a", "b", "c")),)
+    assert volume_completeness(rules).value == 1
+    one = rules.replace(rules=[rule for rule in rules if rule.output == 1][:1], ordered=False)
+    assert volume_completeness(one).value == pytest.approx(1 / 3)
 
 
 def test_rounding_leaves_a_narrow_interval_its_number():
