@@ -44,14 +44,14 @@ _HOMES = {
     "performance_report": "metrics",
     "performance_table": "metrics",
     "performance_value": "metrics",
-    "prune": "pruning",
+    "prune": "selection",
     "q_score": "metrics",
     "rule_quality": "metrics",
     "rule_report": "metrics",
     "search_space": "tuning",
-    "select_rules": "metrics",
-    "selection_effect": "selecting",
-    "significant_rules": "metrics",
+    "select_rules": "selection",
+    "selection_effect": "selection",
+    "significant_rules": "selection",
     "volume_completeness": "metrics",
 }
 

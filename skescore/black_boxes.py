@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore._text import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from skescore.datasets import Dataset
+    from skescore.datasets._loading import Dataset
 
 __all__ = [
     "BLACK_BOXES",

@@ -124,68 +124,50 @@ def test_the_rooms_say_what_is_public(room: str) -> None:
 
 # --- who may import whom -------------------------------------------------------------------------
 
-HELPERS = {"_optional", "_text", "_work_folders"}
+HELPERS = {"_io", "_optional", "_random", "_random_streams", "_text", "_validation"}
 #: What each room may use beside itself and the helpers. Nothing below knows what is above.
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
-    "_optional": set(),
-    "_text": set(),
-    "_work_folders": set(),
-    "_tables": set(),
-    "_files": {"_tables"},
-    "datasets": {"_files", "_tables"},
+    **{helper: set() for helper in HELPERS},
+    "datasets": set(),
     "rules": set(),
     "metrics": {"rules"},
-    "extractors": {"metrics", "pruning", "rules", "scorers"},
-    "_known_scores": {"_rule_scorer", "evaluation", "metrics", "rules"},
-    "pruning": {"_known_scores", "_rule_scorer", "evaluation", "metrics", "rules", "scorers"},
+    "scorers": {"metrics", "rules"},
+    "selection": {"metrics", "rules", "scorers"},
+    "extractors": {"metrics", "rules", "scorers", "selection"},
     "registry": set(),
-    "evaluation": {"metrics", "rules"},
-    "_weight_requests": set(),
-    "_rule_scorer": {"_weight_requests", "evaluation", "metrics", "rules"},
-    "prediction_scorers": {"_weight_requests", "evaluation", "metrics", "rules"},
-    "scorers": {"_rule_scorer", "evaluation", "metrics", "prediction_scorers", "rules"},
-    "selecting": {"evaluation", "rules", "scorers"},
     "testing": {"extractors", "metrics", "rules", "scorers"},
-    "tuning": {
-        "_rule_scorer", "evaluation", "extractors", "metrics", "registry", "rules", "scorers",
-    },
+    "tuning": {"extractors", "metrics", "registry", "rules", "scorers"},
     "attribution": {"metrics", "rules"},
-    "attribution_scorers": {"_weight_requests", "metrics"},
     "black_boxes": {"datasets"},
-    "plots": {
-        "attribution", "evaluation", "extractors", "metrics", "registry", "rules", "scorers",
-        "tuning",
-    },
+    "plots": {"attribution", "extractors", "metrics", "registry", "rules", "scorers", "tuning"},
     "report": {
-        "_files", "_tables", "datasets", "evaluation", "extractors", "metrics", "plots",
-        "registry", "rules", "scorers", "tuning",
+        "datasets", "extractors", "metrics", "plots", "registry", "rules", "scorers", "tuning",
     },
     "bench": {
-        "_files", "_tables", "black_boxes", "datasets", "evaluation", "extractors", "metrics",
-        "plots", "registry", "report", "rules", "scorers", "tuning",
+        "black_boxes", "datasets", "extractors", "metrics", "plots", "registry", "report", "rules",
+        "scorers", "tuning",
     },
     "reproduce": {
-        "_files", "_tables", "attribution", "bench", "black_boxes", "datasets", "evaluation",
-        "extractors", "metrics", "plots", "registry", "rules", "scorers", "tuning",
+        "attribution", "bench", "black_boxes", "datasets", "extractors", "metrics", "plots",
+        "registry", "rules", "scorers", "tuning",
     },
     "cli": {
-        "__init__", "_files", "_tables", "attribution", "bench", "black_boxes", "datasets",
-        "evaluation", "extractors", "metrics", "plots", "registry", "report", "reproduce", "rules",
-        "scorers", "tuning",
+        "__init__", "attribution", "bench", "black_boxes", "datasets", "extractors", "metrics",
+        "plots", "registry", "report", "reproduce", "rules", "scorers", "tuning",
     },
     "__main__": {"cli"},
 }  # fmt: skip
 #: A method of rule sets that users look for there, with what it needs imported when it is called.
-LOOKS_UP = {"rules._reading": {"metrics"}}
+LOOKS_UP = {"rules._reading": {"selection"}}
 #: A search names extractors by the registry. These exceptions are the black box's side of them:
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
-    "tuning.folds": {"Oracle", "RememberingBlackBox"},
-    "tuning.objective": {"black_box_task", "is_prefit"},
-    "tuning.search": {"is_prefit"},
+    "tuning._evaluation": {"Oracle", "RememberingBlackBox"},
+    "tuning._objective": {"black_box_task", "is_prefit"},
+    "tuning._search": {"is_prefit"},
     "tuning._search_checks": {"black_box_task", "has_categories"},
-    "tuning._winner": {"is_fitted"},
+    "tuning._winner_parts": {"is_fitted"},
 }
 
 

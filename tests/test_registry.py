@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skescore import extractors
 from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
-from skescore.extractors._psyke_algorithms import ALGORITHMS
+from skescore.extractors.psyke._algorithms import ALGORITHMS
 from skescore.registry import (
     EXTRACTORS,
     PSYKE_EXTRACTORS,

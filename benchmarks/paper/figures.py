@@ -33,13 +33,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import plots
 from skescore.datasets import load_dataset
-from skescore.evaluation import FIRE_LOSS, evaluate_rules
 from skescore.metrics import fire_score, ice_performance, ice_readability
 from skescore.plots._style import COLOURS, MARKERS, legend_beside
 from skescore.registry import make_extractor
-from skescore.reproduce.fire import FIRE_ROWS
-from skescore.reproduce.ice import DATA, EXTRACTORS
-from skescore.scorers import make_ice_scorer
+from skescore.reproduce._fire import FIRE_ROWS
+from skescore.reproduce._ice import DATA, EXTRACTORS
+from skescore.scorers import evaluate_rules, make_ice_scorer
+from skescore.scorers._evaluation import FIRE_LOSS
 from skescore.tuning import ExtractorSearchCV
 
 FOLDER = Path(__file__).parent / "figures"

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from skescore.cli import main
-from skescore.cli.output import versions
+from skescore.cli._output import versions
 
 HERE = Path(__file__).parent
 #: Heading and options of each table: the searches of ICE are those of its figures in size.

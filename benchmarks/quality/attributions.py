@@ -20,7 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skescore.attribution import BReX, Formula, all_assignments, random_formula, responsibility
+from skescore.attribution import (
+    BReX,
+    Formula,
+    all_assignments,
+    random_formula,
+)
+from skescore.attribution import (
+    _responsibility as responsibility,
+)
 from skescore.metrics.attribution import jensen_shannon_divergence
 
 FAMILIES = ("non-monotone", "monotone")

@@ -39,8 +39,8 @@ from tuners_ours import splitter
 from skescore.extractors import RememberingBlackBox
 from skescore.registry import make_extractor
 from skescore.tuning import Candidate, Candidates
-from skescore.tuning.folds import Fold, evaluate_on_fold, make_folds
-from skescore.tuning.judging import mixed, winner
+from skescore.tuning._evaluation import Fold, evaluate_on_fold, make_folds
+from skescore.tuning._winner import mixed, winner
 
 OTHERS = ("diabetes", "friedman2", "digits", "classification", "moons")
 #: Ways to choose: what decides, and how many standard errors are no difference.

@@ -40,8 +40,7 @@ from run import CLASSES, TITLES, load_records, split
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.registry import suitable_extractors
-from skescore.tuning import ExtractorSearchCV
-from skescore.tuning.pareto import hypervolume, pareto_mask
+from skescore.tuning import ExtractorSearchCV, hypervolume, pareto_mask
 
 LEAVES = range(2, 9)
 #: Our hypervolume over that of optimal trees should be at least this.

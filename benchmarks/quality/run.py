@@ -49,9 +49,9 @@ TITLES = {
     "calif": "synthetic regression with 8 features, random forest",
 }
 LOCATIONS = {
-    "cart": "skescore.extractors.cart:CARTExtractor",
+    "cart": "skescore.extractors:CARTExtractor",
     "gridex": "skescore.extractors.gridex:GridExExtractor",
-    "gridrex": "skescore.extractors.gridrex:GridRExExtractor",
+    "gridrex": "skescore.extractors.gridex:GridRExExtractor",
     "iter": "skescore.extractors.iter:ITERExtractor",
     "cream": "skescore.extractors.cream:CREAMExtractor",
     "exact": "skescore.extractors.cream:ExACTExtractor",

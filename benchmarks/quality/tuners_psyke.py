@@ -100,7 +100,7 @@ def tune(method: str, problem: Problem, black_box: Any) -> tuple[Any, dict[str, 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     from skescore.rules import Fallback
-    from skescore.rules.readers.psyke import read_psyke
+    from skescore.rules.importers import read_psyke
 
     with contextlib.redirect_stdout(sys.stderr):
         import psyke  # noqa: F401  (starts a Java machine, which must not be timed)

@@ -94,7 +94,7 @@ GRID = {
 CLUSTERS = {"depth": 3, "error_threshold": 0.1, "gauss_components": 5, "random_state": 0}
 CASES = {
     "CART": Case(
-        "skescore.extractors.cart:CARTExtractor",
+        "skescore.extractors:CARTExtractor",
         "classes",
         {"max_depth": 3, "max_leaves": 3, "random_state": 123},
     ),
@@ -107,7 +107,7 @@ CASES = {
         same_boxes=SIZES,
     ),
     "GridREx": Case(
-        "skescore.extractors.gridrex:GridRExExtractor",
+        "skescore.extractors.gridex:GridRExExtractor",
         "numbers",
         GRID | {"depth": 2},
         HUNDRED,
@@ -117,7 +117,7 @@ CASES = {
     # More boxes and more work. With 1000 rows some hold too few rows for a plane: PSyKE takes any
     # plane through them for perfect, ours does not, so that the boxes differ there.
     "GridREx-fine": Case(
-        "skescore.extractors.gridrex:GridRExExtractor",
+        "skescore.extractors.gridex:GridRExExtractor",
         "numbers",
         GRID | {"depth": 2, "threshold": 0.05},
         HUNDRED,
@@ -170,7 +170,7 @@ def run_ours(
     parameters_known = signature(extractor_class).parameters
     if case.kind == "bins":  # ours gets the raw columns
         if "discretiser" in parameters_known:
-            from skescore.extractors.discretiser import Discretiser
+            from skescore.extractors import Discretiser
 
             parameters["discretiser"] = Discretiser("given", cut_points=[CUTS] * N_FEATURES)
         model = CallableClassifier(partial(answer_seen, problem, model), classes=model.classes_)

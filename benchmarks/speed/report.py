@@ -17,7 +17,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skescore.metrics import characteristics, rule_quality, rule_report
+from skescore.metrics import (
+    _rule_report as rule_report,
+)
+from skescore.metrics import (
+    _rule_reports as characteristics,
+)
+from skescore.metrics import (
+    rule_quality,
+)
 from skescore.rules import Interval, Rule, RuleSet
 
 N_FEATURES, N_RULES, N_CLASSES = 10, 100, 3

@@ -25,9 +25,9 @@ import numpy as np
 
 from skescore.datasets import load_dataset
 from skescore.report import write_report
-from skescore.report.candidates_file import candidates_json
+from skescore.report._candidates_file import candidates_json
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning import Candidate, Candidates
 
 OPEN_SECONDS, MEGABYTES, RANK_MILLISECONDS = 2.0, 6.0, 100.0
 SWITCHES = (

@@ -1,7 +1,6 @@
 """Attributions: which features decide one answer, and the exact truth where it is known.
 
-The names below are imported when they are first used, all but one: the function
-`responsibility` is bound here after the module of the same name, which would hide it otherwise.
+The names below are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -9,29 +8,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from skescore.attribution.responsibility import Responsibilities, responsibility
-
 #: Where each public name lives.
 _HOMES = {
     "Attribution": "_result",
-    "AveragedResponsibility": "averaged",
-    "BReX": "brex",
-    "Formula": "boolean",
-    "FormulaClassifier": "boolean",
-    "RuleAttribution": "rules",
-    "all_assignments": "boolean",
-    "averaged_responsibility": "averaged",
-    "chain_formula": "boolean",
-    "local_faithfulness": "rules",
-    "make_boolean_dataset": "boolean",
-    "nearest_contrasts": "nearest",
-    "paper_formula": "boolean",
-    "random_formula": "boolean",
-    "rule_attribution": "rules",
-    "variable": "boolean",
+    "AveragedResponsibility": "_averaged",
+    "BReX": "_brex",
+    "Formula": "_formula",
+    "FormulaClassifier": "_boolean_data",
+    "Responsibilities": "_responsibility",
+    "RuleAttribution": "_rules",
+    "all_assignments": "_bits",
+    "averaged_responsibility": "_averaged",
+    "chain_formula": "_random_formulas",
+    "local_faithfulness": "_rules",
+    "make_boolean_dataset": "_boolean_data",
+    "nearest_contrasts": "_nearest",
+    "paper_formula": "_random_formulas",
+    "random_formula": "_random_formulas",
+    "responsibility": "_responsibility",
+    "rule_attribution": "_rules",
+    "variable": "_formula",
 }
 
-__all__ = ["Responsibilities", "responsibility", *sorted(_HOMES)]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skescore._random_streams import child_generator
 from skescore.attribution._brex_settings import (
     is_signs,
     read_baseline,
@@ -27,11 +28,10 @@ from skescore.attribution._masks import (
     SupervaluationMasks,
 )
 from skescore.attribution._memo import Memo
-from skescore.attribution._random_streams import child_generator
+from skescore.attribution._nearest import nearest_rows, taken
 from skescore.attribution._refinement import Certificates, refine
+from skescore.attribution._responsibility import Responsibilities, responsibility
 from skescore.attribution._result import Attribution
-from skescore.attribution.nearest import nearest_rows, taken
-from skescore.attribution.responsibility import Responsibilities, responsibility
 
 __all__ = ["explain"]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import label_order, python_value
 from skescore.rules import RuleSet
-from skescore.rules._checks import label_order, python_value
-from skescore.rules.conditions import AtLeast, Condition, Interval, Linear, OneOf
-from skescore.rules.data import Table
+from skescore.rules._columns import Table
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 
 #: Premises that M-of-N conditions of one rule set may be written out into.
 _MAX_PREMISES = 4096

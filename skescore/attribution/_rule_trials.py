@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import python_value
 from skescore.attribution._rule_cells import FeatureCells
 from skescore.attribution._rule_flips import Flips, flips_by_trial
 from skescore.rules import AtLeast, Linear, LinearOutput, RuleSet
-from skescore.rules._checks import python_value
-from skescore.rules.answers import _answering_rule
-from skescore.rules.conditions import Condition
-from skescore.rules.data import Table
+from skescore.rules._answers import _answering_rule
+from skescore.rules._columns import Table
+from skescore.rules._conditions import Condition
 
 #: Votes of numbers that round differently are the same answer.
 _ROUNDING = 1e-9

@@ -1,14 +1,14 @@
 """Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
 
+from skescore.bench._configuration import BenchConfig, config_from, read_config
 from skescore.bench._configuration_checks import ConfigurationError
-from skescore.bench.configuration import BenchConfig, config_from, read_config
-from skescore.bench.machine import describe_machine, package_versions
-from skescore.bench.plots import critical_difference_plot
-from skescore.bench.rows import COLUMNS, read_rows
-from skescore.bench.running import BenchResult, FolderInUseError, run_bench
-from skescore.bench.statistics import Comparison, compare_ranks
-from skescore.bench.suites import SUITES, suite_config
-from skescore.bench.tables import Ranking, failures, rank_extractors, summarise
+from skescore.bench._machine import describe_machine, package_versions
+from skescore.bench._plots import critical_difference_plot
+from skescore.bench._rows import COLUMNS, read_rows
+from skescore.bench._running import BenchResult, FolderInUseError, run_bench
+from skescore.bench._statistics import Comparison, compare_ranks
+from skescore.bench._suites import SUITES, suite_config
+from skescore.bench._tables import Ranking, failures, rank_extractors, summarise
 
 __all__ = [
     "COLUMNS",

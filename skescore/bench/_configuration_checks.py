@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from skescore._text import did_you_mean
 from skescore.black_boxes import make_black_box
 from skescore.registry import extractor_names, extractor_spec, make_extractor
-from skescore.scorers import get_rule_scorer
+from skescore.scorers._makers import get_rule_scorer
 
 if TYPE_CHECKING:
-    from skescore.bench.configuration import BenchConfig, ExtractorEntry
+    from skescore.bench._configuration import BenchConfig, ExtractorEntry
 
 __all__ = ["ConfigurationError", "check_config", "check_seeds"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from skescore.bench.cells import Group, measure_group
+from skescore.bench._cells import Group, measure_group
 
 __all__ = ["measure_groups"]
 

@@ -16,32 +16,35 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from skescore.cli.encoding import ENCODING_ERRORS
-from skescore.cli.installation import installed_version
-from skescore.cli.usage import Parser, unknown_arguments, without_passwords
+from skescore.cli._encoding import ENCODING_ERRORS
+from skescore.cli._installation import installed_version
+from skescore.cli._usage import Parser, unknown_arguments, without_passwords
 
 #: The module of each command, and the line about it in the list of commands.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "tune": ("skescore.cli.tune", "find the best rules of a black box"),
-        "score": ("skescore.cli.score", "score saved rules on data"),
-        "rules": ("skescore.cli.rules", "write saved rules as text, SQL, Python, Prolog, ..."),
-        "import": ("skescore.cli.import_", "make rules of other tools and models our own"),
+        "tune": ("skescore.cli._tune", "find the best rules of a black box"),
+        "score": ("skescore.cli._score", "score saved rules on data"),
+        "rules": ("skescore.cli._rules", "write saved rules as text, SQL, Python, Prolog, ..."),
+        "import": ("skescore.cli._import", "make rules of other tools and models our own"),
         "report": (
-            "skescore.cli.report",
+            "skescore.cli._report",
             "write a run as one HTML page with sliders for the weights",
         ),
         "bench": (
-            "skescore.cli.bench",
+            "skescore.cli._bench",
             "compare extractors over data sets, black boxes and seeds",
         ),
         "reproduce": (
-            "skescore.cli.reproduce",
+            "skescore.cli._reproduce",
             "make the papers' tables again, beside the printed",
         ),
-        "doctor": ("skescore.cli.doctor", "tell what is installed, and how to get what is missing"),
+        "doctor": (
+            "skescore.cli._doctor",
+            "tell what is installed, and how to get what is missing",
+        ),
         "completion": (
-            "skescore.cli.completion",
+            "skescore.cli._completion",
             "print a script that completes commands in a shell",
         ),
     }

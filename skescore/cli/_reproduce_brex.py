@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from skescore._text import did_you_mean
-from skescore.cli import output
-from skescore.cli.arguments import add_format_option
-from skescore.reproduce.brex import BrexRun, TableLine, reproduce_brex, table_lines, titles
+from skescore.cli import _output as output
+from skescore.cli._arguments import add_format_option
+from skescore.reproduce._brex import (
+    BrexRun,
+    TableLine,
+    reproduce_brex,
+    table_lines,
+    titles,
+)
 
 _DESCRIPTION = """\
 Run the benchmark of the paper on explainers of Boolean formulae

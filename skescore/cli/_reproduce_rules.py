@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from skescore.cli import arguments, output
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
 from skescore.reproduce import _printed
 from skescore.reproduce._files import as_frame
-from skescore.reproduce.fire import reproduce_fire
-from skescore.reproduce.ice import DATA, EXTRACTORS, reproduce_ice
+from skescore.reproduce._fire import reproduce_fire
+from skescore.reproduce._ice import DATA, EXTRACTORS, reproduce_ice
 
 _FIRE_EXAMPLES = """\
 examples:

@@ -21,13 +21,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore.extractors import _validation as check
+from skescore.extractors._black_box import black_box_task, is_fitted
 from skescore.extractors._categories import CategoryEncoder
 from skescore.extractors._extraction import Extraction
 from skescore.extractors._oracle import Oracle
-from skescore.extractors.black_box import black_box_task, is_fitted
-from skescore.metrics.completeness import volume_completeness
+from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
-from skescore.rules.domain import UNCOVERED_POLICIES, default_abstain_label
+from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
 
 
 def _is_classifier(extractor: Any) -> bool:
@@ -162,8 +162,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self.prune is None:
             return None
         # Only where asked for: most of the house stands on scores, extraction does not.
-        from skescore.pruning import prune
-        from skescore.scorers import get_rule_scorer
+        from skescore.scorers._makers import get_rule_scorer
+        from skescore.selection._prune import prune
 
         try:
             get_rule_scorer(self.prune)

@@ -2,6 +2,44 @@
 
 from __future__ import annotations
 
+from skescore.metrics._completeness import (
+    Completeness,
+    instance_completeness,
+    volume_completeness,
+)
+from skescore.metrics._knowledge import (
+    fire_score,
+    ice_performance,
+    ice_readability,
+    ice_score,
+    q_score,
+)
+from skescore.metrics._performance import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_report,
+    performance_table,
+    performance_value,
+)
+from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
+from skescore.metrics._rule_counts import RuleCounts, confusion
+from skescore.metrics._rule_quality import MEASURES, rule_quality
+from skescore.metrics._rule_report import rule_report
+from skescore.metrics._rule_reports import characteristics
+from skescore.metrics._significance import (
+    adjust_p_values,
+    fisher_p_value,
+    significant_fraction,
+    variance_p_value,
+)
+from skescore.metrics._survival import (
+    LogRank,
+    integrated_brier_score,
+    log_rank,
+    survival_report,
+    survival_rules_log_rank,
+    survival_scores,
+)
 from skescore.metrics.attribution import (
     attribution_agreement,
     attribution_complexity,
@@ -12,44 +50,13 @@ from skescore.metrics.attribution import (
     top_k_accuracy,
     zero_maps,
 )
-from skescore.metrics.characteristics import characteristics
-from skescore.metrics.completeness import (
-    Completeness,
-    instance_completeness,
-    volume_completeness,
-)
-from skescore.metrics.confusion import RuleCounts, confusion
-from skescore.metrics.knowledge import (
-    fire_score,
-    ice_performance,
-    ice_readability,
-    ice_score,
-    q_score,
-)
-from skescore.metrics.performance import (
-    PERFORMANCE_METRICS,
-    PerformanceMetric,
-    performance_report,
-    performance_table,
-    performance_value,
-)
-from skescore.metrics.prediction import METRICS, prediction_loss, prediction_performance
-from skescore.metrics.quality import MEASURES, rule_quality
-from skescore.metrics.rule_report import rule_report
-from skescore.metrics.selection import select_rules, significant_rules
-from skescore.metrics.significance import (
-    adjust_p_values,
-    fisher_p_value,
-    significant_fraction,
-    variance_p_value,
-)
-from skescore.metrics.weighting import with_weights
 
 __all__ = [
     "MEASURES",
     "METRICS",
     "PERFORMANCE_METRICS",
     "Completeness",
+    "LogRank",
     "PerformanceMetric",
     "RuleCounts",
     "adjust_p_values",
@@ -64,7 +71,9 @@ __all__ = [
     "ice_readability",
     "ice_score",
     "instance_completeness",
+    "integrated_brier_score",
     "jensen_shannon_divergence",
+    "log_rank",
     "performance_report",
     "performance_table",
     "performance_value",
@@ -74,13 +83,13 @@ __all__ = [
     "q_score",
     "rule_quality",
     "rule_report",
-    "select_rules",
     "significant_fraction",
-    "significant_rules",
+    "survival_report",
+    "survival_rules_log_rank",
+    "survival_scores",
     "text_tokens",
     "top_k_accuracy",
     "variance_p_value",
     "volume_completeness",
-    "with_weights",
     "zero_maps",
 ]

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore.rules.conditions import OneOf
-from skescore.rules.rule import Rule
-from skescore.rules.ruleset import RuleSet
+from skescore.rules._conditions import OneOf
+from skescore.rules._rule import Rule
+from skescore.rules._ruleset import RuleSet
 
 Floats = NDArray[np.float64]
 

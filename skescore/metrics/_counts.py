@@ -86,7 +86,7 @@ def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
     Parameters
     ----------
     p, n, P, N : array-like
-        As for :func:`skescore.metrics.quality.rule_quality`.
+        As for :func:`skescore.metrics.rule_quality`.
 
     Returns
     -------

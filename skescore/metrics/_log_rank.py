@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skescore._optional import import_optional
 from skescore.metrics._rule_rows import check_alpha
-from skescore.metrics.significance import adjust_p_values
-from skescore.rules.survival import SurvivalCurve, SurvivalRules, read_outcomes
+from skescore.metrics._significance import adjust_p_values
+from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from skescore.metrics._arguments import as_numbers
-from skescore.metrics._performance_rows import (
+from skescore.metrics._rows import (
     Floats,
     Numbers,
     check_undefined,

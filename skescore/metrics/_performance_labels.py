@@ -10,12 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn import metrics as sk
 
-from skescore.metrics._performance_rows import (
-    Labels,
-    check_undefined,
-    documented,
-    undefined_value,
-)
+from skescore.metrics._rows import Labels, check_undefined, documented, undefined_value
 
 __all__ = ["accuracy", "balanced_accuracy", "classification_error", "kappa"]
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skescore.metrics._performance_rows import Confidences, check_undefined, documented, mean
+from skescore.metrics._rows import Confidences, check_undefined, documented, mean
 
 __all__ = ["cross_entropy", "logistic_loss", "margin", "soft_margin_loss"]
 

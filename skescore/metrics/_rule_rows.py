@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skescore.metrics._arguments import as_numbers, row_weights
-from skescore.rules.data import Table
-from skescore.rules.ruleset import RuleSet
+from skescore.rules._columns import Table
+from skescore.rules._ruleset import RuleSet
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -5,14 +5,14 @@ Every function draws on the ``ax`` that it is given, or on a new figure, and ret
 axes of your own do as they do with ``plt.subplots(layout="constrained")``.
 """
 
-from skescore.plots.boundaries import decision_boundaries, decision_boundary
-from skescore.plots.boxes import rule_boxes
-from skescore.plots.curves import fire_curves, ice_part_curves
-from skescore.plots.isolines import fire_isolines
-from skescore.plots.rules import overlap_matrix, parallel_rules
-from skescore.plots.scores import score_bars
-from skescore.plots.surfaces import fire_surface, ice_part_surface, ice_surface
-from skescore.plots.tradeoff import pareto_plot, score_sensitivity, winner_map
+from skescore.plots._boundaries import decision_boundaries, decision_boundary
+from skescore.plots._boxes import rule_boxes
+from skescore.plots._curves import fire_curves, ice_part_curves
+from skescore.plots._isolines import fire_isolines
+from skescore.plots._rules import overlap_matrix, parallel_rules
+from skescore.plots._scores import score_bars
+from skescore.plots._surfaces import fire_surface, ice_part_surface, ice_surface
+from skescore.plots._trade_off import pareto_plot, score_sensitivity, winner_map
 
 __all__ = [
     "decision_boundaries",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skescore.plots._sides import Side, feature_index
+from skescore.plots._features import Side, feature_index
 from skescore.rules import Fallback, RuleSet
-from skescore.rules.data import Table
+from skescore.rules._columns import Table
 
 #: Numbers that are in memory at a time; a picture of a thousand features has many millions.
 _AT_A_TIME = 2_000_000

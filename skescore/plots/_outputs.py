@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import label_order, python_value
 from skescore.plots._style import (
     SEQUENTIAL,
     colours_of,
@@ -16,7 +17,6 @@ from skescore.plots._style import (
     short,
 )
 from skescore.rules import LinearOutput, Rule, RuleSet
-from skescore.rules._checks import label_order, python_value
 
 
 class Palette:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from skescore.metrics.knowledge import fire_score, ice_score, q_score
-from skescore.tuning.candidates import Candidate, Candidates, as_candidates
-from skescore.tuning.judging import SCORES
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.tuning._candidates import Candidate, Candidates, as_candidates
+from skescore.tuning._winner import SCORES
 
 #: What scores are made of; of a table these columns are read.
 MEASURES = (

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 #: Where each public name lives; imported when first used, as only one paper's side may be wanted.
-_HOMES = {"reproduce_brex": "brex", "reproduce_fire": "fire", "reproduce_ice": "ice"}
+_HOMES = {"reproduce_brex": "_brex", "reproduce_fire": "_fire", "reproduce_ice": "_ice"}
 
 __all__ = [*sorted(_HOMES)]
 

@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 from skescore._optional import import_optional
 from skescore.attribution import Formula
-from skescore.attribution._shapley import completion_shapley, kleene_shapley, sampled_shapley
 from skescore.reproduce._brex_networks import CAPTUM, KINDS
+from skescore.reproduce._shapley import (
+    completion_shapley,
+    kleene_shapley,
+    sampled_shapley,
+)
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skescore._optional import import_optional
-from skescore.reproduce.brex import BrexRun, TableLine, table_lines
+from skescore.reproduce._brex import BrexRun, TableLine, table_lines
 
 #: Okabe and Ito's colours, which the colour-blind tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skescore.attribution import Formula, chain_formula, paper_formula, random_formula
-from skescore.attribution.responsibility import responsibility
+from skescore.attribution._responsibility import responsibility
 
 #: Inputs of a row in the paper; formulae use some of them.
 N_INPUTS = 12

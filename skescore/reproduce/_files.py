@@ -17,8 +17,8 @@ def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
     Parameters
     ----------
     table : mapping
-        What :func:`~skescore.reproduce.fire.reproduce_fire` or
-        :func:`~skescore.reproduce.ice.reproduce_ice` returned.
+        What :func:`~skescore.reproduce.reproduce_fire` or
+        :func:`~skescore.reproduce.reproduce_ice` returned.
 
     Returns
     -------

@@ -5,12 +5,13 @@ answers rows, is read by people and travels as JSON. :func:`as_ruleset` makes on
 libraries' models.
 """
 
-from skescore.rules.conditions import AtLeast, Condition, Interval, Linear, OneOf
-from skescore.rules.domain import Domain, Fallback
-from skescore.rules.importers import as_ruleset, as_rulesets
-from skescore.rules.rule import LinearOutput, Rule, RuleStatistics
-from skescore.rules.ruleset import RuleSet
-from skescore.rules.tables import BoxTable, Conclusions
+from skescore.rules._arrays import BoxTable, Conclusions
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
+from skescore.rules._ruleset import RuleSet
+from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
+from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets
 
 __all__ = [
     "AtLeast",
@@ -26,6 +27,9 @@ __all__ = [
     "Rule",
     "RuleSet",
     "RuleStatistics",
+    "SurvivalCurve",
+    "SurvivalRules",
     "as_ruleset",
     "as_rulesets",
+    "read_outcomes",
 ]

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skescore.rules import answers, voting
-from skescore.rules._checks import label_order, python_value
-from skescore.rules.conditions import AtLeast, Condition, Interval, OneOf
-from skescore.rules.data import Table
-from skescore.rules.rule import LinearOutput
-from skescore.rules.ruleset import RuleSet
+from skescore._validation import label_order, python_value
+from skescore.rules import _answers as answers
+from skescore.rules import _prediction as voting
+from skescore.rules._columns import Table
+from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._rule import LinearOutput
+from skescore.rules._ruleset import RuleSet
 
 #: Changed rows that are answered at a time, and in the second search altogether.
 _BATCH, _COMBINED = 1 << 10, 1 << 14

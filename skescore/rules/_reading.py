@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from skescore.rules import exporters, json_format
-from skescore.rules.formatting import NumberFormat
+from skescore.rules import _json as json_format
+from skescore.rules import exporters
+from skescore.rules._text import NumberFormat
 
 if TYPE_CHECKING:
-    from skescore.rules.explanation import Explanation
-    from skescore.rules.ruleset import RuleSet
+    from skescore.rules._explanation import Explanation
+    from skescore.rules._ruleset import RuleSet
 
 #: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
 _SHOWN_RULES = 60
@@ -52,7 +53,7 @@ class Readable:
 
     def to_sentences(self) -> str:
         """Write the rules as English sentences, one per line, numbered from 1."""
-        from skescore.rules.writers.sentences import to_sentences
+        from skescore.rules.exporters._sentences import to_sentences
 
         return to_sentences(self._whole)
 
@@ -69,13 +70,13 @@ class Readable:
         ValueError
             If all rules that hold answer together, which no tree can say.
         """
-        from skescore.rules.writers.tree_text import to_tree_text
+        from skescore.rules.exporters._tree import to_tree_text
 
         return to_tree_text(self._whole)
 
     def to_markdown(self) -> str:
         """Write the rules as a Markdown table."""
-        from skescore.rules.writers.markdown import to_markdown
+        from skescore.rules.exporters._markdown import to_markdown
 
         return to_markdown(self._whole)
 
@@ -120,7 +121,7 @@ class Readable:
             If a condition or output needs more than one cell (M-of-N, sums of features); JSON
             holds everything.
         """
-        from skescore.rules.writers.table import to_conditions
+        from skescore.rules.exporters._table import to_conditions
 
         return to_conditions(self._whole)
 
@@ -151,7 +152,7 @@ class Readable:
         str
             The source code.
         """
-        from skescore.rules.writers.python import to_python
+        from skescore.rules.exporters._python import to_python
 
         return to_python(self._whole, function_name=function_name, X=X)
 
@@ -191,9 +192,9 @@ class Readable:
         Returns
         -------
         str
-            The SQL; :func:`skescore.rules.writers.sql.to_sql` says more of it.
+            The SQL; :func:`skescore.rules.exporters._sql.to_sql` says more of it.
         """
-        from skescore.rules.writers.sql import to_sql
+        from skescore.rules.exporters._sql import to_sql
 
         return to_sql(
             self._whole,
@@ -230,7 +231,7 @@ class Readable:
         str
             The clauses, for any standard Prolog.
         """
-        from skescore.rules.writers.prolog import to_prolog
+        from skescore.rules.exporters._prolog import to_prolog
 
         return to_prolog(self._whole, predicate=predicate, missing=missing, X=X)
 
@@ -248,7 +249,7 @@ class Readable:
             The same rules with the shortest bounds for which every condition holds on the same
             rows of X as before.
         """
-        from skescore.rules.writers.shortening import shorten_numbers
+        from skescore.rules.exporters._rounding import shorten_numbers
 
         return shorten_numbers(self._whole, X)
 
@@ -266,9 +267,9 @@ class Readable:
         -------
         Explanation
             The rules that hold, who answers, and the nearest change of the row that the rules
-            answer otherwise; ``print`` it. See :func:`skescore.rules.explanation.explain`.
+            answer otherwise; ``print`` it. See :func:`skescore.rules._explanation.explain`.
         """
-        from skescore.rules.explanation import explain
+        from skescore.rules._explanation import explain
 
         return explain(self._whole, x)
 
@@ -284,7 +285,7 @@ class Readable:
         y : array-like of shape (n_rows,)
             Their labels.
         **options
-            See :func:`skescore.metrics.with_weights`.
+            See :func:`skescore.selection.with_weights`.
 
         Returns
         -------
@@ -292,7 +293,7 @@ class Readable:
             The rules, unordered and with weights.
         """
         # The one look upwards: a measure is asked for by name where the rules are at hand.
-        from skescore.metrics.weighting import with_weights
+        from skescore.selection._weighting import with_weights
 
         return with_weights(self._whole, measure, X, y, **options)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from skescore.rules._checks import check_flag, check_label
-from skescore.rules.domain import Domain, Fallback
-from skescore.rules.voting import check_voting
+from skescore._validation import check_flag, check_label
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._prediction import check_voting
 
 TASKS = ("classification", "regression")
 

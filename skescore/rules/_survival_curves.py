@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skescore.rules.formatting import format_number
+from skescore.rules._text import format_number
 
 __all__ = ["SurvivalCurve", "moments_of", "read_outcomes"]
 

@@ -62,7 +62,7 @@ and the command line know it; :mod:`skescore.registry` tells what else it may sa
     halves = "their_package:Halves"
 """
 
-from skescore.testing.suite import (
+from skescore.testing._suite import (
     CheckOutcome,
     check_extractor,
     extractor_checks,

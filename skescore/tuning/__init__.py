@@ -1,22 +1,22 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
-from skescore.tuning.bootstrap import (
+from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._descriptions import describe_study
+from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
+from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning.spaces._spaces import SearchSpace, as_search_space, search_space
+from skescore.tuning.storage._heartbeats import beating, revive_stale
+from skescore.tuning.storage._storages import open_storage
+from skescore.tuning.weights._bootstrap import (
     ScoreInterval,
     compare_scores,
     score_interval,
     win_probability,
 )
-from skescore.tuning.candidates import Candidate, Candidates
-from skescore.tuning.descriptions import describe_study
-from skescore.tuning.elicitation import Question, WeightElicitation
-from skescore.tuning.heartbeats import beating, revive_stale
-from skescore.tuning.objective import ExtractorObjective
-from skescore.tuning.pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning.search import ExtractorSearchCV
-from skescore.tuning.spaces import SearchSpace, as_search_space, search_space
-from skescore.tuning.stability import WeightStability, weight_stability
-from skescore.tuning.storages import open_storage
-from skescore.tuning.weights import WinningRegions, winning_regions
+from skescore.tuning.weights._elicitation import Question, WeightElicitation
+from skescore.tuning.weights._regions import WinningRegions, winning_regions
+from skescore.tuning.weights._stability import WeightStability, weight_stability
 
 __all__ = [
     "Candidate",

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore._rule_scorer import ice_of, negated_fire_of, negated_q_of
-from skescore.evaluation import COMPLETENESSES
-from skescore.metrics.knowledge import fire_score, ice_score, q_score
-from skescore.tuning.objective import STOPPED
-from skescore.tuning.pareto import hypervolume
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.scorers._rules import ice_of, negated_fire_of, negated_q_of
+from skescore.tuning._objective import STOPPED
+from skescore.tuning._pareto import hypervolume
 
 
 def value_of(trial: FrozenTrial) -> float:

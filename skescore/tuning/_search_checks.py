@@ -12,10 +12,10 @@ import optuna
 
 from skescore.extractors import black_box_task, has_categories
 from skescore.registry import extractor_spec, suitable_extractors
-from skescore.tuning._winner import choose_by
-from skescore.tuning.folds import Fold
-from skescore.tuning.goals import Goal
-from skescore.tuning.objective import check_measures
+from skescore.tuning._evaluation import Fold
+from skescore.tuning._goals import Goal
+from skescore.tuning._objective import check_measures
+from skescore.tuning._winner_parts import choose_by
 
 
 def check_search(search: Any, X: Any) -> tuple[str, tuple[str, ...], Goal]:

@@ -10,17 +10,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skescore.registry import make_extractor
-from skescore.tuning._ranges import Space
+from skescore.tuning._allocation import Allocation
+from skescore.tuning._evaluation import Fold
+from skescore.tuning._goals import Goal
+from skescore.tuning._objective import ExtractorObjective, check_measures, check_space
+from skescore.tuning._runner import Runner
 from skescore.tuning._search_checks import digest_of
-from skescore.tuning.allocation import Allocation
-from skescore.tuning.folds import Fold
-from skescore.tuning.goals import Goal
-from skescore.tuning.objective import ExtractorObjective, check_measures, check_space
-from skescore.tuning.running import Runner
-from skescore.tuning.spaces import search_space, starting_points
-from skescore.tuning.storages import open_storage
-from skescore.tuning.studies import Studies
-from skescore.tuning.workers import FoldEvaluator
+from skescore.tuning._studies import Studies
+from skescore.tuning._workers import FoldEvaluator
+from skescore.tuning.spaces._ranges import Space
+from skescore.tuning.spaces._spaces import search_space, starting_points
+from skescore.tuning.storage._storages import open_storage
 
 
 def spaces_of(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:

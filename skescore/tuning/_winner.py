@@ -1,259 +1,215 @@
-"""What a finished search tells, and how it answers: like the extractor that won it."""
+"""What candidates are judged by, and which of them wins."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from skescore.extractors import is_fitted
-from skescore.registry import make_extractor
-from skescore.rules import RuleSet
-from skescore.tuning.candidates import Candidate
-from skescore.tuning.goals import Goal
-from skescore.tuning.judging import judged, winner
-from skescore.tuning.pareto import pareto_front
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+
+#: Scores that follow from what was measured, and whether greater is better.
+SCORES = {"ice": True, "fire": False, "q": False}
+#: Share of all rows in what candidates are judged by, the rest being that of held-out rows; see
+#: :func:`mixed`.
+SHARE_OF_ALL_ROWS = 0.368
 
 
-def _can_refit(search: Any) -> bool:
-    return bool(search.refit) and is_classifier(search)
+def parts_of(score: str, completeness: str) -> tuple[str, ...]:
+    """Name what a score is made of.
+
+    Parameters
+    ----------
+    score : {"ice", "fire", "q"}
+        The score.
+    completeness : {"volume", "instances"}
+        How completeness is measured, for ICE and Q.
+
+    Returns
+    -------
+    tuple of str
+        The measure of prediction, ``size`` and, of ICE and Q, that of completeness.
+    """
+    if score == "fire":
+        return "loss", "size"
+    return "performance" if score == "ice" else "loss_q", "size", f"completeness_{completeness}"
 
 
-class Winner(MetaEstimatorMixin, BaseEstimator):
-    """A finished search: base class of :class:`ExtractorSearchCV`."""
+def score_of_parts(
+    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float], completeness: str
+) -> np.ndarray:
+    """Score what was measured.
 
-    def _winner(self) -> Any:
-        check_is_fitted(self, "leaderboard_")
-        if not hasattr(self, "best_extractor_"):
-            raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
-        return self.best_extractor_
+    Parameters
+    ----------
+    parts : dict of str to ndarray
+        Values of :func:`parts_of` the score, all of one shape.
+    score : {"ice", "fire", "q"}
+        Of ICE greater is better, of the others smaller.
+    weights : dict of str to float
+        ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
+    completeness : {"volume", "instances"}
+        How completeness is measured, for ICE and Q.
 
-    @property
-    def pareto_front_(self) -> pd.DataFrame:
-        """The candidates that no other beats, fewest rules first."""
-        check_is_fitted(self, "leaderboard_")
-        names = Goal.of(self.scoring, choose_by(self)).objectives
-        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
+    Returns
+    -------
+    ndarray
+        Of the same shape.
 
-    @property
-    def knee_(self) -> pd.Series:
-        """The front's knee."""
-        front = self.pareto_front_
-        if not len(front):
-            raise AttributeError("There is no finished candidate whose measures are all known.")
-        return front[front["knee"]].iloc[0]
-
-    def best_for(
-        self,
-        *,
-        psi: float | None = None,
-        phi: float | None = None,
-        rho: float | None = None,
-        completeness: str = "volume",
-    ) -> pd.Series:
-        """Find the candidate that wins with other weights, without another extraction.
-
-        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
-        after a search; :func:`skescore.tuning.winning_regions` tells which weights matter, by the
-        means on held-out rows alone.
-
-        Parameters
-        ----------
-        psi : float, optional
-            Weight of FiRe.
-        phi, rho : float, optional
-            Weights of ICE; one alone leaves the other at 1.
-        completeness : {"volume", "instances"}, default="volume"
-            How ICE measures completeness.
-
-        Returns
-        -------
-        pandas.Series
-            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
-            :meth:`make_candidate` makes the extractor.
-
-        Raises
-        ------
-        ValueError
-            If weights of both scores are given, none is, or one is out of its range, or there is no
-            finished candidate whose measures are all known.
-        """
-        check_is_fitted(self, "leaderboard_")
-        ice = phi is not None or rho is not None
-        if ice == (psi is not None):
-            raise ValueError(
-                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
-                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
-            )
-        if ice:
-            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
-            choice: dict[str, Any] = {"score": "ice", "completeness": completeness, **weights}
-        else:
-            assert psi is not None
-            choice = {"score": "fire", "completeness": completeness, "psi": psi}
-        if not len(self.candidates_):
-            raise ValueError(
-                "best_for needs a finished candidate whose measures are all known, and there is "
-                "none: see the leaderboard for what failed."
-            )
-        sign = 1 if ice else -1
-        scores = sign * self.candidates_.scores(**choice)
-        table = self.candidates_.table()
-        table.insert(1, "score", scores.mean(axis=1))
-        order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
-        judged_by = judged(scores, sign * self.candidates_.scores_with_all_rows(**choice))[order]
-        size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
-        best = winner(judged_by, size[order], asked[order], self.standard_errors)
-        return table.iloc[order[best]]
-
-    def make_candidate(self, row: Any) -> Any:
-        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
-
-        Parameters
-        ----------
-        row : mapping, Series or Candidate
-            Holds ``extractor`` and ``params``.
-
-        Returns
-        -------
-        extractor
-            Around the black box, not fitted.
-        """
-        check_is_fitted(self, "leaderboard_")
-        if isinstance(row, Candidate):
-            row = {"extractor": row.extractor, "params": row.params}
-        candidate = make_extractor(row["extractor"], self.estimator)
-        if "random_state" in candidate.get_params(deep=False):
-            candidate.set_params(random_state=self._extractor_seed)
-        return candidate.set_params(**row["params"])
-
-    @property
-    def rules_(self) -> RuleSet:
-        """The winner's rules."""
-        return self._winner().rules_
-
-    @property
-    def oracle_(self) -> Any:
-        """Asks the winner's black box."""
-        return self._winner().oracle_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Answer rows by the winner's rules.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Labels or numbers.
-        """
-        return self._winner().predict(X)
-
-    @available_if(_can_refit)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class shares of the winner's rule that answers each row.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``.
-        """
-        return self._winner().predict_proba(X)
-
-    def covers(self, X: Any) -> np.ndarray:
-        """Tell which rows some rule of the winner holds for.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows,)
-        """
-        return self._winner().covers(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score the winner's rules by `scoring`.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            The target; the black box's answers by default.
-
-        Returns
-        -------
-        float
-            Greater is better.
-        """
-        winner = self._winner()
-        y = winner.oracle_.ask(X) if y is None else y
-        return float(Goal.of(self.scoring, choose_by(self)).scorer(winner, X, y))
-
-    def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the winner's rules against the black box's own answers.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; the black box is asked about them.
-
-        Returns
-        -------
-        float
-            At most 1.
-        """
-        return self._winner().fidelity(X)
-
-    @property
-    def n_rules_(self) -> int:
-        """Number of the winner's rules."""
-        return len(self.rules_)
-
-    @property
-    def coverage_(self) -> float:
-        """Share of the training rows that some rule of the winner covers."""
-        return self._winner().coverage_
-
-    @property
-    def completeness_(self) -> float:
-        """Share of the domain's volume that some rule of the winner covers."""
-        return self._winner().completeness_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "leaderboard_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            inner = get_tags(self.estimator)
-        except (AttributeError, TypeError):  # reported by fit, which can explain it
-            return tags
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        if tags.classifier_tags is not None:  # whatever the black box can do, rules have one output
-            tags.classifier_tags.multi_label = False
-        tags.target_tags.required = not is_fitted(self.estimator)
-        return tags
+    Raises
+    ------
+    ValueError
+        If a weight or a value is out of its range.
+    """
+    values = [parts[name] for name in parts_of(score, completeness)]
+    if score == "fire":
+        return np.asarray(fire_score(*values, psi=weights["psi"]))
+    if score == "q":
+        return np.asarray(q_score(*values))
+    return np.asarray(ice_score(*values, phi=weights["phi"], rho=weights["rho"]))
 
 
-def choose_by(search: Any) -> Any:
-    """The score that a search of several measures keeps beside them."""
-    return search.refit if isinstance(search.refit, str) or callable(search.refit) else "ice"
+def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
+    """Weigh what was measured on held-out rows with the same of the rules of all rows, on these.
+
+    Parameters
+    ----------
+    held_out : ndarray
+        On the held-out rows of each fold.
+    on_all_rows : ndarray
+        On all rows, of a shape that fits.
+
+    Returns
+    -------
+    ndarray
+        The weighted means.
+
+    Notes
+    -----
+    The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
+    rule, 1983). Held-out rows judge rules like those that one will get, with much noise where rows
+    are few; all rows judge the rules themselves, with little noise, but too favourably.
+    """
+    return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
+
+
+def mixed_score(
+    held_out: Mapping[str, np.ndarray],
+    on_all_rows: Mapping[str, np.ndarray],
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+) -> np.ndarray:
+    """Score held-out rows and all rows together, see :func:`mixed`.
+
+    Parameters
+    ----------
+    held_out : dict of str to ndarray
+        What the score is made of, ``size`` among it, on the held-out rows of each fold.
+    on_all_rows : dict of str to ndarray
+        The same on all rows, of shapes that fit.
+    score : callable
+        Gives the score of parts; greater is better.
+
+    Returns
+    -------
+    ndarray
+        Scores of the shape of `held_out`.
+
+    Notes
+    -----
+    The estimator is one of errors. Scores bend them (ICE by a sigmoid), so that the mean of two
+    scores is another number than the score of the mean errors; hence the parts are weighed.
+
+    But where a fold has more or fewer rules than there are of all rows, they are other rules:
+    nobody will ever get the number between, nor one of the two with the mean errors of both. There
+    the lower one counts, the score of the weighed parts or the weighed score. So an extractor whose
+    number of rules changes with the rows is judged with more caution than one that always gives as
+    many; of two such candidates, the one with fewer rules on a fold may come out lower.
+    """
+    parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
+    of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
+    as_many = held_out["size"] == on_all_rows["size"]
+    return np.where(as_many, of_parts, np.minimum(of_parts, weighed))
+
+
+def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
+    """Give what candidates are judged by: held-out rows and all rows, if all rows are known.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        On the held-out rows of each fold; greater is better.
+    with_all_rows : ndarray of shape (n_candidates, n_folds)
+        The same, weighed with all rows by :func:`mixed_score`; NaN where nothing was measured on
+        all rows, minus infinity where there are no rules of all rows.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_folds)
+        These scores. Candidates that were not measured on all rows have minus infinity if each of
+        them is equalled on every fold by one that was; else all have their `scores`. Those without
+        rules of all rows never win.
+    """
+    failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
+    unknown = np.asarray(np.isnan(with_all_rows).any(axis=1))
+    known = ~failed & ~unknown
+    noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
+    # What is infinite on a fold does not win anyway.
+    for place in np.flatnonzero(unknown & np.isfinite(scores).all(axis=1)):
+        if not (scores[known] >= scores[place] - noise).all(axis=1).any():
+            return np.where(failed[:, np.newaxis], -np.inf, scores)
+    if not known.any():  # nothing has rules of all rows
+        return scores
+    return np.where(known[:, np.newaxis], with_all_rows, -np.inf)
+
+
+def winner(scores: np.ndarray, size: np.ndarray, asked: np.ndarray, standard_errors: float) -> int:
+    """Choose a candidate: the smallest of those that are as good as the best, as far as one knows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        Greater is better.
+    size : ndarray of shape (n_candidates,)
+        How much there is to read.
+    asked : ndarray of shape (n_candidates,)
+        Questions to the black box; undefined ones count as infinitely many.
+    standard_errors : float
+        Candidates whose mean is less than so many standard errors (of the differences on the
+        folds) below the best count as good as it.
+
+    Returns
+    -------
+    int
+        Of equally small candidates the one with the best mean, then the one that asked least, then
+        the first.
+
+    Notes
+    -----
+    After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
+    with the paired differences of the same folds. The best of many candidates owes part of its
+    score to luck; the smallest of those that are no worse by more than chance owes less.
+    """
+    near = within(scores, standard_errors)
+    keys = np.nan_to_num(asked, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
+    return int(near[np.lexsort([key[near] for key in keys])[0]])
+
+
+def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+    """Give the places of the candidates that are as good as the best, see :func:`winner`."""
+    places = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    if not len(places):  # scores of one's own may be infinite
+        return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
+    scores = scores[places]
+    means = scores.mean(axis=1)
+    best = int(_rounded(means).argmax())
+    behind = scores[best] - scores
+    n_folds = scores.shape[1]
+    error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
+    noise = 1e-12 * max(1.0, abs(means[best]))
+    return places[means[best] - means <= standard_errors * error + noise]
+
+
+def _rounded(means: np.ndarray) -> np.ndarray:
+    """Means without their last bits, which hang on the order of the sums."""
+    scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
+    return (means / scale).round(12) * scale

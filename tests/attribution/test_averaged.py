@@ -11,7 +11,13 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.attribution import averaged_responsibility, nearest_contrasts, responsibility
+from skescore.attribution import (
+    _responsibility as responsibility,
+)
+from skescore.attribution import (
+    averaged_responsibility,
+    nearest_contrasts,
+)
 
 
 def test_means_and_spreads_are_those_of_single_contrasts() -> None:

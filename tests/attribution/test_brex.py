@@ -23,7 +23,9 @@ from skescore.attribution import (
     all_assignments,
     nearest_contrasts,
     random_formula,
-    responsibility,
+)
+from skescore.attribution import (
+    _responsibility as responsibility,
 )
 from skescore.metrics.attribution import jensen_shannon_divergence
 

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from skescore.attribution import BReX, Formula, random_formula, responsibility
+from skescore.attribution import (
+    BReX,
+    Formula,
+    random_formula,
+)
+from skescore.attribution import (
+    _responsibility as responsibility,
+)
 from skescore.attribution._certificates import counted, evidence
 from skescore.attribution._contrasts import row_keys
 from skescore.attribution._decisions import Crossroads

@@ -24,7 +24,7 @@ from skescore.attribution._masks import (
     SampledMasks,
     SupervaluationMasks,
 )
-from skescore.attribution.nearest import nearest_rows, taken
+from skescore.attribution._nearest import nearest_rows, taken
 
 
 def questions(n_rows: int, n_features: int, n: int = 60) -> tuple[Any, Any]:

@@ -28,7 +28,9 @@ from skescore.attribution import (
     nearest_contrasts,
     paper_formula,
     random_formula,
-    responsibility,
+)
+from skescore.attribution import (
+    _responsibility as responsibility,
 )
 from skescore.attribution._flip_sets import from_changes
 

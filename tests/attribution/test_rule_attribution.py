@@ -15,8 +15,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.attribution import all_assignments, random_formula, responsibility
-from skescore.attribution.rules import RuleAttribution, local_faithfulness, rule_attribution
+from skescore.attribution import (
+    RuleAttribution,
+    all_assignments,
+    local_faithfulness,
+    random_formula,
+    rule_attribution,
+)
+from skescore.attribution import (
+    _responsibility as responsibility,
+)
 from skescore.metrics.attribution import faithfulness
 from skescore.rules import (
     AtLeast,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from skescore.bench import SUITES, ConfigurationError, config_from, read_config, suite_config
-from skescore.bench.plan import make_plan, split_rows
+from skescore.bench._plan import make_plan, split_rows
 from skescore.datasets import load_dataset
 
 BASE = {"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"]}

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.bench.plan import Cell
-from skescore.bench.rows import COLUMNS, RowFile, csv_bytes, in_order, read_rows
+from skescore.bench import COLUMNS, read_rows
+from skescore.bench._plan import Cell
+from skescore.bench._rows import RowFile, csv_bytes, in_order
 
 ROW = {
     "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",

@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, fire_score, ice_score, q_score
 from skescore.bench import FolderInUseError, config_from, read_rows, run_bench
-from skescore.bench.cells import measure_group
-from skescore.bench.plan import make_plan
-from skescore.bench.running import _groups, _only_one
+from skescore.bench._cells import measure_group
+from skescore.bench._plan import make_plan
+from skescore.bench._running import _groups, _only_one
 from skescore.datasets import load_dataset
 
 BASE = {

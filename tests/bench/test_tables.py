@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import rankdata
 
 from skescore.bench import COLUMNS, failures, rank_extractors, summarise
-from skescore.bench.tables import MEASURES, RANKED
+from skescore.bench._tables import MEASURES, RANKED
 
 
 def rows(*given):

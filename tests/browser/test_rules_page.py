@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skescore.datasets import load_dataset
-from skescore.report.rule_views import rule_view
+from skescore.report._rule_views import rule_view
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -226,7 +226,7 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
 
 def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
     from skescore.datasets import load_dataset
-    from skescore.metrics.rule_report import rule_report
+    from skescore.metrics import rule_report
 
     iris, rules = load_dataset("iris"), runs.iris_rules()
     report = rule_report(rules, iris.X, iris.y, answering=True)
@@ -309,7 +309,7 @@ NASTY = (
 
 
 def test_names_cannot_become_code(opened, runs) -> None:
-    from skescore.tuning.candidates import Candidate, Candidates
+    from skescore.tuning import Candidate, Candidates
 
     plain = runs.random_candidates(3)
     candidates = Candidates(

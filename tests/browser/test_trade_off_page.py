@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skescore.report import write_report
-from skescore.tuning.candidates import Candidates
-from skescore.tuning.judging import SCORES, judged, winner
+from skescore.tuning import Candidates
+from skescore.tuning._winner import SCORES, judged, winner
 
 
 def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skescore.cli import COMMANDS, build_parser
-from skescore.cli.arguments import (
-    Parser,
+from skescore.cli._arguments import (
     check_features,
     integer,
     jobs,
@@ -18,9 +17,9 @@ from skescore.cli.arguments import (
     names_of,
     number_above,
     scorer_from,
-    unknown_arguments,
 )
-from skescore.cli.output import Notes
+from skescore.cli._output import Notes
+from skescore.cli._usage import Parser, unknown_arguments
 from skescore.datasets import Dataset
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from skescore.cli import COMMANDS, main
-from skescore.cli.completion import SHELLS
+from skescore.cli._completion import SHELLS
 from skescore.datasets import BUILT_IN
 
 pytest.importorskip("shtab")

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement as PackagingRequirement
 from packaging.specifiers import SpecifierSet
 
-from skescore.cli.engines import ENGINES, describe_engine, find_java, java_environment
-from skescore.cli.installation import (
+from skescore.cli._engines import ENGINES, describe_engine, find_java, java_environment
+from skescore.cli._installation import (
     installed_version,
     meets,
     package_state,
     parse_requirement,
     requirements_of,
 )
-from skescore.cli.probes import try_out
+from skescore.cli._probes import try_out
 
 HEAVY = {"jpype", "numpy", "optuna", "pandas", "psyke", "rich", "rulekit", "scipy", "sklearn"}
 #: Little to import, so that it does not take long.
@@ -332,7 +332,7 @@ def test_an_engine_that_is_there_but_broken(install, examined):
 
 
 def test_the_commands_are_those_of_the_extractor_and_of_the_extras():
-    from skescore.extractors import _psyke_runtime
+    from skescore.extractors.psyke import _runtime as _psyke_runtime
 
     psyke, rulekit = ENGINES
     assert psyke.commands == (_psyke_runtime.INSTALL_EXTRA, _psyke_runtime.INSTALL_PSYKE)

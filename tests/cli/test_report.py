@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skescore.cli import report as command
-from skescore.cli.usage import Parser
+from skescore.cli import _report as command
+from skescore.cli._usage import Parser
 from skescore.datasets import load_dataset
-from skescore.report.candidates_file import read_candidates
+from skescore.report._candidates_file import read_candidates
 from skescore.rules import RuleSet
 
 SHORT = (

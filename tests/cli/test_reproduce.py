@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from skescore.cli import build_parser, main
+from skescore.reproduce import reproduce_fire, reproduce_ice
 from skescore.reproduce._printed import FIRE_TABLE, ICE_TABLE
-from skescore.reproduce.fire import reproduce_fire
-from skescore.reproduce.ice import reproduce_ice
 
 SHORT_FIRE = ("fire", "--splits", "1")
 SHORT_ICE = (
@@ -180,7 +179,7 @@ def test_mistakes(words, code, told, run):
 
 
 def test_psyke_where_it_is_missing(run, monkeypatch):
-    from skescore.extractors import _psyke_runtime
+    from skescore.extractors.psyke import _runtime as _psyke_runtime
 
     monkeypatch.setattr(_psyke_runtime, "missing_packages", lambda algorithm="": ["psyke"])
     code, out, err = run("fire", "--psyke", "--quick", "--quiet")

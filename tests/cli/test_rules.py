@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from skescore.cli import main
-from skescore.cli.rules import FORMS
+from skescore.cli._rules import FORMS
 from skescore.rules import (
     AtLeast,
     Domain,

@@ -20,7 +20,15 @@ from sklearn.metrics import (
 
 from skescore.cli import main
 from skescore.datasets import load_dataset
-from skescore.metrics import MEASURES, characteristics, rule_report
+from skescore.metrics import (
+    MEASURES,
+)
+from skescore.metrics import (
+    _rule_report as rule_report,
+)
+from skescore.metrics import (
+    _rule_reports as characteristics,
+)
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 
 NAMES = ("a", "b")

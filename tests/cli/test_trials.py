@@ -14,11 +14,12 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from skescore.cli import main, trials
-from skescore.cli.output import Notes
-from skescore.cli.workers import Workers
+from skescore.cli import _trials as trials
+from skescore.cli import main
+from skescore.cli._output import Notes
+from skescore.cli._workers import Workers
 from skescore.tuning import open_storage
-from skescore.tuning.studies import INTERRUPTED
+from skescore.tuning._studies import INTERRUPTED
 
 if not hasattr(os, "fork"):
     pytest.skip("commands are forked", allow_module_level=True)

@@ -31,11 +31,11 @@ from threadpoolctl import threadpool_limits
 import skescore
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
-from skescore.cli.output import Notes, number
-from skescore.cli.tune import splitter
+from skescore.cli._output import Notes, number
+from skescore.cli._tune import splitter
 from skescore.datasets import load_dataset
 from skescore.rules import RuleSet
-from skescore.rules.formatting import format_label
+from skescore.rules._text import format_label
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
 from skescore.tuning import ExtractorSearchCV
 
@@ -292,7 +292,7 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
-    from skescore.tuning.workers import FoldEvaluator
+    from skescore.tuning._workers import FoldEvaluator
 
     evaluate = FoldEvaluator.__call__
 
@@ -543,7 +543,7 @@ def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
     def hasty(name, task, seed, categories):
         return make_pipeline(StandardScaler(), MLPClassifier(max_iter=2, random_state=seed))
 
-    monkeypatch.setattr("skescore.cli.tune.make_black_box", hasty)
+    monkeypatch.setattr("skescore.cli._tune.make_black_box", hasty)
     code, _, err = run("tune", "iris", *SHORT, "--output", tmp_path)
     assert code == 0
     (note,) = [line for line in err.splitlines() if "ConvergenceWarning" in line]
@@ -554,7 +554,7 @@ def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
 
 
 def test_black_box_with_one_answer_is_noted(monkeypatch, run):
-    monkeypatch.setattr("skescore.cli.tune.make_black_box", lambda *_: DummyClassifier())
+    monkeypatch.setattr("skescore.cli._tune.make_black_box", lambda *_: DummyClassifier())
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     assert "note: The black box answers 'setosa' for all 150 rows" in err
@@ -579,8 +579,8 @@ def _is_part_of(text, given):
 
 
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):
-    from skescore.tuning.studies import Studies
-    from skescore.tuning.workers import FoldEvaluator
+    from skescore.tuning._studies import Studies
+    from skescore.tuning._workers import FoldEvaluator
 
     ask, evaluate, seen = Studies.ask, FoldEvaluator.__call__, {}
 
@@ -757,7 +757,7 @@ def test_unreadable_file_ends_with_an_error(write, monkeypatch, run):
 
 
 def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
-    from skescore.tuning import workers
+    from skescore.tuning import _workers as workers
 
     def never(*_):
         raise ValueError("There are no rules, so ICE is undefined.")
@@ -781,7 +781,7 @@ def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, r
         def fit(self, X, y):
             raise KeyError("gpu")
 
-    monkeypatch.setattr("skescore.cli.tune.make_black_box", lambda *_: Fragile())
+    monkeypatch.setattr("skescore.cli._tune.make_black_box", lambda *_: Fragile())
     monkeypatch.delenv("SKESCORE_TRACEBACK", raising=False)
     code, out, err = run("tune", "iris", *SHORT)
     assert (code, out) == (1, "")

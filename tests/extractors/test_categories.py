@@ -20,10 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skescore import CARTExtractor, ExtractorSearchCV
-from skescore.extractors import BaseExtractor
+from skescore.extractors import BaseExtractor, CallableClassifier
 from skescore.extractors._categories import CategoryEncoder
 from skescore.extractors._category_order import category_order
-from skescore.extractors.adapters import CallableClassifier
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 

@@ -14,8 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skescore.extractors import _real_cuts
-from skescore.extractors.discretiser import Discretiser
+from skescore.extractors import Discretiser, _real_cuts
 from skescore.rules import Interval
 
 

@@ -3,8 +3,8 @@
 The numbers are those of the list of faults that the project keeps. Faults of one algorithm are
 tested beside it: 2, 3 and 4 in test_iter.py; 9, 10 and 27 in test_gridex.py; 15, 16 and 17 in
 test_cream.py; 22 in test_trepan.py; 23 in test_real.py and test_discretiser.py; 7 in
-test_scorers.py; 20 in tests/rules/test_trees.py; 24 in tests/tuning; 25 in test_package.py; 26 in
-tests/rules. 21 concerns an algorithm that is not here.
+test_rules.py; 20 in tests/rules/importers/test_trees.py; 24 in tests/tuning; 25 in
+test_package.py; 26 in tests/rules. 21 concerns an algorithm that is not here.
 """
 
 from __future__ import annotations

@@ -16,9 +16,13 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skescore.extractors import Discretiser
-from skescore.extractors._psyke_algorithms import ALGORITHMS, PARAMETERS, check_parameters
-from skescore.extractors._psyke_runtime import missing_packages
 from skescore.extractors.psyke import PSyKEExtractor
+from skescore.extractors.psyke._algorithms import (
+    ALGORITHMS,
+    PARAMETERS,
+    check_parameters,
+)
+from skescore.extractors.psyke._runtime import missing_packages
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
 y = (X[:, 0] > 0.5).astype(int)

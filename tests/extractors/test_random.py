@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skescore.extractors._random import combine, draw_seed, mix, uniform_points
+from skescore._random import combine, draw_seed, mix, uniform_points
 
 N = 200
 LOWER = np.tile([0.0, -5.0, 100.0], (N, 1))

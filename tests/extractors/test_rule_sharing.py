@@ -15,10 +15,12 @@ from skescore.extractors import (
     REALExtractor,
     RememberingBlackBox,
     TrepanExtractor,
-    discretiser,
 )
-from skescore.extractors._mofn import Search
+from skescore.extractors import (
+    _discretiser as discretiser,
+)
 from skescore.extractors._result_memory import ResultMemory
+from skescore.extractors.trepan._tests import Search
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 

@@ -30,7 +30,7 @@ from decision_rules.survival.ruleset import SurvivalRuleSet
 from sklearn.datasets import load_diabetes, load_iris
 
 from skescore.rules import RuleSet, as_ruleset
-from skescore.rules.readers.decision_rules import read_decision_rules
+from skescore.rules.importers import read_decision_rules
 
 NUMBERS = ["length", "width of it", "höhe"]
 COLUMNS = [*NUMBERS, "colour", "shape"]

@@ -24,11 +24,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.evaluation import evaluate_rules
 from skescore.rules import Domain, LinearOutput, RuleSet, as_ruleset
-from skescore.rules.readers import _imodels_cells, _imodels_sums
-from skescore.rules.readers.imodels import SUPPORTED, read_imodels
-from skescore.scorers import make_ice_scorer
+from skescore.rules.importers import _imodels_cells, _imodels_sums, read_imodels
+from skescore.rules.importers._imodels import SUPPORTED
+from skescore.scorers import evaluate_rules, make_ice_scorer
 
 QUICK = {"cv": False, "n_estimators": 20, "random_state": 0}
 FIGS_GRID = {"n_rules_list": [3, 5], "n_trees_list": [3], "depth_list": [3]}

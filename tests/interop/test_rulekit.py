@@ -19,8 +19,7 @@ from rulekit.survival import SurvivalRules
 from sklearn.datasets import load_diabetes, load_iris
 
 from skescore.rules import Interval, OneOf, RuleSet, as_ruleset
-from skescore.rules.readers.rulekit import read_rulekit
-from skescore.rules.readers.rulekit_text import read_rulekit_text
+from skescore.rules.importers import read_rulekit, read_rulekit_text
 
 
 def around(X: pd.DataFrame, n_rows: int = 700) -> pd.DataFrame:

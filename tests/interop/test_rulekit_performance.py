@@ -15,7 +15,13 @@ from rulekit.classification import RuleClassifier
 from rulekit.regression import RuleRegressor
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 
-from skescore.metrics import PERFORMANCE_METRICS, characteristics, performance_value
+from skescore.metrics import (
+    PERFORMANCE_METRICS,
+    performance_value,
+)
+from skescore.metrics import (
+    _rule_reports as characteristics,
+)
 from skescore.rules import as_ruleset
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skescore.rules import Rule, RuleSet
-from skescore.rules.readers.rulekit import _conditions
-from skescore.rules.survival import SurvivalRules
+from skescore.rules import Rule, RuleSet, SurvivalRules
+from skescore.rules.importers._rulekit import _conditions
 
 if "rulekit" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
     pytest.importorskip("rulekit")
@@ -69,7 +68,7 @@ def test_the_curves_are_those_of_the_engine() -> None:
 
 def test_the_p_values_are_those_of_the_engine() -> None:
     pytest.importorskip("sksurv")
-    from skescore.metrics.survival import survival_report
+    from skescore.metrics import survival_report
 
     X, time, event = patients(7)
     model = fitted(X, time, event)

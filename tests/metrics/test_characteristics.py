@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 
-from skescore.metrics.characteristics import characteristics
-from skescore.metrics.confusion import confusion
+from skescore.metrics import characteristics, confusion
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 
 # RuleKit engine 2.1.24: the rules of ten models, and what the engine tells of each model.

@@ -17,17 +17,20 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_friedman1
 from sklearn.model_selection import train_test_split
 
-from skescore.metrics.completeness import (
-    Completeness,
-    instance_completeness,
-    volume_completeness,
+from skescore.metrics import Completeness, instance_completeness, volume_completeness
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Conclusions,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    OneOf,
+    Rule,
+    RuleSet,
 )
-from skescore.rules import volumes
-from skescore.rules.conditions import AtLeast, Interval, Linear, OneOf
-from skescore.rules.domain import Domain, Fallback
-from skescore.rules.rule import Rule
-from skescore.rules.ruleset import RuleSet
-from skescore.rules.tables import BoxTable, Conclusions
+from skescore.rules import _volumes as volumes
 
 PSYKE = json.loads((Path(__file__).parents[1] / "data" / "psyke_completeness.json").read_text())
 

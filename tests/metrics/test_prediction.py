@@ -12,13 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from skescore.metrics.prediction import (
-    METRICS,
-    named_metric,
-    prediction_loss,
-    prediction_performance,
-    row_weights,
-)
+from skescore.metrics import METRICS, prediction_loss, prediction_performance
+from skescore.metrics._prediction import named_metric, row_weights
 
 # Row 4 is answered rightly, but by no rule.
 LABELS = {

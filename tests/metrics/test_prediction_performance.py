@@ -23,12 +23,18 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
-    characteristics,
-    performance,
     performance_report,
     performance_table,
     performance_value,
-    prediction,
+)
+from skescore.metrics import (
+    _performance as performance,
+)
+from skescore.metrics import (
+    _prediction as prediction,
+)
+from skescore.metrics import (
+    _rule_reports as characteristics,
 )
 from skescore.rules import Fallback, Interval, Rule, RuleSet
 
@@ -556,7 +562,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("youdn", ([1], [1]), {}, ValueError, "no measure of predictions 'youdn'. Did you mean 'you"),
     (3, ([1], [1]), {}, ValueError, "no measure of predictions 3. Known: absolute_error"),
     ("voting_conflicts", ([1], [1]), {}, ValueError, r"characteristics.*\['voting_conflicts'\]"),
-    ("integrated_brier_score", ([1], [1]), {}, ValueError, "skescore.metrics.survival"),
+    ("integrated_brier_score", ([1], [1]), {}, ValueError, "skescore.metrics._survival"),
     ("youden", ([1], [1]), {"clip": True}, TypeError, "no option 'clip'. Known: pos_label"),
     ("accuracy", ([1], [1]), {"pos_label": 1}, TypeError, "no option 'pos_label'. Known: none"),
     ("f_measure", ([1], [1]), {"harmonic": 1}, TypeError, "harmonic must be True or False, got 1"),
@@ -659,7 +665,7 @@ def test_the_table_names_every_metric_and_whose_it_is() -> None:
         elif metric.function is not None:
             assert row["owner"] == "skescore"
             assert metric.function is getattr(performance, str(name))
-            assert (module, function) == ("skescore.metrics.performance", name)
+            assert (module, function) == ("skescore.metrics._performance", name)
         else:
             # What needs rules, too, has a place of ours.
             assert callable(getattr(importlib.import_module(module), function))

@@ -11,10 +11,14 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.metrics.confusion import confusion
-from skescore.metrics.quality import MEASURES, rule_quality
-from skescore.metrics.rule_report import rule_report
-from skescore.metrics.significance import adjust_p_values, fisher_p_value
+from skescore.metrics import (
+    MEASURES,
+    adjust_p_values,
+    confusion,
+    fisher_p_value,
+    rule_quality,
+    rule_report,
+)
 from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet, as_ruleset
 
 COLUMNS = ["text", "output", "p", "n", "P", "N", "coverage", "precision"]

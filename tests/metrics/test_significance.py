@@ -13,13 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skescore.metrics.significance import (
-    CORRECTIONS,
-    adjust_p_values,
-    fisher_p_value,
-    significant_fraction,
-    variance_p_value,
-)
+from skescore.metrics import adjust_p_values, fisher_p_value, significant_fraction, variance_p_value
+from skescore.metrics._significance import CORRECTIONS
 
 # Values of RuleKit 2.1.24, see the files for how they were made.
 DATA = Path(__file__).parents[1] / "data"

@@ -24,18 +24,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from skescore.metrics import fire_score, ice_score, q_score
-from skescore.metrics.significance import adjust_p_values
-from skescore.metrics.survival import (
+from skescore.metrics import (
+    adjust_p_values,
+    fire_score,
+    ice_score,
     integrated_brier_score,
     log_rank,
-    make_survival_scorer,
+    q_score,
     survival_report,
     survival_rules_log_rank,
     survival_scores,
 )
-from skescore.rules import Domain, Interval, Rule, RuleSet, as_ruleset
-from skescore.rules.survival import SurvivalRules
+from skescore.rules import Domain, Interval, Rule, RuleSet, SurvivalRules, as_ruleset
+from skescore.scorers import make_survival_scorer
 
 if "sksurv" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
     pytest.importorskip("sksurv")

@@ -25,7 +25,7 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.writers.prolog import to_prolog
+from skescore.rules.exporters._prolog import to_prolog
 
 
 def literal(value):

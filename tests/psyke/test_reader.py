@@ -21,10 +21,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors._psyke_runtime import load_psyke
+from skescore.extractors.psyke._runtime import load_psyke
 from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules.readers._psyke_columns import Discretisation
-from skescore.rules.readers.psyke import psyke_predictions, read_psyke
+from skescore.rules.importers import read_psyke
+from skescore.rules.importers._psyke import psyke_predictions
+from skescore.rules.importers._psyke_columns import Discretisation
 
 NAMES = ["SL", "SW", "PL", "PW"]
 IRIS = load_iris()

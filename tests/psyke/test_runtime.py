@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skescore.extractors import _psyke_runtime as runtime
+from skescore.extractors.psyke import _runtime as runtime
 
 FIT = """
 from sklearn.datasets import load_iris

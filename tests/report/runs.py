@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from skescore.datasets import load_dataset
-from skescore.report.candidates_file import candidates_json
+from skescore.report._candidates_file import candidates_json
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning import Candidate, Candidates
 
 
 def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates:

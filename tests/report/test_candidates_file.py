@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from skescore.report.candidates_file import candidates_json, read_candidates
-from skescore.tuning.candidates import Candidate, Candidates
-from skescore.tuning.judging import SCORES
+from skescore.report._candidates_file import candidates_json, read_candidates
+from skescore.tuning import Candidate, Candidates
+from skescore.tuning._winner import SCORES
 
 
 def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:

@@ -20,12 +20,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.datasets import load_dataset
-from skescore.metrics.rule_report import rule_report
+from skescore.metrics import rule_report
 from skescore.report import write_report
-from skescore.report.remaking import front_of
+from skescore.report._remaking import front_of
 from skescore.rules import RuleSet
-from skescore.tuning import ExtractorSearchCV
-from skescore.tuning.pareto import pareto_front
+from skescore.tuning import ExtractorSearchCV, pareto_front
 
 
 def content_of(path) -> dict:
@@ -50,7 +49,7 @@ def search():
 @pytest.fixture
 def folder(search, tmp_path, runs):
     """Its folder."""
-    from skescore.report.candidates_file import candidates_json
+    from skescore.report._candidates_file import candidates_json
 
     runs.write_run(tmp_path, rules=search.rules_)
     first = search.leaderboard_.iloc[0]

@@ -14,14 +14,14 @@ import pytest
 
 from skescore.attribution import all_assignments
 from skescore.cli import _reproduce_brex as command
-from skescore.cli.usage import Parser
+from skescore.cli._usage import Parser
 from skescore.metrics.attribution import jensen_shannon_divergence
-from skescore.reproduce import _brex_methods
+from skescore.reproduce import _brex_methods, reproduce_brex
+from skescore.reproduce._brex import BrexRun, half_width, table_lines
 from skescore.reproduce._brex_methods import METHODS
 from skescore.reproduce._brex_printed import PRINTED, TITLES, why_different
 from skescore.reproduce._brex_rows import ROWS_FILE, Row
 from skescore.reproduce._brex_units import Unit, units
-from skescore.reproduce.brex import BrexRun, half_width, reproduce_brex, table_lines
 
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {

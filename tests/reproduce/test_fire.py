@@ -13,8 +13,10 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore import CARTExtractor, GridExExtractor, ITERExtractor
 from skescore.datasets import load_dataset
+from skescore.reproduce import reproduce_fire
 from skescore.reproduce._cells import measure_cells
 from skescore.reproduce._files import as_frame
+from skescore.reproduce._fire import FIRE_ROWS
 from skescore.reproduce._printed import (
     FIRE_TABLE,
     PSI,
@@ -23,7 +25,6 @@ from skescore.reproduce._printed import (
     losses_that_fit,
     spread,
 )
-from skescore.reproduce.fire import FIRE_ROWS, reproduce_fire
 
 #: Table 1 of the paper as it stands there, its lines in order.
 PAPER = """

@@ -11,14 +11,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import ExtractorSearchCV, make_ice_scorer
 from skescore.datasets import load_dataset
+from skescore.reproduce import reproduce_ice
 from skescore.reproduce._files import as_frame
+from skescore.reproduce._ice import DATA, EXTRACTORS
 from skescore.reproduce._printed import (
     ICE_MEASURES,
     ICE_TABLE,
     ice_follows,
     ice_reachable,
 )
-from skescore.reproduce.ice import DATA, EXTRACTORS, reproduce_ice
 
 #: Table 1 of the paper as it stands there, line by line.
 PAPER = {

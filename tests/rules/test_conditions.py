@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skescore.rules import AtLeast, Interval, Linear, OneOf
-from skescore.rules.conditions import normalise
+from skescore.rules._conditions import normalise
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skescore.rules import Domain, Fallback, OneOf, Rule, RuleSet
-from skescore.rules.domain import default_abstain_label, label_array
+from skescore.rules._domain import default_abstain_label, label_array
 
 LARGEST = sys.float_info.max
 

@@ -27,9 +27,9 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules.data import Table
-from skescore.rules.explanation import Explanation, explain
-from skescore.rules.voting import VOTINGS, class_sums
+from skescore.rules._columns import Table
+from skescore.rules._explanation import Explanation, explain
+from skescore.rules._prediction import VOTINGS, class_sums
 
 NAMES = ["length", "width", "colour"]
 DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])

@@ -13,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import geometry
-from skescore.rules.geometry import adjacent_pairs, contained_in_other, overlapping_pairs
+from skescore.rules import _geometry as geometry
+from skescore.rules._geometry import (
+    adjacent_pairs,
+    contained_in_other,
+    overlapping_pairs,
+)
 
 SIDE = 8
 

@@ -15,8 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
-from skescore.rules import Interval, Rule, RuleSet, as_ruleset
-from skescore.rules.survival import SurvivalCurve, SurvivalRules, read_outcomes
+from skescore.rules import (
+    Interval,
+    Rule,
+    RuleSet,
+    SurvivalCurve,
+    SurvivalRules,
+    as_ruleset,
+    read_outcomes,
+)
 
 RULEKIT = Path(__file__).parents[1] / "data" / "rulekit_survival.json"
 

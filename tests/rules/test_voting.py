@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.pruning import prune
 from skescore.rules import (
     BoxTable,
     Conclusions,
@@ -24,8 +23,9 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.data import Table
-from skescore.rules.voting import class_shares
+from skescore.rules._columns import Table
+from skescore.rules._prediction import class_shares
+from skescore.selection import prune
 
 VOTES = RuleSet(
     [
@@ -188,7 +188,7 @@ def test_answers_are_those_of_a_loop(ruleset: RuleSet, rows: list[tuple[float, f
 def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.predict_proba(X)
-    monkeypatch.setattr("skescore.rules.voting._PAIRS", 20)
+    monkeypatch.setattr("skescore.rules._prediction._PAIRS", 20)
     assert (VOTES.predict_proba(X) == before).all()
 
 
@@ -197,7 +197,7 @@ def test_blocks_of_rules_change_nothing(voting: str, monkeypatch: pytest.MonkeyP
     rules = VOTES.rules * 7
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.replace(rules=rules, voting=voting).predict_proba(X)
-    monkeypatch.setattr("skescore.rules.kernels._BLOCK", 4)
+    monkeypatch.setattr("skescore.rules._matching._BLOCK", 4)
     assert (VOTES.replace(rules=rules, voting=voting).predict_proba(X) == before).all()
 
 
@@ -214,7 +214,7 @@ def test_blocks_of_rules_of_a_regression_change_nothing(
     settings["fallback"] = Fallback(-1.0)
     X = generator.uniform(-2, 3, (200, 2))
     before = RuleSet(rules, ["x", "y"], **settings).predict(X)
-    monkeypatch.setattr("skescore.rules.kernels._BLOCK", 4)
+    monkeypatch.setattr("skescore.rules._matching._BLOCK", 4)
     assert (RuleSet(rules, ["x", "y"], **settings).predict(X) == before).all()
 
 

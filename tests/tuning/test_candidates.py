@@ -16,8 +16,7 @@ from optuna.trial import TrialState, create_trial
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.tuning import ExtractorObjective
-from skescore.tuning.candidates import Candidate, Candidates
+from skescore.tuning import Candidate, Candidates, ExtractorObjective
 
 FOLD: dict[str, Any] = {
     "performance": 0.9, "loss": 0.1, "loss_q": 0.2, "n_rules": 3, "size": 4,

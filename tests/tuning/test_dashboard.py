@@ -22,9 +22,7 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.scorers import make_ice_scorer
-from skescore.tuning import ExtractorObjective
-from skescore.tuning.descriptions import describe_study
-from skescore.tuning.storages import open_storage
+from skescore.tuning import ExtractorObjective, describe_study, open_storage
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 

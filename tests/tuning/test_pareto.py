@@ -12,15 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skescore.tuning.candidates import Candidate, Candidates
-from skescore.tuning.pareto import (
-    OBJECTIVES,
-    check_objectives,
-    hypervolume,
-    knee,
-    pareto_front,
-    pareto_mask,
-)
+from skescore.tuning import Candidate, Candidates, hypervolume, knee, pareto_front, pareto_mask
+from skescore.tuning._pareto import OBJECTIVES, check_objectives
 
 
 def tables(

@@ -31,7 +31,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors._psyke_algorithms import check_parameters
+from skescore.extractors.psyke._algorithms import check_parameters
 from skescore.registry import (
     EXTRACTORS,
     PSYKE_EXTRACTORS,
@@ -44,8 +44,8 @@ from skescore.registry import (
 )
 from skescore.testing import check_extractor
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
-from skescore.tuning.objective import check_space
-from skescore.tuning.spaces import starting_points
+from skescore.tuning._objective import check_space
+from skescore.tuning.spaces._spaces import starting_points
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 X, CODES = load_iris(return_X_y=True)

@@ -46,8 +46,8 @@ from skescore.extractors import (
 from skescore.metrics import ice_score
 from skescore.registry import EXTRACTORS
 from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
-from skescore.tuning import ExtractorSearchCV
-from skescore.tuning.spaces import search_space, starting_points
+from skescore.tuning import ExtractorSearchCV, search_space
+from skescore.tuning.spaces._spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")

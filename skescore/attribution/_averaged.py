@@ -1,0 +1,177 @@
+"""Responsibilities beside several contrasts: their mean, and how far they are apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skescore.attribution._bits import as_whole
+from skescore.attribution._brex import BReX
+from skescore.attribution._nearest import nearest_rows, taken
+from skescore.attribution._responsibility import responsibility
+
+__all__ = ["AveragedResponsibility", "averaged_responsibility"]
+
+#: Features that differ from a contrast of which all flips are tried.
+_TABLE_LIMIT = 12
+#: Rows with their contrasts that are worked on at a time.
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedResponsibility:
+    """Degrees of responsibility beside several contrasts.
+
+    Use it as an array where one is wanted: ``np.asarray(found)`` gives `values`. Made by
+    :func:`averaged_responsibility`. All arrays but `n_contrasts` have shape (n_rows, n_features).
+
+    Parameters
+    ----------
+    values : ndarray of float
+        Mean over the contrasts.
+    spread : ndarray of float
+        Standard deviation over the contrasts; 0 where they agree, or there is only one.
+    least, greatest : ndarray of float
+        Smallest and largest degree beside any of them.
+    share : ndarray of float
+        Share of the contrasts beside which the feature has any responsibility.
+    n_contrasts : ndarray of int, shape (n_rows,)
+        How many contrasts there were.
+    feature_names : tuple of str
+        Names of the columns.
+    """
+
+    values: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    least: NDArray[np.float64]
+    greatest: NDArray[np.float64]
+    share: NDArray[np.float64]
+    n_contrasts: NDArray[np.int64]
+    feature_names: tuple[str, ...]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def to_frame(self, row: int = 0) -> pd.DataFrame:
+        """Give what was found of one row as a table.
+
+        Parameters
+        ----------
+        row : int, default=0
+            The row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per feature, the most responsible first.
+        """
+        names = ("values", "spread", "least", "greatest", "share")
+        table = pd.DataFrame(
+            {name: getattr(self, name)[row] for name in names}, index=list(self.feature_names)
+        ).rename(columns={"values": "mean"})
+        return table.sort_values("mean", ascending=False, kind="stable")
+
+
+def averaged_responsibility(
+    model: Any,
+    X: Any,
+    background: Any,
+    *,
+    n_contrasts: int = 10,
+    max_batch: int = 8192,
+    random_state: Any = None,
+) -> AveragedResponsibility:
+    """Degrees of responsibility as a mean over the nearest rows that are decided otherwise.
+
+    Use it where a single contrast would be an accident: the spread tells which degrees hang on
+    which case a row is compared with.
+
+    Parameters
+    ----------
+    model : estimator or callable
+        What decides, as in `responsibility`.
+    X : array-like or DataFrame, shape (n_rows, n_features)
+        The rows.
+    background : array-like or DataFrame, shape (n_background, n_features)
+        Where contrasts are looked for, such as the training rows.
+    n_contrasts : int, default=10
+        Contrasts per row, at most: the nearest ones. A row has fewer if the background does.
+    max_batch : int, default=8192
+        How many rows the model is asked about at once, at most.
+    random_state : int, Generator, SeedSequence or RandomState, optional
+        What the search depends on, of rows that are too wide for all flips.
+
+    Returns
+    -------
+    AveragedResponsibility
+        Means, standard deviations, extremes and shares.
+
+    Raises
+    ------
+    ValueError
+        If the background decides every row as a row of `X` is decided, or an argument is not
+        allowed.
+
+    Notes
+    -----
+    Degrees are exact beside contrasts that differ in at most 12 features; otherwise they are
+    those that `BReX` finds by its search of flips. Contrasts are found as by `nearest_contrasts`.
+
+    Examples
+    --------
+    >>> from skescore.attribution import averaged_responsibility
+    >>> def approved(X):
+    ...     return (X[:, 0] > 50) & (X[:, 1] < 10)
+    >>> background = [[60, 5], [45, 9], [52, 12], [20, 30]]
+    >>> found = averaged_responsibility(approved, [[58, 8]], background)
+    >>> found.values.round(3).tolist(), found.n_contrasts.tolist()
+    ([[0.667, 0.667]], [3])
+    >>> found.share.round(3).tolist()
+    [[0.667, 0.667]]
+    """
+    remedy = "10 is the default."
+    n_contrasts = as_whole("n_contrasts", n_contrasts, low=1, remedy=remedy)
+    max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
+    rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    if rows.ndim != 2 or len(rows) == 0:
+        raise ValueError(
+            f"X must be rows of features, got shape {rows.shape!r}. Pass one row as row[None, :]."
+        )
+    both, chosen, _ = nearest_rows(model, rows, background, max_batch, n_contrasts)
+    owner, rank = np.nonzero(chosen >= 0)
+    degrees = np.empty((len(owner), rows.shape[1]))
+    for start in range(0, len(owner), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        own, other = taken(both, owner[part]), taken(both, chosen[owner[part], rank[part]])
+        degrees[part] = _degrees(model, own, other, max_batch, random_state)
+    counts = np.bincount(owner, minlength=len(rows))
+    starts = np.cumsum(counts) - counts
+    mean = np.add.reduceat(degrees, starts) / counts[:, None]
+    squares = np.add.reduceat((degrees - mean[owner]) ** 2, starts) / counts[:, None]
+    names = rows.columns if isinstance(rows, pd.DataFrame) else range(1, rows.shape[1] + 1)
+    return AveragedResponsibility(
+        mean,
+        np.sqrt(squares),
+        np.minimum.reduceat(degrees, starts),
+        np.maximum.reduceat(degrees, starts),
+        np.add.reduceat((degrees > 0).astype(float), starts) / counts[:, None],
+        counts,
+        tuple(str(name) if isinstance(rows, pd.DataFrame) else f"x{name}" for name in names),
+    )
+
+
+def _degrees(
+    model: Any, own: Any, other: Any, max_batch: int, random_state: Any
+) -> NDArray[np.float64]:
+    different = np.asarray(own != other)
+    if int(different.sum(axis=1).max(initial=0)) <= _TABLE_LIMIT:
+        found = responsibility(model, own, contrast=other, method="exhaustive", max_batch=max_batch)
+        return np.asarray(found, dtype=float)
+    explainer = BReX(
+        model, masking="sampled", contrast=other, max_batch=max_batch, random_state=random_state
+    )
+    return explainer.explain(own).values

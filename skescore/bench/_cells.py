@@ -1,0 +1,263 @@
+"""Measuring one cell: rules extracted on the rows of a fold, scored on those held out."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from threadpoolctl import threadpool_limits
+
+from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry
+from skescore.bench._plan import Cell, split_rows
+from skescore.black_boxes import make_black_box
+from skescore.datasets._loading import Dataset
+from skescore.metrics._prediction import prediction_performance
+from skescore.registry import make_extractor
+from skescore.rules import RuleSet
+from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers._makers import get_rule_scorer, make_knowledge_scorer
+from skescore.tuning import ExtractorSearchCV
+
+__all__ = ["Group", "measure_group"]
+
+_PERFORMANCE = {"classification": "f1_weighted", "regression": "r2"}
+_FIDELITY = {"classification": "accuracy", "regression": "r2"}
+
+
+class Group(NamedTuple):
+    """Cells that share a black box: one data set, one seed, one fold.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    data : str
+        Their label.
+    black_box : BlackBoxEntry
+        What is explained.
+    seed, fold : int
+        Which rows are held out.
+    folds, test_size : int and float
+        As in the configuration.
+    entries : tuple of ExtractorEntry
+        Where rules come from.
+    model : FrozenEstimator, optional
+        The fitted model, where the black box comes from a file.
+    """
+
+    dataset: Dataset
+    data: str
+    black_box: BlackBoxEntry
+    seed: int
+    fold: int
+    folds: int
+    test_size: float
+    entries: tuple[ExtractorEntry, ...]
+    model: FrozenEstimator | None = None
+
+    def cell(self, entry: ExtractorEntry) -> Cell:
+        """The cell of an extractor."""
+        return Cell(self.data, self.black_box.label, entry.label, self.seed, self.fold)
+
+
+def measure_group(group: Group) -> Iterator[dict[str, Any]]:
+    """Fit the black box once and measure one extractor after the other.
+
+    Parameters
+    ----------
+    group : Group
+        What to measure.
+
+    Yields
+    ------
+    dict
+        One row of the results per extractor, as it is finished; what goes wrong is a row as well.
+
+    Notes
+    -----
+    Libraries compute with one thread: sums are then added in the same order however many processes
+    there are, and times are those of one core.
+    """
+    splits = split_rows(group.dataset, group.seed, group.folds, group.test_size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # rare classes have a note
+        train, test = list(splits)[group.fold]
+    X, y = group.dataset.X, group.dataset.y
+    rows = _Rows(X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test])
+    with threadpool_limits(limits=1):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the black box; its quality is in the rows
+                # A model from a file is frozen: this leaves it as it is.
+                model = _black_box(group).fit(rows.X_train, rows.y_train)
+                answers = np.asarray(model.predict(rows.X_test))
+        except Exception as error:
+            for entry in group.entries:
+                yield _failed(group, entry, error, "the black box cannot be trained: ")
+            return
+        task = group.dataset.task
+        quality = prediction_performance(rows.y_test, answers, metric=_PERFORMANCE[task], task=task)
+        for entry in group.entries:
+            try:
+                row = _measured(group, entry, rows, model, answers)
+            except Exception as error:  # a row of the results, not the end of the benchmark
+                row = _failed(group, entry, error)
+            yield row | {"black_box_quality": quality}
+
+
+class _Rows(NamedTuple):
+    """The rows of a fold."""
+
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+
+
+def _black_box(group: Group) -> Any:
+    box, dataset = group.black_box, group.dataset
+    if group.model is not None:
+        return group.model
+    return make_black_box(
+        box.name, dataset.task, group.seed, dataset.categories, scaled=box.scaled, params=box.params
+    )
+
+
+def _start(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
+    cell = group.cell(entry)._asdict()
+    return {**cell, "task": group.dataset.task, "params": _text_of(entry.params)}
+
+
+def _failed(
+    group: Group, entry: ExtractorEntry, error: Exception, where: str = ""
+) -> dict[str, Any]:
+    text = f"{where}{type(error).__name__}: {error}"
+    return _start(group, entry) | {"state": "failed", "error": text}
+
+
+def _measured(
+    group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, answers: np.ndarray
+) -> dict[str, Any]:
+    """Extract, then score with weights of 1, as a search does."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)
+        rules, cost = _extract(group, entry, rows, model)
+        X_test = rows.X_test
+        if isinstance(rules, RuleSet):  # read by name: the data may have further columns
+            X_test = X_test[list(rules.feature_names)]
+        evaluation = evaluate_rules(rules, X_test, rows.y_test)
+        parts = make_knowledge_scorer().score(evaluation)
+        scores = {
+            "n_rules": int(parts["n_rules"]),
+            "size": evaluation.size("rules"),
+            **{
+                name: parts[name]
+                for name in (
+                    "performance", "loss", "loss_q", "completeness_volume",
+                    "completeness_instances",
+                )
+            },
+            "ice": parts["ice"],
+            "fire": -parts["neg_fire"],
+            "q": -parts["neg_q"],
+            "fidelity": _fidelity(evaluation, answers),
+        }  # fmt: skip
+    texts = sorted({" ".join(str(w.message).split()) for w in caught})
+    return (
+        _start(group, entry)
+        | {"state": "complete", "error": "", "warnings": " | ".join(texts)}
+        | scores
+        | cost
+    )
+
+
+def _extract(
+    group: Group, entry: ExtractorEntry, rows: _Rows, model: Any
+) -> tuple[Any, dict[str, Any]]:
+    """The rules (or what holds them), and what they cost."""
+    begin = time.perf_counter()
+    params = entry.params
+    if entry.kind == "rules":
+        ruleset = RuleSet.from_json(Path(entry.name).read_text(encoding="utf-8"))
+        return ruleset, {"seconds": 0.0, "black_box_calls": 0, "black_box_rows": 0}
+    if entry.kind == "search":
+        # Unfitted: its own folds must not be scored by a black box that has seen them.
+        search = ExtractorSearchCV(
+            _black_box(group),
+            extractors=tuple(params["extractors"]),
+            scoring=get_rule_scorer(params["scoring"]),
+            n_trials=params["trials"],
+            cv=params["cv"],
+            random_state=group.seed,
+        ).fit(rows.X_train, rows.y_train)
+        seconds = time.perf_counter() - begin
+        board, best = search.leaderboard_, search.best_extractor_
+        found = {"extractor": search.best_name_, **search.best_params_}
+        asked = {
+            name: _whole(board[name].sum() * params["cv"] + getattr(best.oracle_, counter))
+            for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
+        }
+        return best, {"params": _text_of(found), "seconds": seconds} | asked
+    # Each extractor asks a black box of its own: nobody profits from what another one asked.
+    extractor = make_extractor(entry.name, FrozenEstimator(model), **params)
+    if "random_state" in extractor.get_params(deep=False) and "random_state" not in params:
+        extractor.set_params(random_state=group.seed)
+    begin = time.perf_counter()
+    extractor.fit(rows.X_train)
+    seconds = time.perf_counter() - begin
+    oracle = getattr(extractor, "oracle_", None)  # not every package's extractor counts
+    calls, asked_rows = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
+    return extractor, {
+        "seconds": seconds, "black_box_calls": calls, "black_box_rows": asked_rows,
+    }  # fmt: skip
+
+
+def _fidelity(evaluation: RuleEvaluation, answers: np.ndarray) -> float:
+    """Agreement with the black box on the held-out rows, those without a rule included.
+
+    They count as the fallback answers; rules without one are wrong there (classification), or
+    answer the mean of the black box's answers.
+    """
+    ruleset = evaluation.ruleset
+    if not len(ruleset):
+        return math.nan
+    task = ruleset.task
+    default = float(np.mean(answers)) if task == "regression" else None
+    covered = evaluation.covered
+    if ruleset.fallback is not None and not _abstains(evaluation):
+        covered = np.ones(len(answers), dtype=bool)
+    return prediction_performance(
+        answers,
+        evaluation.y_pred,
+        metric=_FIDELITY[task],
+        task=task,
+        covered=covered,
+        uncovered="penalise",
+        default=default,
+    )
+
+
+def _abstains(evaluation: RuleEvaluation) -> bool:
+    """Whether rows without a rule are answered by something that is no answer."""
+    without = evaluation.y_pred[~evaluation.covered]
+    if evaluation.ruleset.task == "regression":
+        return bool(np.isnan(without.astype(float)).any())
+    return bool(set(without.tolist()) - set(evaluation.ruleset.classes or ()))
+
+
+def _text_of(params: dict[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, default=str)
+
+
+def _whole(value: float) -> float | int:
+    """Means over folds times their number are whole, but for rounding."""
+    return value if math.isnan(value) else round(value)

@@ -1,0 +1,394 @@
+"""What a benchmark runs: data sets, black boxes, extractors, seeds, folds; from TOML or flags."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from skescore._text import did_you_mean
+from skescore.bench._configuration_checks import ConfigurationError, check_config, check_seeds
+from skescore.black_boxes import BLACK_BOXES
+from skescore.datasets._loading import BUILT_IN
+from skescore.registry import EXTRACTORS, extractor_names
+
+__all__ = [
+    "BenchConfig",
+    "BlackBoxEntry",
+    "ConfigurationError",
+    "DataEntry",
+    "ExtractorEntry",
+    "config_from",
+    "read_config",
+]
+
+#: The entry that stands for a search of extractors and their hyper-parameters.
+SEARCH = "search"
+#: What a search may be told, with its defaults.
+_SEARCH_SETTINGS: Mapping[str, Any] = {
+    "extractors": ("cart", "gridex"), "trials": 30, "scoring": "ice", "cv": 3,
+}  # fmt: skip
+#: How files of models end.
+MODEL_FILES = (".skops", ".pkl", ".pickle", ".joblib")
+#: Options of a data set that `load_dataset` takes.
+_DATA_OPTIONS = ("target", "task", "drop", "missing", "features", "categories")
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """A data set: its label, a name or a path, and the options of ``load_dataset``."""
+
+    label: str
+    source: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BlackBoxEntry:
+    """A black box: its label, its name, parameters of the model, and whether it is scaled.
+
+    `kind` is ``"named"``, or ``"file"`` for a model that was trained elsewhere; `name` is then the
+    path of the file.
+    """
+
+    label: str
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    scaled: bool = True
+    kind: str = "named"
+
+
+@dataclass(frozen=True)
+class ExtractorEntry:
+    """Where rules come from: an extractor, a search, or a file of rules.
+
+    `kind` is ``"extractor"``, ``"search"`` or ``"rules"``; `name` is the registered name, or the
+    path of the file. `data` names the data sets it is meant for; None means all that it suits.
+    """
+
+    label: str
+    kind: str
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+    data: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class BenchConfig:
+    """What a benchmark runs, checked; made by :func:`config_from` and :func:`read_config`.
+
+    Parameters
+    ----------
+    data : tuple of DataEntry
+        Data sets.
+    black_boxes : tuple of BlackBoxEntry
+        Models to be explained.
+    extractors : tuple of ExtractorEntry
+        Where rules come from.
+    seeds : tuple of int, default=(0,)
+        Each makes its own folds, black boxes and extractors.
+    folds : int, default=5
+        At least 2: cross-validation. 1: one split, see `test_size`. 0: rules are scored on the
+        rows that they were extracted from.
+    test_size : float, default=0.5
+        With one fold: share of the rows that is held out.
+    name : str, default="bench"
+        Title.
+    """
+
+    data: tuple[DataEntry, ...]
+    black_boxes: tuple[BlackBoxEntry, ...]
+    extractors: tuple[ExtractorEntry, ...]
+    seeds: tuple[int, ...] = (0,)
+    folds: int = 5
+    test_size: float = 0.5
+    name: str = "bench"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that decides on the rows, as JSON knows it; files by their content."""
+        return {
+            "name": self.name,
+            "data": [{"label": e.label, "source": e.source, **e.options} for e in self.data],
+            "black_boxes": [_described_box(entry) for entry in self.black_boxes],
+            "extractors": [_described(entry) for entry in self.extractors],
+            "seeds": list(self.seeds),
+            "folds": self.folds,
+            "test_size": self.test_size if self.folds == 1 else None,
+        }
+
+    def with_changes(self, **changes: Any) -> BenchConfig:
+        """Give a copy in which some parts are others."""
+        changed = replace(self, **changes)
+        check_config(changed)
+        return changed
+
+
+def _described_box(entry: BlackBoxEntry) -> dict[str, Any]:
+    if entry.kind == "file":
+        return {"label": entry.label, "file": entry.name, "checksum_sha256": _checksum(entry.name)}
+    return {
+        "label": entry.label, "name": entry.name, "params": entry.params, "scaled": entry.scaled,
+    }  # fmt: skip
+
+
+def _checksum(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _described(entry: ExtractorEntry) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "label": entry.label, "kind": entry.kind, "name": entry.name, "params": entry.params,
+        "data": None if entry.data is None else list(entry.data),
+    }  # fmt: skip
+    if entry.kind == "rules":
+        about["checksum_sha256"] = _checksum(entry.name)
+    return about
+
+
+def is_model_file(text: str) -> bool:
+    """Tell whether a text names a file with a model, by its ending.
+
+    Parameters
+    ----------
+    text : str
+        A name or a path.
+
+    Returns
+    -------
+    bool
+        The file need not exist.
+    """
+    return text.lower().endswith(MODEL_FILES)
+
+
+def read_config(path: Path) -> BenchConfig:
+    """Read the configuration of a benchmark from a TOML file.
+
+    Use it for benchmarks that are run again: the file says everything. Paths in it are relative
+    to its folder.
+
+    Parameters
+    ----------
+    path : Path
+        The file, see Notes.
+
+    Returns
+    -------
+    BenchConfig
+        Checked.
+
+    Raises
+    ------
+    ConfigurationError
+        A ValueError: the file is no TOML, or says what cannot be run.
+    OSError
+        It cannot be read.
+
+    Notes
+    -----
+    Keys: ``name``, ``data``, ``black_boxes``, ``extractors``, ``seeds``, ``folds``, ``test_size``.
+    Entries of the first three lists are names or tables::
+
+        data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
+        black_boxes = [
+            {label = "9-NN", name = "knn", scaled = false, params = {n_neighbors = 9}},
+            {label = "theirs", file = "model.skops"},   # trained elsewhere, asked as it is
+        ]
+        seeds = [0, 1]
+        folds = 5
+
+        [[extractors]]
+        label = "4 slices"
+        name = "gridex"
+        params = {n_slices = 4}
+
+        [[extractors]]
+        label = "by hand"
+        rules = "rules.json"   # as skescore import and skescore tune write them
+        data = ["iris"]        # by default all data sets that it suits
+
+        [[extractors]]
+        name = "search"
+        extractors = ["cart", "gridex"]
+        trials = 30            # scoring = "ice", cv = 3
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"There is no file {path}; name a TOML file.") from None
+    except IsADirectoryError:
+        raise ConfigurationError(f"{path} is a folder; name a TOML file.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is not UTF-8 text: {error}.") from error
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} is no TOML: {error}.") from error
+    try:
+        return config_from({"name": path.stem} | raw, base=path.parent)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+
+
+def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchConfig:
+    """Make a configuration of plain lists and tables, as TOML has them.
+
+    Parameters
+    ----------
+    raw : mapping
+        As in :func:`read_config`; ``extractors`` may be left out for all built-in ones.
+    base : Path, optional
+        Folder that relative paths start from; by default the current one.
+
+    Returns
+    -------
+    BenchConfig
+        Checked.
+
+    Raises
+    ------
+    ConfigurationError
+        A ValueError: a key is unknown, or a value cannot be used.
+
+    Examples
+    --------
+    >>> from skescore.bench import config_from
+    >>> config = config_from({"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"]})
+    >>> config.extractors[0].label, config.seeds, config.folds
+    ('cart', (0,), 5)
+    """
+    known = {"name", "data", "black_boxes", "extractors", "seeds", "folds", "test_size"}
+    _refuse_unknown(raw, known, "the configuration")
+    for key in ("data", "black_boxes"):
+        if key not in raw:
+            raise ConfigurationError(f"{key} is missing: list at least one.")
+    config = BenchConfig(
+        data=_entries(raw["data"], "data", lambda item: _data(item, base)),
+        black_boxes=_entries(
+            raw["black_boxes"], "black_boxes", lambda item: _black_box(item, base)
+        ),
+        extractors=_entries(
+            raw.get("extractors", list(EXTRACTORS)),
+            "extractors",
+            lambda item: _extractor(item, base),
+        ),
+        seeds=check_seeds(raw.get("seeds", [0])),
+        folds=raw.get("folds", 5),
+        test_size=raw.get("test_size", 0.5),
+        name=raw.get("name", "bench"),
+    )
+    check_config(config)
+    return config
+
+
+# --- entries -------------------------------------------------------------------------------------
+
+
+def _entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not isinstance(items, list | tuple) or not items:
+        raise ConfigurationError(f"{key} must be a list with at least one entry, got {items!r}.")
+    return tuple(make(item) for item in items)
+
+
+def _data(item: Any, base: Path | None) -> DataEntry:
+    table = _as_table(item, "source", "data")
+    _refuse_unknown(table, {"label", "source", *_DATA_OPTIONS}, "an entry of data")
+    source = _text(table, "source", "data")
+    options = {key: table[key] for key in _DATA_OPTIONS if key in table}
+    label = table.get("label", source)
+    if source not in BUILT_IN and not source.startswith("openml:"):
+        label = table.get("label", Path(source).name.partition(".")[0])
+        source = _path(source, base)
+    return DataEntry(str(label), source, options)
+
+
+def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
+    if isinstance(item, str) and is_model_file(item):
+        item = {"file": item}
+    table = _as_table(item, "name", "black_boxes")
+    if "file" in table:
+        _refuse_unknown(table, {"label", "file"}, "an entry of black_boxes with a file")
+        path = _text(table, "file", "black_boxes")
+        if not is_model_file(path):
+            raise ConfigurationError(
+                f"black_boxes: a file must end in {', '.join(MODEL_FILES)}, got {path!r}."
+            )
+        label = table.get("label", Path(path).stem)
+        return BlackBoxEntry(str(label), _path(path, base), kind="file")
+    _refuse_unknown(table, {"label", "name", "params", "scaled"}, "an entry of black_boxes")
+    name = _text(table, "name", "black_boxes")
+    if name not in BLACK_BOXES:
+        raise ConfigurationError(
+            f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} A "
+            f"model from elsewhere is a file that ends in {', '.join(MODEL_FILES)}."
+        )
+    scaled = table.get("scaled", True)
+    if not isinstance(scaled, bool):
+        raise ConfigurationError(f"black_boxes: scaled must be true or false, got {scaled!r}.")
+    params = _params(table, "black_boxes")
+    return BlackBoxEntry(str(table.get("label", name)), name, params, scaled)
+
+
+def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
+    if isinstance(item, str) and item.lower().endswith(".json"):
+        item = {"rules": item}
+    table = _as_table(item, "name", "extractors")
+    data = table.get("data")
+    if data is not None:
+        data = (data,) if isinstance(data, str) else tuple(data)
+    if "rules" in table:
+        _refuse_unknown(table, {"label", "rules", "data"}, "an entry of extractors with rules")
+        path = _text(table, "rules", "extractors")
+        label = table.get("label", Path(path).name)
+        return ExtractorEntry(str(label), "rules", _path(path, base), {}, data)
+    name = _text(table, "name", "extractors")
+    label = str(table.get("label", name))
+    if name == SEARCH:
+        known = {"label", "name", "data", *_SEARCH_SETTINGS}
+        _refuse_unknown(table, known, "an entry of extractors named 'search'")
+        settings = {key: table.get(key, value) for key, value in _SEARCH_SETTINGS.items()}
+        settings["extractors"] = list(settings["extractors"])
+        return ExtractorEntry(label, "search", SEARCH, settings, data)
+    _refuse_unknown(table, {"label", "name", "params", "data"}, "an entry of extractors")
+    if name not in extractor_names():
+        raise ConfigurationError(
+            f"extractors: there is no extractor {name!r}. "
+            f"{did_you_mean(name, (*extractor_names(), SEARCH))} A file of rules ends in .json."
+        )
+    return ExtractorEntry(label, "extractor", name, _params(table, "extractors"), data)
+
+
+def _as_table(item: Any, key: str, where: str) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {key: item}
+    if not isinstance(item, Mapping):
+        raise ConfigurationError(f"{where}: an entry must be a name or a table, got {item!r}.")
+    return dict(item)
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"{where}: every entry needs {key!r}, a text, got {table!r}.")
+    return value
+
+
+def _params(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    params = table.get("params", {})
+    if not isinstance(params, Mapping):
+        raise ConfigurationError(f"{where}: params must be a table, got {params!r}.")
+    return dict(params)
+
+
+def _path(text: str, base: Path | None) -> str:
+    path = Path(text).expanduser()
+    return str(path if base is None or path.is_absolute() else base / path)
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ConfigurationError(f"{where} has no {key!r}. {did_you_mean(key, known)}")

@@ -1,0 +1,341 @@
+"""Running a benchmark in a folder: what is there already is not measured again."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+
+from skescore._io import take_lock
+from skescore.bench._cells import Group
+from skescore.bench._configuration import BenchConfig
+from skescore.bench._machine import describe_machine, package_versions
+from skescore.bench._plan import Cell, Plan, make_plan
+from skescore.bench._processes import measure_groups
+from skescore.bench._rows import RowFile, cells_of, in_order
+
+__all__ = ["BenchResult", "FolderInUseError", "is_in_use", "run_bench", "run_plan"]
+
+ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"
+
+
+class FolderInUseError(ValueError):
+    """Another process measures in the folder, or it holds another benchmark."""
+
+
+@dataclass(eq=False)
+class BenchResult:
+    """A finished benchmark.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        One row per data set, black box, extractor, seed and fold, in this order.
+    plan : Plan
+        What was measured.
+    run : dict
+        What ``run.json`` holds.
+    """
+
+    rows: pd.DataFrame
+    plan: Plan
+    run: dict[str, Any]
+
+
+def run_bench(
+    config: BenchConfig,
+    folder: str | os.PathLike[str],
+    *,
+    load_model: Callable[[str], BaseEstimator] | None = None,
+    n_jobs: int | None = None,
+    command_line: Sequence[str] = (),
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    on_start: Callable[[int, int], None] | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> BenchResult:
+    """Measure every cell of a configuration that a folder does not hold yet.
+
+    Use it for comparisons of extractors over several data sets, black boxes and seeds; broken
+    off, the same call goes on.
+
+    Parameters
+    ----------
+    config : BenchConfig
+        What to measure.
+    folder : str or path-like
+        Where ``rows.csv`` and ``run.json`` are written.
+    load_model : callable, optional
+        Gives the fitted model of a path, such as ``joblib.load``; needed for black boxes that come
+        from files.
+    n_jobs : int, optional
+        Processes, as in scikit-learn. Results do not depend on it, but for the times.
+    command_line : sequence of str, default=()
+        Recorded in ``run.json``.
+    overwrite : bool, default=False
+        Begin anew, whatever the folder holds.
+    retry_failed : bool, default=False
+        Measure once more what has failed.
+    on_start : callable, optional
+        Called with the number of rows that are there and of those to be measured.
+    on_row : callable, optional
+        Called with each row, as it is written.
+    on_note : callable, optional
+        Called with what a reader should know.
+
+    Returns
+    -------
+    BenchResult
+        All rows.
+
+    Raises
+    ------
+    FolderInUseError
+        A ValueError: the folder holds another benchmark, or another process works in it.
+    ValueError
+        If data cannot be loaded, or an extractor suits none of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skescore.bench import config_from, run_bench
+    >>> config = config_from(
+    ...     {"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"], "folds": 2}
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = run_bench(config, folder).rows
+    >>> rows[["extractor", "fold", "state"]]
+      extractor  fold     state
+    0      cart     0  complete
+    1      cart     1  complete
+    """
+    return run_plan(
+        make_plan(config, load_model=load_model),
+        folder,
+        n_jobs=n_jobs,
+        command_line=command_line,
+        overwrite=overwrite,
+        retry_failed=retry_failed,
+        on_start=on_start,
+        on_row=on_row,
+        on_note=on_note,
+    )
+
+
+def run_plan(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    n_jobs: int | None = None,
+    command_line: Sequence[str] = (),
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    on_start: Callable[[int, int], None] | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> BenchResult:
+    """Do the work of :func:`run_bench`, whose parameters it has, where the data are loaded."""
+    folder = Path(folder)
+    note = on_note or (lambda text: None)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _only_one(folder):
+        earlier = _earlier(folder, plan, overwrite)
+        if overwrite:
+            (folder / ROWS).unlink(missing_ok=True)
+        for text in plan.notes:
+            note(text)
+        run = _start_run(plan, earlier, command_line, effective_n_jobs(n_jobs))
+        if earlier and earlier["run"]["versions"] != run["run"]["versions"]:
+            note(
+                "the rows that are there were measured with other versions of packages (run.json "
+                "tells which): results may differ from a run of one piece"
+            )
+        _write_run(folder, run)
+        with RowFile(folder / ROWS) as file:
+            done = file.read()
+            if retry_failed:
+                done = done[done["state"] != "failed"]
+            known = set(cells_of(done))
+            groups = _groups(plan, [cell for cell in plan.cells if cell not in known])
+            if on_start is not None:
+                on_start(
+                    sum(cell in known for cell in plan.cells), sum(len(g.entries) for g in groups)
+                )
+            for row in measure_groups(groups, effective_n_jobs(n_jobs)):
+                file.append(row)
+                if on_row is not None:
+                    on_row(row)
+            rows = in_order(file.read(), plan.cells)
+            file.rewrite(rows)
+        failed = int((rows["state"] == "failed").sum())
+        run |= {"state": "complete", "rows": len(rows), "rows_failed": failed}
+        run["run"] |= {"seconds": round(time.perf_counter() - run["run"].pop("_begin"), 3)}
+        _write_run(folder, run)
+    return BenchResult(rows, plan, run)
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
+def _groups(plan: Plan, cells: Sequence[Cell]) -> list[Group]:
+    """Put cells together that share a black box; a search works long enough by itself."""
+    config = plan.config
+    grouped: dict[tuple[Any, ...], list[Any]] = {}
+    for cell in cells:
+        entry = plan.entry(cell.extractor)
+        alone = cell.extractor if entry.kind == "search" else ""
+        key = (cell.data, cell.black_box, cell.seed, cell.fold, alone)
+        grouped.setdefault(key, []).append(entry)
+    return [
+        Group(
+            plan.datasets[data], data, plan.black_box(box), seed, fold, config.folds,
+            config.test_size, tuple(entries), plan.models.get(box),
+        )
+        for (data, box, seed, fold, _), entries in grouped.items()
+    ]  # fmt: skip
+
+
+# --- the folder ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Keep other processes out; the lock ends with the process, however it ends."""
+    path = folder / _LOCK
+    with path.open("a") as file:
+        # The last user may have deleted the file since it was opened: then it keeps nobody out.
+        if not (take_lock(file) and path.exists() and os.path.samefile(file.fileno(), path)):
+            raise FolderInUseError(
+                f"Another process is measuring in {folder}. Wait for it, or name another folder."
+            )
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def is_in_use(folder: Path) -> bool:
+    """Tell whether another process is measuring in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        It need not exist.
+
+    Returns
+    -------
+    bool
+        False where nobody holds its lock.
+    """
+    try:
+        with (folder / _LOCK).open("r+") as file:
+            return not take_lock(file)
+    except FileNotFoundError:
+        return False
+
+
+def _earlier(folder: Path, plan: Plan, overwrite: bool) -> dict[str, Any] | None:
+    """What is recorded in the folder, if it is this benchmark; raise if it is another one."""
+    if overwrite:
+        return None
+    path = folder / RUN
+    if not path.exists():
+        if (folder / ROWS).exists():
+            raise FolderInUseError(
+                f"{folder} holds {ROWS}, but no {RUN} that says how they were measured. Name "
+                "another folder, or begin anew (on the command line: --overwrite)."
+            )
+        return None
+    try:
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        there = earlier["configuration"]
+        earlier["run"]["versions"]
+    except (ValueError, KeyError, TypeError):
+        raise FolderInUseError(
+            f"{path} is not the record of a bench. Name another folder, or begin anew (on the "
+            "command line: --overwrite)."
+        ) from None
+    here = json.loads(json.dumps(plan.record(), default=str))
+    if there != here:
+        raise FolderInUseError(
+            f"{folder} holds another bench: {_difference(there, here)}. Name another folder, or "
+            "begin anew (on the command line: --overwrite)."
+        )
+    return earlier
+
+
+def _difference(there: dict[str, Any], here: dict[str, Any]) -> str:
+    keys = [key for key in {**there, **here} if there.get(key) != here.get(key)]
+    key = keys[0]
+    if key == "checksums_sha256":
+        old, new = there.get(key, {}), here[key]
+        names = sorted(name for name in new if old.get(name) != new[name])
+        return f"the content of {', '.join(map(repr, names))} has changed"
+    old, new = there.get(key), here.get(key)
+    if key in ("data", "black_boxes", "extractors") and isinstance(old, list):
+        labels = [[item.get("label") for item in items] for items in (old, new or [])]
+        if labels[0] != labels[1]:
+            old, new = labels
+        else:
+            pairs = zip(old, new or [], strict=True)
+            old, new = next((a, b) for a, b in pairs if a != b)
+    return f"{key} is {json.dumps(old)} there and {json.dumps(new)} here"
+
+
+def _start_run(
+    plan: Plan, earlier: dict[str, Any] | None, command_line: Sequence[str], n_jobs: int
+) -> dict[str, Any]:
+    config = plan.config
+    return {
+        "kind": "bench",
+        "name": config.name,
+        "state": "unfinished",
+        "data": [
+            {
+                "name": label, "source": data.source, "checksum_sha256": data.checksum,
+                "task": data.task, "target": data.y.name, "rows": len(data.X),
+                "rows_dropped": data.n_rows_dropped, "features": list(map(str, data.X.columns)),
+                "categories": list(data.categories),
+            }
+            for label, data in plan.datasets.items()
+        ],
+        "configuration": plan.record(),
+        "not_applicable": [
+            {"data": data, "extractor": extractor, "why": why}
+            for (data, extractor), why in plan.not_applicable.items()
+        ] + [
+            {"data": data, "black_box": box, "why": why}
+            for (data, box), why in plan.unmatched.items()
+        ],
+        "cells": len(plan.cells),
+        "run": {
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "command_line": list(command_line),
+            "n_jobs": n_jobs,
+            "versions": package_versions(),
+            **describe_machine(),
+            "_begin": time.perf_counter(),
+        },
+        # Runs that were broken off before this one went on.
+        "earlier_runs": [] if earlier is None else [*earlier["earlier_runs"], earlier["run"]],
+    }  # fmt: skip
+
+
+def _write_run(folder: Path, run: dict[str, Any]) -> None:
+    shown = run | {"run": {k: v for k, v in run["run"].items() if not k.startswith("_")}}
+    text = json.dumps(shown, indent=2, ensure_ascii=False, default=str) + "\n"
+    part = folder / (RUN + ".part")
+    part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+    part.replace(folder / RUN)

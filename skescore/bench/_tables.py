@@ -1,0 +1,198 @@
+"""Tables of a benchmark: means and deviations per data set, ranks and wins over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from skescore._text import did_you_mean
+from skescore.bench._statistics import Comparison, compare_ranks
+
+__all__ = ["MEASURES", "RANKED", "Ranking", "failures", "rank_extractors", "summarise"]
+
+#: What is averaged over seeds and folds.
+MEASURES = (
+    "ice", "fire", "q", "performance", "loss", "n_rules", "completeness_volume",
+    "completeness_instances", "fidelity", "black_box_quality", "seconds", "black_box_calls",
+    "black_box_rows",
+)  # fmt: skip
+#: What extractors can be ranked by, and whether greater is better.
+RANKED: Mapping[str, bool] = MappingProxyType(
+    {
+        "ice": True, "fire": False, "q": False, "performance": True, "loss": False,
+        "n_rules": False, "completeness_volume": True, "completeness_instances": True,
+        "fidelity": True, "seconds": False, "black_box_rows": False,
+    }
+)  # fmt: skip
+_BY = ["data", "black_box", "extractor"]
+
+
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Average the rows of a bench over seeds and folds.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        As :func:`skescore.bench.read_rows` gives them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per data set, black box and extractor, in the order of `rows`: ``runs``, of which
+        ``failed`` gave an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
+        of :data:`MEASURES`, over the runs that have a value; NaN if none has. The deviation is
+        that of the runs themselves (divided by their number).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.bench._tables import MEASURES, summarise
+    >>> row = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "complete"}
+    >>> rows = pd.DataFrame([row | {"ice": 0.5}, row | {"ice": 0.7}]).reindex(
+    ...     columns=[*row, *MEASURES]
+    ... )
+    >>> summarise(rows)[["runs", "failed", "ice_mean", "ice_std"]].round(3).to_dict("records")
+    [{'runs': 2, 'failed': 0, 'ice_mean': 0.6, 'ice_std': 0.1}]
+    """
+    result = []
+    for key, part in rows.groupby(_BY, sort=False):
+        done = part[part["state"] == "complete"]
+        row: dict[str, Any] = dict(zip(_BY, key, strict=True))
+        row["runs"] = len(part)
+        row["failed"] = len(part) - len(done)
+        row["undefined"] = int(done["ice"].isna().sum())
+        for name in MEASURES:
+            values = done[name].dropna().to_numpy(dtype=float)
+            row[f"{name}_mean"] = float(values.mean()) if len(values) else np.nan
+            row[f"{name}_std"] = float(values.std()) if len(values) else np.nan
+        result.append(row)
+    columns = [*_BY, "runs", "failed", "undefined"]
+    columns += [f"{name}_{part}" for name in MEASURES for part in ("mean", "std")]
+    return pd.DataFrame(result, columns=columns)
+
+
+@dataclass(eq=False)
+class Ranking:
+    """Extractors of one task, ranked on every data set that all of them ran on.
+
+    Parameters
+    ----------
+    task : str
+        ``"classification"`` or ``"regression"``: their scores are not compared.
+    score : str
+        What they are ranked by.
+    table : pandas.DataFrame
+        Per extractor, the best first: ``rank`` (average over data sets), ``wins`` (data sets where
+        it is best or equal to the best) and ``data_sets``.
+    left_out : tuple of str
+        Extractors that did not run on all data sets of the task, which have no rank.
+    comparison : Comparison
+        Whether the ranks differ by more than chance.
+    """
+
+    task: str
+    score: str
+    table: pd.DataFrame
+    left_out: tuple[str, ...]
+    comparison: Comparison
+
+
+def rank_extractors(
+    rows: pd.DataFrame, score: str = "ice", *, alpha: float = 0.05
+) -> list[Ranking]:
+    """Rank extractors on every data set, and test whether they differ.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        As :func:`skescore.bench.read_rows` gives them.
+    score : str, default="ice"
+        One of :data:`RANKED`.
+    alpha : float, default=0.05
+        Level of the tests.
+
+    Returns
+    -------
+    list of Ranking
+        One per task.
+
+    Raises
+    ------
+    ValueError
+        If `score` is not known.
+
+    Notes
+    -----
+    On a data set, the mean over all black boxes, seeds and folds is ranked. An extractor of which
+    a larger share of the runs failed, or has no score, comes after one with a smaller share,
+    whatever the others of its runs gave: what fails must not win by being left out.
+    """
+    if score not in RANKED:
+        raise ValueError(f"score must be known, got {score!r}. {did_you_mean(score, RANKED)}")
+    return [
+        _ranking(str(task), part, score, alpha) for task, part in rows.groupby("task", sort=False)
+    ]
+
+
+def _ranking(task: str, rows: pd.DataFrame, score: str, alpha: float) -> Ranking:
+    rows = rows.assign(_value=rows[score].where(rows["state"] == "complete"))
+    grouped = rows.groupby(["data", "extractor"], sort=False)["_value"]
+    means = grouped.mean().unstack("extractor")
+    without = (1 - grouped.count() / grouped.size()).unstack("extractor")
+    everywhere = [name for name in means.columns if without[name].notna().all()]
+    left_out = tuple(str(name) for name in means.columns if name not in everywhere)
+    sign = -1 if RANKED[score] else 1
+    ranks = pd.DataFrame(
+        [
+            _ranks(sign * means.loc[data, everywhere], without.loc[data, everywhere])
+            for data in means.index
+        ],
+        index=means.index,
+        columns=everywhere,
+    )
+    comparison = compare_ranks(ranks, alpha=alpha)
+    order = list(comparison.average_ranks.index)
+    table = pd.DataFrame(
+        {
+            "extractor": order,
+            "rank": comparison.average_ranks.to_numpy(),
+            "wins": [int((ranks[name] == ranks.min(axis=1)).sum()) for name in order],
+            "data_sets": len(ranks),
+        }
+    )
+    return Ranking(task, score, table, left_out, comparison)
+
+
+def _ranks(losses: pd.Series, without: pd.Series) -> np.ndarray:
+    """Ranks by the share of runs without a value, then by the mean; equals share theirs."""
+    # What differs by rounding only is equal.
+    rounded = [
+        np.inf if np.isnan(value) else float(f"{value:.10g}") for value in losses.to_numpy(float)
+    ]
+    order = sorted(set(zip(without.round(9), rounded, strict=True)))
+    places = [order.index(pair) for pair in zip(without.round(9), rounded, strict=True)]
+    return np.asarray(rankdata(places), dtype=float)
+
+
+def failures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Count the rows that failed, by extractor and error.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        As :func:`skescore.bench.read_rows` gives them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``data``, ``black_box``, ``extractor``, ``error`` and ``count``.
+    """
+    failed = rows[rows["state"] == "failed"]
+    counted = failed.groupby([*_BY, "error"], sort=False).size()
+    return counted.rename("count").reset_index()

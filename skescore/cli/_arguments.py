@@ -1,0 +1,302 @@
+"""Options that several commands share, their checks, and the data they ask for."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from skescore._text import did_you_mean
+from skescore.cli._output import Notes, plural
+from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
+from skescore.scorers._makers import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
+    RuleScorer,
+    get_rule_scorer,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_knowledge_scorer,
+    make_performance_scorer,
+    make_q_scorer,
+    make_rule_scorer,
+)
+
+SCORINGS = ("ice", "fire", "q", "pareto")
+#: What is minimised together by a search of the whole trade-off.
+TRADE_OFF = ("loss", "n_rules", "incompleteness")
+FORMATS = ("text", "json", "markdown")
+#: Fewer rows than these are numbered 1, 2, 3, ... by chance.
+_MIN_COUNTED = 10
+#: More names than these, on half of the rows, are identifiers.
+_MANY_NAMES = 20
+
+
+def number_above(minimum: float) -> Callable[[str], float]:
+    """Make an argparse type: a finite number greater than `minimum`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (value > minimum and math.isfinite(value)):
+            raise argparse.ArgumentTypeError(f"must be a number above {minimum:g}, got {text!r}")
+        return value
+
+    return read
+
+
+def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """Make an argparse type: an integer from `minimum` to `maximum`."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = minimum - 1
+        if value < minimum or (maximum is not None and value > maximum):
+            span = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+            raise argparse.ArgumentTypeError(f"must be an integer {span}, got {text!r}")
+        return value
+
+    return read
+
+
+def jobs(text: str) -> int:
+    """Read how many processes to use, as joblib counts them."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value == 0:
+        raise argparse.ArgumentTypeError(
+            f"must be an integer of at least 1, or -1 for as many as there are cores, got {text!r}"
+        )
+    return value
+
+
+def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]]:
+    """Make an argparse type: comma-separated names out of a table."""
+
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+        if not names:
+            raise argparse.ArgumentTypeError(f"needs at least one {what}")
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(
+                    f"there is no {what} {name!r}. {did_you_mean(name, known)}"
+                )
+        return names
+
+    return read
+
+
+def scoring(text: str) -> str:
+    """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
+    if text in SCORINGS:
+        return text
+    known = (*SCORINGS, *PERFORMANCE_SCORERS)
+    if "_rule_" not in text and text not in PERFORMANCE_SCORERS:
+        raise argparse.ArgumentTypeError(
+            f"there is no score {text!r}. {did_you_mean(text, known)} Measures of single rules "
+            "are called mean_rule_c2 and the like."
+        )
+    try:
+        get_rule_scorer(text)
+    except (ValueError, TypeError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def rule_measures(text: str) -> tuple[str, ...]:
+    """Read measures of single rules, of which the mean is taken unless said (argparse type)."""
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
+    full = [name if "_rule_" in name else f"mean_rule_{name}" for name in names]
+    return tuple(dict.fromkeys(scoring(name) for name in full))
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where the data come from."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "data",
+        metavar="DATA",
+        help=f"a built-in data set ({', '.join(BUILT_IN)}) or a CSV, TSV or Parquet file",
+    )
+    group.add_argument("--target", metavar="COLUMN", help="the column to predict; needed for files")
+    group.add_argument(
+        "--task",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="by default found out from the target",
+    )
+    group.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="leave out a column, such as an identifier; repeatable",
+    )
+    group.add_argument(
+        "--category",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a feature whose values are names of things, not quantities; repeatable",
+    )
+    group.add_argument(
+        "--missing",
+        choices=("error", "drop"),
+        default="error",
+        help="rows with missing values: stop with an error (default), or drop them",
+    )
+
+
+def add_score_options(parser: argparse.ArgumentParser) -> None:
+    """Add the weights of the scores."""
+    group = parser.add_argument_group("scores")
+    weights = {
+        "--psi": "FiRe: so many rules count as one (default 1)",
+        "--phi": "ICE: importance of predictions (default 1)",
+        "--rho": "ICE: importance of few rules (default 1)",
+    }
+    for name, text in weights.items():
+        group.add_argument(name, type=number_above(0), default=1.0, metavar="WEIGHT", help=text)
+    group.add_argument(
+        "--completeness",
+        choices=("volume", "instances"),
+        default="volume",
+        help="share of the feature space (default) or of the rows that rules cover, in ICE and Q",
+    )
+
+
+def add_format_option(parser: argparse._ActionsContainer) -> None:
+    """Add the choice of output format."""
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="of standard output (default text)"
+    )
+
+
+def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
+    """The scorer that the options ask for."""
+    reference = options.reference.replace("-", "_")
+    if options.scoring == "fire":
+        return make_fire_scorer(options.psi, reference=reference)
+    if options.scoring == "q":
+        return make_q_scorer(completeness=options.completeness, reference=reference)
+    if "_rule_" in options.scoring:
+        how, _, measure = options.scoring.partition("_rule_")
+        return make_rule_scorer(measure, aggregate=how, reference=reference)
+    if options.scoring in PERFORMANCE_SCORERS:
+        return make_performance_scorer(options.scoring.removeprefix("neg_"), reference=reference)
+    return make_ice_scorer(
+        options.phi, options.rho, completeness=options.completeness, reference=reference
+    )
+
+
+def search_scoring_from(options: argparse.Namespace) -> Any:
+    """What a search is to be after."""
+    return TRADE_OFF if options.scoring == "pareto" else scorer_from(options)
+
+
+def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
+    """All scores at once, with the weights of the options."""
+    return make_knowledge_scorer(
+        psi=options.psi, phi=options.phi, rho=options.rho, completeness=options.completeness
+    )
+
+
+def data_from(
+    options: argparse.Namespace,
+    *,
+    task: str | None = None,
+    features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
+) -> Dataset:
+    """Load the data that the options name."""
+    return load_dataset(
+        options.data,
+        target=options.target,
+        task=options.task if task is None else task,
+        drop=options.drop,
+        missing=options.missing,
+        features=features,
+        categories=tuple(dict.fromkeys([*options.category, *categories])),
+    )
+
+
+def describe_data(dataset: Dataset) -> dict[str, Any]:
+    """What a result says of its data."""
+    return {
+        "name": dataset.name,
+        "source": dataset.source,
+        "checksum_sha256": dataset.checksum,
+        "task": dataset.task,
+        "target": dataset.y.name,
+        "rows": len(dataset.X),
+        "rows_dropped": dataset.n_rows_dropped,
+        "features": list(dataset.X.columns),
+        "categories": list(dataset.categories),
+    }
+
+
+def check_features(dataset: Dataset, notes: Notes) -> None:
+    """Refuse features without information, and note those that rules should better not use.
+
+    Raises
+    ------
+    ValueError
+        If no feature has two different values.
+    """
+    constant = dataset.constant_columns
+    if len(constant) == dataset.X.shape[1]:
+        raise ValueError(
+            f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
+            "that no rule can tell two rows apart. Add a column whose values differ."
+        )
+    if constant:
+        names = ", ".join(map(repr, constant))
+        notes.add(f"{plural(len(constant), 'column')} with a single value, of no use: {names}")
+    seen: dict[bytes, str] = {}
+    for name, column in dataset.X.items():
+        if name in constant:
+            continue
+        values = column.to_numpy()
+        if name in dataset.categories:
+            _check_names(str(name), values, notes)
+            continue
+        twin = seen.setdefault((values.astype(float) + 0.0).tobytes(), str(name))
+        if twin != name:
+            notes.add(
+                f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "
+                f"out: --drop {shlex.quote(str(name))}"
+            )
+        if values.dtype.kind == "i" and _counts_rows(values):
+            notes.add(
+                f"column {name!r} looks like row numbers, on which rules mean nothing for other "
+                f"rows; to leave it out: --drop {shlex.quote(str(name))}"
+            )
+
+
+def _check_names(name: str, values: np.ndarray, notes: Notes) -> None:
+    n_values = len(set(values.tolist()))
+    if n_values > _MANY_NAMES and n_values > len(values) / 2:
+        notes.add(
+            f"column {name!r} has {n_values} different names in {len(values)} rows, so that rules "
+            f"on them mean nothing for other rows; to leave it out: --drop {shlex.quote(name)}"
+        )
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    """Whether integers are 1, 2, 3, ..., in any order and from any start."""
+    if len(values) < _MIN_COUNTED or values.max() - values.min() != len(values) - 1:
+        return False
+    return len(np.unique(values)) == len(values)

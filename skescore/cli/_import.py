@@ -1,0 +1,350 @@
+"""``skescore import``: rules of other tools, and models made of rules, become our own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from skescore._text import listed
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.cli._models import load_model
+from skescore.cli._rule_files import (
+    as_text,
+    check_output,
+    names_from,
+    read_table,
+    text_features,
+    write_output,
+)
+from skescore.cli._rule_files_parts import KINDS, find_kind, read_rule_file
+from skescore.rules import Domain, RuleSet, as_ruleset, exporters
+from skescore.rules._prediction import VOTING_TEXTS
+from skescore.rules._text import format_label
+
+_DESCRIPTION = """\
+Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,
+models of imodels, RuleKit or PSyKE), show them, and save them for `skescore score` and
+`skescore rules`.
+"""
+_EXAMPLES = """\
+examples:
+  skescore import forest.skops --data wine --output rules.json
+  skescore import rulekit.txt --data flowers.csv --target species --output rules.json
+  skescore import conditions.csv --feature-names length,width --output rules.json
+"""
+#: Names that only number the columns, as libraries give them to columns of arrays.
+_NUMBERED = re.compile(r"(x|feature|column|f|att|attr)?[ _]?\d+", re.IGNORECASE)
+_SHOWN_RULES = 60
+_SHOWN_NAMES = 6
+_WRITTEN = {
+    "rules": "skescore's own",
+    "table": "a table of conditions",
+    "rulekit": "rule text of RuleKit",
+    "decision-rules": "of decision-rules",
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
+    parser = commands.add_parser(
+        "import",
+        help="make rules of other tools and models our own",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", type=Path, help=f"a file. {kinds}")
+    parser.add_argument(
+        "--kind",
+        choices=("auto", *KINDS),
+        default="auto",
+        help="what the file is (default auto: by its ending and content)",
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a model file that can run code when it is read; only if you know its author",
+    )
+    parser.add_argument(
+        "--voting",
+        choices=tuple(VOTING_TEXTS),
+        help="table: how rules with weights answer together",
+    )
+    group = parser.add_argument_group("features")
+    group.add_argument(
+        "--feature-names",
+        type=names_from,
+        metavar="NAME,...",
+        help="names of all features in the order of the model's columns",
+    )
+    group.add_argument(
+        "--data",
+        metavar="DATA",
+        help="a built-in data set or a CSV, TSV or Parquet file with the model's features: its "
+        "columns give the names and the domain, on which completeness by volume is measured",
+    )
+    group.add_argument(
+        "--target", metavar="COLUMN", help="the column of DATA that is predicted, so no feature"
+    )
+    group.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column of DATA that is no feature; repeatable",
+    )
+    group.add_argument(
+        "--category",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a feature whose values are names of things, not quantities; repeatable",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--output", type=Path, metavar="RULES.json", help="save the rules")
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace the file if it is already there"
+    )
+    arguments.add_format_option(group)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    _check_usage(options)
+    check_output(options.output, overwrite=options.overwrite)
+    columns = None if options.data is None else _columns(options)
+    notes = output.Notes()
+    with notes.instead_of_warnings():
+        ruleset, kind, what = _read(options, columns)
+        ruleset = _named(ruleset, options, columns, notes)
+        if columns is not None:
+            ruleset = _with_domain(ruleset, columns, options, notes)
+    if options.output is not None:
+        write_output(options.output, ruleset.to_json() + "\n")
+        sys.stderr.write(f"wrote {options.output}\n")
+    result = {
+        "source": str(options.model),
+        "kind": kind,
+        "model": what,
+        "data": options.data,
+        "n_rules": len(ruleset),
+        "n_conditions": ruleset.n_conditions,
+        "rules": json.loads(ruleset.to_json(indent=None)),
+        "notes": notes.texts,
+    }
+    if options.format == "json":
+        return output.json_for_stdout(result)
+    return _text(options, result, ruleset)
+
+
+def _check_usage(options: argparse.Namespace) -> None:
+    if options.data is None:
+        for name in ("target", "drop", "category"):
+            if getattr(options, name):
+                options.parser.error(f"argument --{name}: goes with --data, which is not given")
+    elif options.feature_names is not None:
+        options.parser.error("argument --feature-names: not allowed with --data, which has names")
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _columns(options: argparse.Namespace) -> pd.DataFrame:
+    """The columns of the data that can be features."""
+    table = read_table(options.data)
+    given = [name for name in [options.target, *options.drop] if name is not None]
+    for name in (*given, *options.category):
+        # A built-in data set comes without its target.
+        if name not in table.columns and not (name == options.target and _is_own(options.data)):
+            raise ValueError(
+                f"{options.data} has no column {name!r}; its columns are "
+                f"{listed(list(table.columns))}."
+            )
+    return table.drop(columns=[name for name in given if name in table.columns])
+
+
+def _is_own(data: str) -> bool:
+    from skescore.datasets._loading import BUILT_IN
+
+    return data in BUILT_IN
+
+
+def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[RuleSet, str, str]:
+    """The rules, the kind of file, and what was in it."""
+    path = options.model.expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {options.model}; name a model or rules.")
+    kind = find_kind(path) if options.kind == "auto" else options.kind
+    if options.voting is not None and kind != "table":
+        raise ValueError(
+            f"--voting is for tables of conditions, but {options.model} is of the kind {kind!r}, "
+            "which says itself how its rules answer. Leave it out."
+        )
+    if kind != "model":
+        names = options.feature_names if columns is None else list(columns.columns)
+        return read_rule_file(path, kind, names=names, voting=options.voting), kind, _WRITTEN[kind]
+    model = load_model(options.model, trust=options.trust)
+    if isinstance(model, FrozenEstimator):
+        model = model.estimator
+    try:
+        ruleset = as_ruleset(model)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{options.model}: {error}") from error
+    what = type(model).__name__
+    if isinstance(model, Pipeline):
+        what += f" that ends in a {type(model[-1]).__name__}"
+    return ruleset, kind, what
+
+
+def _named(
+    ruleset: RuleSet,
+    options: argparse.Namespace,
+    columns: pd.DataFrame | None,
+    notes: output.Notes,
+) -> RuleSet:
+    """The rules with the names of the user's features."""
+    own = list(ruleset.feature_names)
+    if columns is None:
+        names = options.feature_names
+    else:
+        names = list(columns.columns)
+        if set(own) <= set(names):
+            return ruleset  # columns are found by name, whatever their order and number
+        if not all(map(_NUMBERED.fullmatch, own)):
+            unknown = [name for name in own if name not in names]
+            raise ValueError(
+                f"{options.data} lacks the feature{'s' if len(unknown) > 1 else ''} "
+                f"{listed(unknown)} of the rules; its columns are {listed(names)}. Name other data,"
+                " or say the names with --feature-names."
+            )
+    if names is None or list(names) == own:
+        return ruleset
+    if len(names) != len(own):
+        source = "--feature-names" if columns is None else f"{options.data}"
+        more = "" if columns is None else " Leave columns out with --target and --drop."
+        raise ValueError(
+            f"The rules have {len(own)} features ({listed(own)}), {source} has {len(names)}: "
+            f"{listed(list(names))}.{more}"
+        )
+    pairs = [f"{a!r} is {b!r}" for a, b in zip(own, names, strict=True) if a != b]
+    more = f" and {len(pairs) - _SHOWN_NAMES} more" if len(pairs) > _SHOWN_NAMES else ""
+    notes.add(f"features named by their position: {', '.join(pairs[:_SHOWN_NAMES])}{more}")
+    return ruleset.replace(feature_names=list(names))
+
+
+def _with_domain(
+    ruleset: RuleSet, columns: pd.DataFrame, options: argparse.Namespace, notes: output.Notes
+) -> RuleSet:
+    if ruleset.domain is not None:
+        notes.add("the rules bring the domain that they were made on; that of the data is not used")
+        return ruleset
+    rows = columns[list(ruleset.feature_names)]
+    return ruleset.replace(domain=domain_of(rows, {*options.category, *text_features(ruleset)}))
+
+
+def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
+    """The box around rows, missing cells left out.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        The features.
+    names : set of str
+        Columns of numbers that are names of things; columns of text are so anyway.
+
+    Returns
+    -------
+    Domain
+        With the values that occur of every feature that holds names.
+
+    Raises
+    ------
+    ValueError
+        If a column has no value, or an infinite one.
+    """
+    matrix = np.zeros((max(1, len(rows)), rows.shape[1]))
+    categories: dict[int, Sequence[Any]] = {}
+    for j, (name, column) in enumerate(rows.items()):
+        there = column.dropna()
+        if there.empty:
+            raise ValueError(
+                f"Column {name!r} of the data has no values, so that there is no domain along it. "
+                "Name data with values, or leave --data out."
+            )
+        if name in names or not pd.api.types.is_numeric_dtype(there.dtype):
+            categories[j] = sorted(set(as_text(there)))
+            continue
+        values = there.to_numpy(dtype=float)
+        if not np.isfinite(values).all():
+            raise ValueError(f"Column {name!r} of the data has infinite values: correct them.")
+        matrix[:, j] = values[0]
+        matrix[: len(values), j] = values
+    return Domain.around(matrix, categories=categories)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
+    printer = output.Printer(options.format == "markdown")
+    printer.line(
+        f"{result['source']} ({result['model']}): {output.plural(len(ruleset), 'rule')} with "
+        f"{output.plural(ruleset.n_conditions, 'condition')}, for {ruleset.task} on "
+        f"{output.plural(ruleset.n_features, 'feature')}"
+    )
+    printer.line(f"features: {listed(list(ruleset.feature_names))}")
+    if ruleset.classes is not None:
+        printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
+    printer.line(f"who answers: {_answer(ruleset)}")
+    printer.line(f"where no rule holds: {_fallback(ruleset)}")
+    printer.line(f"domain: {_domain(options, result, ruleset)}")
+    printer.heading("rules")
+    many = len(ruleset) > _SHOWN_RULES
+    printer.verbatim(exporters.to_text(ruleset, _SHOWN_RULES if many else None))
+    return printer.text()
+
+
+def _answer(ruleset: RuleSet) -> str:
+    if ruleset.voting is not None:
+        return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
+    if ruleset.ordered:
+        return "the first rule that holds"
+    if ruleset.disjoint:
+        return "the rule that holds; there is never more than one"
+    return (
+        "the purest rule that holds"
+        if ruleset.task == "classification"
+        else ("of the rules that hold, the one that saw most rows")
+    )
+
+
+def _fallback(ruleset: RuleSet) -> str:
+    fallback = ruleset.fallback
+    if fallback is None:
+        return "no answer is known"
+    if fallback.policy == "nearest":
+        return "the rule whose box is nearest"
+    if fallback.policy == "abstain":
+        return "no answer, on purpose"
+    return format_label(fallback.output)
+
+
+def _domain(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
+    if ruleset.domain is None:
+        return "unknown, so that completeness by volume depends on the rows scored; --data gives it"
+    kept = any("bring the domain" in note for note in result["notes"])
+    return f"that of {options.data}" if options.data and not kept else "known to the rules"

@@ -1,0 +1,205 @@
+"""Models in files, loaded without running a file's code unless told to."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from skescore._optional import import_optional
+from skescore._text import did_you_mean
+from skescore.cli._engines import ENGINES
+
+__all__ = [
+    "MODEL_KINDS",
+    "PICKLE_KINDS",
+    "SavedModelError",
+    "UnknownEndingError",
+    "load_model",
+    "read_bytes",
+]
+
+PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
+MODEL_KINDS = (".skops", *PICKLE_KINDS)
+#: What installs the packages of others that we know, by the module that a file may ask for.
+_COMMANDS = {engine.probe: " && ".join(engine.commands) for engine in ENGINES}
+_COMMANDS |= {"tuprolog": _COMMANDS["psyke"], "imodels": 'pip install "skescore[imodels]"'}
+_SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
+_PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
+
+
+class SavedModelError(ValueError):
+    """A file of a model cannot be used; the text says why and what to do."""
+
+
+class UnknownEndingError(SavedModelError):
+    """A file is of another kind than those that hold models."""
+
+
+def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str = "a model") -> Any:
+    """Load whatever object a file holds, without running code from it unless told to.
+
+    Use it for anything that was trained elsewhere. A skops file is data; a pickle or joblib file is
+    a program, so it is not even opened without `trust`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File ending in .skops, .pkl, .pickle or .joblib.
+    trust : bool, default=False
+        True means: the file comes from someone who may run code on this machine. It opens pickle
+        and joblib files, and lets a skops file bring every type that it names.
+    what : str, default="a model"
+        What the caller wants, for the error about another ending.
+
+    Returns
+    -------
+    object
+        What was saved. Nothing is known of it yet.
+
+    Raises
+    ------
+    SavedModelError
+        A ValueError: the file cannot be read, or would need `trust`.
+    UnknownEndingError
+        A SavedModelError: the file has another ending.
+
+    Notes
+    -----
+    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skescore.cli._models import load_model
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     file = Path(folder) / "model.pkl"
+    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     load_model(file)
+    Traceback (most recent call last):
+        ...
+    skescore.cli._models.SavedModelError: ... was not opened: a .pkl file can run any code ...
+    """
+    where = os.fspath(path)
+    file = Path(path).expanduser()
+    suffix = file.suffix.lower()
+    if not file.exists():
+        raise SavedModelError(_not_found(file, where))
+    if file.is_dir():
+        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+    if suffix == ".skops":
+        return _load_skops(file, where, trust)
+    if suffix in PICKLE_KINDS:
+        return _load_pickle(file, where, trust)
+    raise UnknownEndingError(
+        f"{where} has the ending {file.suffix!r}, but {what} must be a .skops file or, "
+        f"with --trust, one of {', '.join(PICKLE_KINDS)}."
+    )
+
+
+def _load_skops(file: Path, where: str, trust: bool) -> Any:
+    try:
+        skops = import_optional("skops.io", extra="skops", purpose="Loading a .skops file")
+    except ImportError as error:
+        raise SavedModelError(f"{where} cannot be loaded. {error}") from error
+    content = read_bytes(file, where)
+    try:
+        untrusted = skops.get_untrusted_types(data=content)
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
+            "with skops.io.dump."
+        ) from error
+    if untrusted and not trust:
+        own = [name for name in untrusted if name.startswith("sklearn.")]
+        foreign = [name for name in untrusted if name not in own]
+        groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
+        named = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
+        raise SavedModelError(
+            f"{where} holds types that skops does not trust by itself ({named}). If you know who "
+            "made the file and find nothing strange in this list, pass trust=True (on the command "
+            "line: --trust)."
+        )
+    try:
+        return skops.loads(content, trusted=untrusted)
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_told(error)}). {_missing_package(error) or _SKOPS_REMEDY}"
+        ) from error
+
+
+def _load_pickle(file: Path, where: str, trust: bool) -> Any:
+    if not trust:
+        raise SavedModelError(
+            f"{where} was not opened: a {file.suffix} file can run any code when it is read. "
+            "Convert the model where it was trained, skops.io.dump(model, 'model.skops'), or, if "
+            "you trust whoever made the file, pass trust=True (on the command line: --trust)."
+        )
+    import joblib
+
+    content = read_bytes(file, where)
+    try:
+        return joblib.load(io.BytesIO(content))
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_told(error)}). "
+            f"{_missing_package(error) or _PICKLE_REMEDY}"
+        ) from error
+
+
+def read_bytes(file: Path, where: str) -> bytes:
+    """Read a file that must hold something.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    where : str
+        How errors shall call it.
+
+    Returns
+    -------
+    bytes
+        Its content.
+
+    Raises
+    ------
+    SavedModelError
+        The file is empty or cannot be read.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SavedModelError(f"{where} cannot be read: {error.strerror or error}.") from error
+    if not content:
+        raise SavedModelError(f"{where} is empty: save it again.")
+    return content
+
+
+def _not_found(file: Path, where: str) -> str:
+    text = f"{where!r} does not exist."
+    try:
+        entries = file.parent.iterdir()
+        models = [entry.name for entry in entries if entry.suffix.lower() in MODEL_KINDS]
+    except OSError:
+        return f"{text} There is no folder {os.fspath(file.parent)!r} that can be read."
+    return f"{text} {did_you_mean(file.name, models)}" if models else f"{text} Pass another path."
+
+
+def _missing_package(error: BaseException | None) -> str:
+    """The command that installs what a file asks for; empty if it is not known."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            package = error.name.partition(".")[0]
+            command = _COMMANDS.get(package)
+            return f"It needs the package {package!r}" + (
+                f". Run: {command}" if command else ", which is not installed."
+            )
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

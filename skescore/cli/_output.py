@@ -1,0 +1,239 @@
+"""One place that turns results into text, Markdown or JSON, and notes into lines on stderr."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import sys
+import textwrap
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+
+_PACKAGES = ("skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib")
+#: Addressed to programmers; Python itself does not show them to users either.
+_NOT_FOR_USERS = (
+    DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning,
+)  # fmt: skip
+_MAX_WARNINGS = 3
+
+#: How measures are called in tables.
+MEASURE_NAMES = {"f1_weighted": "weighted F1", "f1_macro": "macro F1", "r2": "R²"}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results depend on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a number for a table, with as many digits for 0.5 as for 50; a dash if there is none.
+
+    Examples
+    --------
+    >>> number(1.0), number(0.97513, 4), number(117.3240, 4), number(0.00001234), number(None)
+    ('1.000', '0.9751', '117.32', '1.23e-05', '-')
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    size, value = abs(value), value + 0.0  # without the sign of -0.0
+    if not math.isfinite(value) or size >= 1e6 or 0 < size < 10**-digits:
+        return f"{value:.{digits}g}"
+    return f"{value:.{max(0, digits - max(0, len(str(int(size))) - 1))}f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number of things, such as ``1 rule`` and ``2 rules``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def json_ready(value: Any) -> Any:
+    """Replace what JSON does not know: NumPy scalars, tuples, and NaN by null."""
+    if isinstance(value, dict):
+        return {str(k): json_ready(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def to_json(value: Any, *, ascii_only: bool = False) -> str:
+    """Write a result as JSON."""
+    return json.dumps(json_ready(value), indent=2, ensure_ascii=ascii_only, allow_nan=False) + "\n"
+
+
+def json_for_stdout(value: Any) -> str:
+    """Write a result as JSON that stays valid in whatever encoding standard output has."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return to_json(value, ascii_only=codecs.lookup(encoding).name != "utf-8")
+
+
+def _printable(text: str) -> str:
+    """Show control characters of labels and names rather than let the terminal obey them."""
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], text)
+
+
+class Printer:
+    """Collects the sections of a result as text or Markdown.
+
+    Parameters
+    ----------
+    markdown : bool
+        Markdown instead of plain text.
+
+    Notes
+    -----
+    Text is wrapped where it goes to a terminal (or COLUMNS says how wide one is), and left in long
+    lines elsewhere, so that other programs find each row in one line.
+    """
+
+    def __init__(self, markdown: bool) -> None:
+        self.markdown = markdown
+        self._blocks: list[str] = []
+        terminal = Console(file=sys.stdout)
+        self._bold = terminal.is_terminal and not (
+            markdown or terminal.is_dumb_terminal or terminal.legacy_windows
+        )
+        known = sys.stdout.isatty() or "COLUMNS" in os.environ
+        self.width = max(40, shutil.get_terminal_size().columns) if known else None
+
+    def text(self) -> str:
+        """Everything so far."""
+        return "".join(self._blocks)
+
+    def line(self, text: str) -> None:
+        """Add a sentence or two."""
+        text = _printable(text).replace("\n", "\\n")
+        if self.markdown:
+            text = re.sub(r"([\\`*<|\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", text) + "\n"
+        elif self.width is not None:
+            text = textwrap.fill(text, self.width, break_on_hyphens=False)
+        self._blocks.append(text + "\n")
+
+    def heading(self, text: str) -> None:
+        """Add the heading of a section."""
+        if not self.markdown:
+            self._blocks.append("\n")
+        start = len(self._blocks)
+        self.line(text)
+        if self.markdown:
+            self._blocks[start] = "## " + self._blocks[start]
+        elif self._bold:
+            self._blocks[start] = f"\x1b[1m{self._blocks[start][:-1]}\x1b[0m\n"
+
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = ()
+    ) -> None:
+        """Add a table; columns named in `left` are aligned to the left.
+
+        On a terminal that is too narrow, the last column goes below each row, or, if that is not
+        enough, every row becomes a sentence.
+        """
+        grid = [[_printable(c).replace("\n", "\\n") for c in row] for row in (columns, *rows)]
+        if self.markdown:
+            lines = [[c.replace("|", "\\|") for c in row] for row in grid]
+            lines.insert(1, [":--" if name in left else "--:" for name in columns])
+            self._blocks += [f"| {' | '.join(row)} |\n" for row in lines] + ["\n"]
+            return
+        widths = [max(map(cell_len, cells)) for cells in zip(*grid, strict=True)]
+        room = math.inf if self.width is None else self.width
+        if sum(widths[:-1]) + 2 * (len(widths) - 2) > room:
+            named = [zip(columns, row, strict=True) for row in grid[1:]]
+            self._blocks += [
+                self._filled(", ".join(f"{name} {cell}".strip() for name, cell in row))
+                for row in named
+            ]
+            return
+        beside = sum(widths) + 2 * (len(widths) - 1) <= room
+        for row in grid:
+            cells = [
+                cell + pad if name in left else pad + cell
+                for name, cell, width in zip(columns, row, widths, strict=True)
+                for pad in [" " * (width - cell_len(cell))]
+            ]
+            shown = cells if beside else cells[:-1]
+            self._blocks.append("  ".join(shown).rstrip() + "\n")
+            if not beside:
+                self._blocks.append(self._filled("   " + row[-1]))
+
+    def _filled(self, text: str) -> str:
+        """Text within the width, indented but for its first line."""
+        return (
+            textwrap.fill(text, self.width or 80, subsequent_indent="   ", break_on_hyphens=False)
+            + "\n"
+        )
+
+    def verbatim(self, text: str) -> None:
+        """Add text whose line breaks count."""
+        fence = "```"
+        while fence in text:
+            fence += "`"
+        text = _printable(text)
+        self._blocks.append(f"{fence}text\n{text}\n{fence}\n\n" if self.markdown else text + "\n")
+
+
+class Notes:
+    """What a reader should know beside the results: on stderr at once, and kept for the files.
+
+    Parameters
+    ----------
+    quiet : bool, default=False
+        Keep them only.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.texts: list[str] = []
+
+    def add(self, text: str, *, shown: bool = True) -> None:
+        """Add a note."""
+        self.texts.append(text)
+        if shown and not self.quiet:
+            sys.stderr.write(_printable(f"skescore: note: {text}\n"))
+
+    @contextmanager
+    def instead_of_warnings(self, *but: str) -> Iterator[list[str]]:
+        """Note warnings once each, with their number, after the block.
+
+        Messages that match one of the regular expressions in `but` are left out. Gives a list for
+        the texts of further warnings.
+        """
+        messages: list[str] = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for category in _NOT_FOR_USERS:
+                warnings.simplefilter("ignore", category)
+            for message in but:
+                warnings.filterwarnings("ignore", message)
+            try:
+                yield messages
+            finally:
+                for w in caught:
+                    kind = "" if w.category is UserWarning else f"{w.category.__name__}: "
+                    messages.append(f"{kind}{w.message}")
+                self._add_warnings(messages)
+
+    def _add_warnings(self, messages: Sequence[str]) -> None:
+        """Add the texts of warnings, each once; only the first few are shown."""
+        for position, (text, count) in enumerate(Counter(messages).most_common()):
+            often = "" if count == 1 else f" ({count} times)"
+            self.add(f"{text.strip()}{often}", shown=position < _MAX_WARNINGS)
+        more = len(set(messages)) - _MAX_WARNINGS
+        if more > 0 and not self.quiet:
+            sys.stderr.write(
+                f"skescore: note: {plural(more, 'further warning')}; --format json lists all\n"
+            )

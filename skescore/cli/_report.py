@@ -1,0 +1,166 @@
+"""``skescore report``: a run as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from skescore.bench._rows import COLUMNS
+from skescore.bench._suites import SUITES
+from skescore.bench._tables import rank_extractors
+from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.cli._bench_text import ranking_record
+from skescore.cli._black_boxes import load_black_box
+from skescore.cli._rule_files import check_output
+from skescore.cli._tune_files import REPORT
+from skescore.datasets._loading import Dataset, load_dataset
+from skescore.report import write_report
+from skescore.report._bench_rows import find_rows
+from skescore.report._gathering import data_of_run
+
+_DESCRIPTION = """\
+Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
+network and no Python: readers move the weights of the scores and see at once who wins, read the
+rules with what each is worth, type a row and see which rule answers it, and copy the rules as SQL,
+Python or Prolog.
+"""
+_EXAMPLES = """\
+examples:
+  skescore report run
+  skescore report run --output wine.html
+  skescore report run --data houses.csv --time-limit 120
+
+Without --output the page is report.html in the folder, and replaces an earlier one there.
+Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "report",
+        help="write a run as one HTML page with sliders for the weights",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("folder", metavar="RUN_DIR", type=Path, help="the folder of the run")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help=f"the page (default {REPORT} in the folder)"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the file of --output if it is there"
+    )
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help="the rows to measure and to show, where those of the run are not found any more, or "
+        "others: a built-in data set or a CSV, TSV or Parquet file with the same columns",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=arguments.number_above(-1e-9),
+        default=30.0,
+        metavar="SECONDS",
+        help="for making the rules of the other candidates on the front again, by the run's data, "
+        "black box and seeds (default 30; 0: the winner's rules only)",
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="read the black box of the run from a file that can run code when it is read",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no notes; only errors")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    notes = output.Notes(options.quiet)
+    check_output(options.output, overwrite=options.overwrite)
+    about = _about(options.folder)
+    if about is None and options.data is not None:
+        options.parser.error("argument --data: goes with the folder of a tune run")
+    data = model = None
+    if about is not None:
+        data = _data(options, about)
+        if options.time_limit > 0 and data is not None:
+            model = _black_box(options, about, data, notes)
+    path = write_report(
+        options.folder,
+        options.output,
+        rankings=_rankings(options.folder) if about is None else (),
+        data=data,
+        black_box=model,
+        time_limit=max(0.0, options.time_limit),
+    )
+    if not options.quiet:
+        sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+    return ""
+
+
+def _rankings(folder: Path) -> list[dict[str, Any]]:
+    """The ranks of a bench run by the score that it is about; none for what the page refuses."""
+    rows = find_rows(folder) if folder.is_dir() else None
+    if rows is None or not len(rows) or not set(COLUMNS) - {"warnings"} <= set(rows.columns):
+        return []
+    try:
+        name = json.loads((folder / "run.json").read_text(encoding="utf-8"))["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        name = ""
+    score = SUITES[name].rank_by if name in SUITES else "ice"
+    return [ranking_record(ranking) for ranking in rank_extractors(rows, score)]
+
+
+def _about(folder: Path) -> dict[str, Any] | None:
+    """What a tune run says of itself; None for any other folder, which the page judges."""
+    try:
+        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        return about if {"data", "black_box", "search"} <= about.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _data(options: argparse.Namespace, about: dict[str, Any]) -> Dataset | None:
+    if options.data is None:
+        return data_of_run(about["data"])[0]
+    told = about["data"]
+    return load_dataset(
+        options.data,
+        target=told["target"],
+        task=told["task"],
+        features=told["features"],
+        categories=told["categories"],
+        missing="drop",
+    )
+
+
+def _black_box(
+    options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
+) -> Any:
+    """The black box of the run, if it can be had again; a note says why not."""
+    told = about["black_box"]
+    name, task = told["name"], about["data"]["task"]
+    if told["trained_here"]:
+        if name not in BLACK_BOXES:
+            notes.add(f"this skescore does not know the black box {name!r} of the run")
+            return None
+        return make_black_box(name, task, about["search"]["seed"], data.categories)
+    try:
+        content = Path(name).expanduser().read_bytes()
+        if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
+            raise ValueError("it has changed since the run")
+        model = load_black_box(name, trust=options.trust)
+        check_matches(model, data)
+    except (OSError, ValueError, ImportError) as error:
+        notes.add(f"the black box {name} is not read, so that only the winner's rules are shown: "
+                  f"{error}")  # fmt: skip
+        return None
+    return model

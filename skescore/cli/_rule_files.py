@@ -1,0 +1,257 @@
+"""Rule sets in files, the rows that go with them, and the files that are made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from skescore._text import did_you_mean, listed
+from skescore.datasets._files import read_file
+from skescore.datasets._loading import BUILT_IN, load_dataset
+from skescore.rules import AtLeast, OneOf, RuleSet
+from skescore.rules._conditions import Condition
+
+__all__ = ["check_output", "read_rows", "read_rules", "read_table", "text_features", "write_output"]
+
+
+def read_rules(path: Path) -> RuleSet:
+    """Read a rule set from a JSON file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    RuleSet
+        The rules.
+
+    Raises
+    ------
+    ValueError, OSError
+        If the file is not there or is no rule set.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {path}; name the rules.json of a run.") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder; name the file: {path / 'rules.json'}.") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 text, so it holds no rules: {error}. Models and rules of other "
+            f"tools become our own by: skescore import {shlex.quote(str(path))}"
+        ) from error
+    try:
+        return RuleSet.from_json(text)
+    except ValueError as error:
+        hint = ""
+        if path.suffix.lower() != ".json":
+            hint = (
+                " Tables, rule texts and models of other tools become such a file by: skescore "
+                f"import {shlex.quote(str(path))} --output rules.json"
+            )
+        raise ValueError(f"{path}: {error}{hint}") from error
+
+
+def text_features(ruleset: RuleSet) -> list[str]:
+    """Features whose values are compared with texts, which a table may hold as numbers.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+
+    Returns
+    -------
+    list of str
+        Their names, in order.
+    """
+    pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
+    if not ruleset.boxes_only:
+        conditions = (c for rule in ruleset.rules for c in _parts(rule.others))
+        pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
+    # Names that are numbers are compared as numbers.
+    known = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
+    return [ruleset.feature_names[feature] for feature in sorted(known)]
+
+
+def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    for condition in conditions:
+        yield condition
+        if isinstance(condition, AtLeast):
+            yield from _parts(condition.conditions)
+
+
+def read_table(data: str) -> pd.DataFrame:
+    """Read the columns of a built-in data set or a file as they are, missing cells and all.
+
+    Parameters
+    ----------
+    data : str
+        A name in :data:`skescore.datasets.BUILT_IN`, or a path.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A built-in data set comes without its target.
+
+    Raises
+    ------
+    ValueError, OSError
+        If there is no such table, or it cannot be read.
+    """
+    if data in BUILT_IN:
+        return load_dataset(data).X
+    try:
+        return read_file(Path(data).expanduser(), data)[0]
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{data!r} is neither a built-in data set nor an existing file. "
+            f"{did_you_mean(data, BUILT_IN)}"
+        ) from None
+
+
+def read_rows(data: str, ruleset: RuleSet) -> pd.DataFrame:
+    """Read the features of rules from a table that may have further columns.
+
+    Parameters
+    ----------
+    data : str
+        As for :func:`read_table`.
+    ruleset : RuleSet
+        The rules.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns in the order of the rules' features.
+
+    Raises
+    ------
+    ValueError, OSError
+        If the table cannot be read or lacks a feature.
+    """
+    table = read_table(data)
+    missing = [name for name in ruleset.feature_names if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
+            f"rules; its columns are {listed(list(table.columns))}. Name a table with the columns "
+            "that the rules were made with."
+        )
+    rows = table[list(ruleset.feature_names)].copy()
+    for name in text_features(ruleset):
+        rows[name] = as_text(rows[name])
+    return rows
+
+
+def as_text(column: pd.Series) -> pd.Series:
+    """Values as text, whole numbers without a point; missing ones stay missing.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Names of things.
+
+    Returns
+    -------
+    pandas.Series
+        Of objects.
+    """
+    values = [
+        None
+        if pd.isna(value)
+        else str(int(value))
+        if isinstance(value, float) and value.is_integer()
+        else str(value)
+        for value in column.tolist()
+    ]
+    return pd.Series(values, index=column.index, dtype=object)
+
+
+def check_output(path: Path | None, *, overwrite: bool) -> None:
+    """Find what speaks against a file to be written, before the work.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None for standard output.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot, or must not, be written.
+    """
+    if path is None:
+        return
+    try:
+        is_folder, has_folder, is_there = path.is_dir(), path.parent.is_dir(), path.exists()
+    except OSError as error:  # a name that no file can have
+        raise ValueError(
+            f"--output {path} cannot be written: {error.strerror or error}. Name another file."
+        ) from error
+    if is_folder:
+        raise ValueError(f"--output {path} is a folder; name a file in it.")
+    if not has_folder:
+        raise ValueError(f"--output {path}: there is no folder {path.parent}; make it first.")
+    if is_there and not overwrite:
+        raise ValueError(
+            f"--output {path} is already there. Name another file, or pass --overwrite to replace "
+            "it."
+        )
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all, in UTF-8.
+
+    Parameters
+    ----------
+    path : Path
+        The file; replaced if it is there.
+    text : str
+        Its content.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(text.encode("utf-8"))
+        part.replace(path)
+    except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
+        raise ValueError(
+            f"{text[error.start]!r} cannot be written to --output {path}. Rename what it is in."
+        ) from error
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise ValueError(
+            f"--output {path} cannot be written: {error.strerror or error}. Name another file."
+        ) from error
+
+
+def names_from(text: str) -> Sequence[str]:
+    """Read comma-separated names; those with commas stand in quotation marks, as in CSV files.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``length,width``.
+
+    Returns
+    -------
+    sequence of str
+        The names, in order.
+    """
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

@@ -1,0 +1,241 @@
+"""``skescore rules``: saved rules in other forms."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from skescore.cli import _output as output
+from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
+from skescore.rules import RuleSet
+from skescore.rules.exporters._sql import KINDS
+
+_DESCRIPTION = """\
+Write rules that `skescore tune --output`, `skescore import` or RuleSet.to_json saved in another
+form.
+"""
+_EXAMPLES = """\
+examples:
+  skescore rules run/rules.json --to sentences
+  skescore rules run/rules.json --to sql --dialect postgres --table sales.customers
+  skescore rules run/rules.json --to python --name risk --shorten wine --output risk.py
+"""
+
+
+class Form(NamedTuple):
+    """A form in which rules can be written.
+
+    Parameters
+    ----------
+    write : callable
+        Gives the text, from a rule set and the options.
+    options : tuple of str
+        The options that it has.
+    exact : bool
+        Whether it is read by a machine, so that no sign may be replaced.
+    """
+
+    write: Callable[[RuleSet, argparse.Namespace], str]
+    options: tuple[str, ...] = ()
+    exact: bool = True
+
+
+def _sql(ruleset: RuleSet, options: argparse.Namespace) -> str:
+    return ruleset.to_sql(
+        dialect=options.dialect,
+        table=options.table,
+        kind=options.kind or "predict",
+        booleans=options.boolean or (),
+        nan=options.no_nan is None,
+    )
+
+
+def _python(ruleset: RuleSet, options: argparse.Namespace) -> str:
+    return ruleset.to_python(**({} if options.name is None else {"function_name": options.name}))
+
+
+def _prolog(ruleset: RuleSet, options: argparse.Namespace) -> str:
+    given = {"predicate": options.name, "missing": options.missing}
+    return ruleset.to_prolog(**{k: value for k, value in given.items() if value is not None})
+
+
+def _table_path(text: str) -> list[str]:
+    """The parts of a table's name: dots part them, but for those within quotation marks."""
+    parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|$)|([^.]*))', text)
+    return [quoted.replace('""', '"') or plain for quoted, plain in parts]
+
+
+#: The forms by the name that --to takes.
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        "text": Form(lambda ruleset, _: ruleset.to_text(), exact=False),
+        "sentences": Form(lambda ruleset, _: ruleset.to_sentences(), exact=False),
+        "tree": Form(lambda ruleset, _: ruleset.to_tree_text(), exact=False),
+        "markdown": Form(lambda ruleset, _: ruleset.to_markdown()),
+        "html": Form(lambda ruleset, _: ruleset.to_html(standalone=True)),
+        "prolog": Form(_prolog, ("name", "missing")),
+        "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "no_nan")),
+        "python": Form(_python, ("name",)),
+        "csv": Form(lambda ruleset, _: ruleset.to_conditions().to_csv(index=False)),
+        "json": Form(lambda ruleset, _: ruleset.to_json()),
+    }
+)
+_ONLY_FOR = {
+    name: [form for form, about in FORMS.items() if name in about.options]
+    for name in ("dialect", "table", "kind", "boolean", "no_nan", "name", "missing")
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "rules",
+        help="write saved rules as text, SQL, Python, Prolog, ...",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("rules", metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument(
+        "--to",
+        choices=tuple(FORMS),
+        default="text",
+        metavar="FORM",
+        help=f"one of {', '.join(FORMS)}: text (default), sentences in English, an indented tree, "
+        "a table in Markdown or HTML, a Prolog theory, an SQL expression, a Python function that "
+        "needs nothing but Python, a table of conditions (csv), or all that there is (json)",
+    )
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        help="sql: a dialect that sqlglot knows, such as postgres or bigquery (standard SQL if "
+        "left out)",
+    )
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        type=_table_path,
+        help="sql: a whole query on this table, not just an expression; the name may have a path, "
+        "such as schema.table, and stands in double quotation marks where a dot belongs to it, as "
+        "in '\"rows.parquet\"'",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        help="sql: the answer (predict, default) or the number of the rule that gives it (assign), "
+        "by which to count the rows of each rule and those of none",
+    )
+    parser.add_argument(
+        "--boolean",
+        metavar="NAME",
+        action="append",
+        help="sql: a feature whose column is BOOLEAN where the rules compare it with numbers; once "
+        "more for each further one",
+    )
+    parser.add_argument(
+        "--no-nan",
+        action="store_const",
+        const=True,
+        help="sql: the columns hold no NaN (but NULL perhaps), so that comparisons can be plain",
+    )
+    parser.add_argument("--name", help="python, prolog: of the function or the predicate")
+    parser.add_argument(
+        "--missing",
+        metavar="ATOM",
+        action="append",
+        help="prolog: what stands for a missing value; once more for each further one (null and "
+        "nan if left out)",
+    )
+    parser.add_argument(
+        "--shorten",
+        metavar="DATA",
+        help="write numbers as short as the rows of a built-in data set or a CSV, TSV or Parquet "
+        "file allow: on these rows, each condition holds as before; columns that the rules do not "
+        "know are ignored",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write to a file, not to standard output"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the file if it is already there"
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    for name, forms in _ONLY_FOR.items():
+        if getattr(options, name) is not None and options.to not in forms:
+            option, where = name.replace("_", "-"), " or --to ".join(forms)
+            options.parser.error(
+                f"argument --{option}: goes with --to {where}, got --to {options.to}"
+            )
+    check_output(options.output, overwrite=options.overwrite)
+    ruleset = read_rules(options.rules)
+    if options.shorten is not None:
+        ruleset = ruleset.shorten(read_rows(options.shorten, ruleset))
+    if options.to == "csv":
+        _note_what_a_table_lacks(ruleset)
+    form = FORMS[options.to]
+    text = form.write(ruleset, options).rstrip("\n") + "\n"
+    if options.output is not None:
+        write_output(options.output, text)
+        sys.stderr.write(f"wrote {options.output}\n")
+        return ""
+    if form.exact:
+        check_encoding(text, options.to)
+        return text
+    printer = output.Printer(markdown=False)
+    printer.verbatim(text.removesuffix("\n"))
+    return printer.text()
+
+
+def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
+    """Say what an import of the table has to be told, or cannot know."""
+    notes = output.Notes()
+    if ruleset.voting is not None:
+        notes.add(
+            "a table does not say how rules answer together; to read it again: skescore import "
+            f"FILE.csv --voting {ruleset.voting}"
+        )
+        if ruleset.voting == "shares":
+            notes.add(
+                "a table does not hold the class counts by which these rules share; JSON does"
+            )
+    elif not (ruleset.ordered or ruleset.disjoint):
+        notes.add(
+            "a table does not say that the purest of several rules answers; read again, the first "
+            "one will. JSON holds everything"
+        )
+
+
+def check_encoding(text: str, form: str) -> None:
+    """Refuse to write a program or a table to an output that has not all of its signs.
+
+    Parameters
+    ----------
+    text : str
+        What is to be written.
+    form : str
+        What it is, for the error.
+
+    Raises
+    ------
+    ValueError
+        If standard output would have to replace a sign.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Standard output has the encoding {encoding}, which lacks {text[error.start]!r}, so "
+            f"that the {form} would not mean the same. Write it to a file with --output FILE, or "
+            "set PYTHONIOENCODING=utf-8."
+        ) from error

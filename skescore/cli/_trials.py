@@ -1,0 +1,327 @@
+"""Where a search keeps its trials, so that it can be gone on with, and who else works at it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from skescore._io import cache_folder, take_lock
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.datasets._loading import Dataset
+from skescore.tuning import open_storage
+from skescore.tuning._studies import INTERRUPTED
+from skescore.tuning.storage._heartbeats import RETRY_OF
+from skescore.tuning.storage._storages import storage_name
+
+#: The journal of a run's trials, in its folder.
+JOURNAL = "trials.journal"
+#: Beside it as long as the search has not come to its end.
+UNFINISHED = "trials.unfinished"
+_UNFINISHED_TEXT = "This search has not come to its end. The same command goes on with it."
+#: So many equal commands at the same time keep trials in the cache, each its own.
+_MOST_AT_ONCE = 20
+#: Days after which the cache forgets a search that nobody went on with.
+_KEPT_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where trials are kept.
+
+    Parameters
+    ----------
+    storage : str or None
+        None keeps them in memory.
+    study : str
+        What the studies are called.
+    remedy : str
+        How to begin anew.
+    """
+
+    storage: str | None
+    study: str
+    remedy: str = "--fresh"
+
+
+def add_trial_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where trials are kept and who works at them."""
+    group = parser.add_argument_group(
+        "trials",
+        "Trials are kept while they are made: the same command goes on where an earlier one was "
+        "broken off. Without --storage they are kept in the folder of --output, or in the user's "
+        "cache until the search has come to its end.",
+    )
+    group.add_argument(
+        "--storage",
+        metavar="URL",
+        help="keep trials there: a file ending in .journal, sqlite:///FILE, "
+        "postgresql://USER@HOST/DATABASE (a password is best left to ~/.pgpass), "
+        "grpc://HOST:PORT; the same command on another machine joins the search",
+    )
+    group.add_argument(
+        "--study",
+        metavar="NAME",
+        help="what the search is called in --storage (default DATA-SCORING, such as wine-ice)",
+    )
+    group.add_argument(
+        "--workers",
+        type=arguments.integer(0),
+        default=1,
+        metavar="N",
+        help="processes that share the search, each with trials of its own (default 1; with more, "
+        "results depend on who is faster; 0 joins a search in --storage and shows no result)",
+    )
+    group.add_argument(
+        "--fresh",
+        action="store_true",
+        help="forget the trials of an earlier run that was broken off",
+    )
+
+
+@contextlib.contextmanager
+def kept_trials(
+    options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any], notes: output.Notes
+) -> Iterator[Kept]:
+    """Say where trials are kept; of what is kept only until the end, nothing is left after it.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    dataset : Dataset
+        The data.
+    black_box : dict
+        What tells a model's file from another.
+    notes : Notes
+        Told of what an earlier run left.
+    """
+    study = study_name(options, dataset)
+    if options.storage is not None and options.fresh:
+        options.parser.error(
+            "argument --fresh: forgets what is kept in --output or in the cache; for a --storage, "
+            "name another --study"
+        )
+    digest = _digest(options, dataset, black_box)
+    if options.output is None:
+        if options.storage is not None:
+            yield Kept(options.storage, study, "another --study")
+            return
+        with _cached(options, digest, study) as kept:
+            yield kept
+        return
+    with _marked(options, digest):
+        if options.storage is not None:
+            yield Kept(options.storage, study, "another --study")
+            return
+        path = options.output / JOURNAL
+        kept = Kept(_url(path), study)
+        try:
+            yield kept
+        except BaseException:
+            if not count_finished(kept, options.extractors, scored=True):
+                path.unlink(missing_ok=True)  # nothing to go on with
+            raise
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether the folder holds a search that was broken off, so that its files may be replaced.
+
+    Parameters
+    ----------
+    folder : Path
+        Of ``--output``.
+    """
+    return (folder / UNFINISHED).exists()
+
+
+def shown_command_line(words: Sequence[str]) -> list[str]:
+    """Give the command line without the password of a storage, for files and people.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The command line.
+    """
+    shown = []
+    for before, word in zip(["", *words], words, strict=False):
+        option, equals, value = word.partition("=")
+        if before == "--storage":
+            word = storage_name(word)
+        elif option == "--storage" and equals:
+            word = f"{option}={storage_name(value)}"
+        shown.append(word)
+    return shown
+
+
+def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
+    """What the studies are called."""
+    return options.study or f"{dataset.name}-{options.scoring}"
+
+
+def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
+    """Count the trials that have ended, but for those that are to be made again.
+
+    Parameters
+    ----------
+    kept : Kept
+        Where they are.
+    extractors : sequence of str
+        Whose trials count.
+    scored : bool, default=False
+        Count those with a score only.
+    """
+    if kept.storage is None:
+        return 0
+    storage = open_storage(kept.storage)
+    there = set(optuna.get_all_study_names(storage))
+    return sum(
+        _count(
+            optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False), scored
+        )
+        for name in (f"{kept.study}/{extractor}" for extractor in extractors)
+        if name in there
+    )
+
+
+def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
+    again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+    return sum(
+        (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
+        and INTERRUPTED not in trial.user_attrs
+        and trial.number not in again
+        for trial in trials
+    )
+
+
+def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> int:
+    """Note how many trials an earlier run, or another worker, has finished; gives their number."""
+    count = count_finished(kept, extractors)
+    if count:
+        notes.add(
+            f"going on after {output.plural(count, 'trial')} that were kept; to begin anew: "
+            f"{kept.remedy}"
+        )
+    return count
+
+
+# --- in a folder ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
+    """Mark the folder of ``--output`` as long as the search in it has not come to its end."""
+    marker, path = options.output / UNFINISHED, options.output / JOURNAL
+    there = marker.exists()
+    same = there and marker.read_text(encoding="utf-8").split()[:1] == [digest]
+    if options.fresh or (options.overwrite and not same):
+        path.unlink(missing_ok=True)
+    elif there and not same:
+        raise ValueError(
+            f"--output {options.output} holds another search that was broken off. Repeat its "
+            "command to go on with it, forget it with --fresh, or name another folder."
+        )
+    try:
+        marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")
+        yield
+    except BaseException:
+        if not (there or path.exists()):
+            marker.unlink(missing_ok=True)
+        raise
+    if not options.exit_code:
+        marker.unlink(missing_ok=True)
+
+
+def _url(path: Path) -> str:
+    return f"journal:///{path.absolute()}"
+
+
+def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any]) -> str:
+    """Text that tells searches apart that must not go on with each other's trials."""
+    asked = {
+        name: repr(getattr(options, name))
+        for name in (
+            "black_box", "scoring", "reference", "cv", "seed", "psi", "phi", "rho",
+            "completeness", "extractors", "measures", "missing", "drop", "category", "task",
+        )
+    }  # fmt: skip
+    about = [dataset.checksum, dataset.y.name, asked, black_box, output.versions()]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# --- in the cache --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Kept]:
+    """A file for this search alone in the user's cache; in memory if there can be none."""
+    with contextlib.ExitStack() as stack:
+        # Another run of the same command has trials of its own, and will delete them at its end.
+        path = None
+        with contextlib.suppress(OSError, RuntimeError):  # the latter: there is no home
+            folder = cache_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget_old(folder)
+            path = _lock_one(folder, digest, stack)
+        if path is None:
+            yield Kept(None, study)
+            return
+        kept = Kept(_url(path), study)
+        if options.fresh or not _is_sound(kept, options.extractors):
+            path.unlink(missing_ok=True)
+        try:
+            yield kept
+        except BaseException:
+            if not count_finished(kept, options.extractors, scored=True):
+                path.unlink(missing_ok=True)
+            raise
+        if not options.exit_code:
+            path.unlink(missing_ok=True)
+
+
+def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | None:
+    """The first journal of a search that no other process uses; locked as long as the stack."""
+    for number in range(1, _MOST_AT_ONCE + 1):
+        path = folder / (f"{digest}.journal" if number == 1 else f"{digest}-{number}.journal")
+        lock = path.with_suffix(".lock")
+        file = stack.enter_context(lock.open("a"))
+        # The last user may have deleted the lock since it was opened: then it keeps nobody out.
+        if take_lock(file) and lock.exists() and os.path.samefile(file.fileno(), lock):
+            stack.callback(_unlock, lock, path)
+            return path
+    return None
+
+
+def _unlock(lock: Path, path: Path) -> None:
+    if not path.exists():
+        with contextlib.suppress(OSError):
+            lock.unlink()
+
+
+def _is_sound(kept: Kept, extractors: Sequence[str]) -> bool:
+    """Whether a journal can be read: nobody would look for a damaged one in the cache."""
+    try:
+        count_finished(kept, extractors)
+    except ValueError:
+        return False
+    return True
+
+
+def _forget_old(folder: Path) -> None:
+    """Delete what nobody went on with."""
+    for path in folder.glob("*.journal"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < time.time() - _KEPT_DAYS * 86400:
+                path.unlink()
+                path.with_suffix(".lock").unlink()

@@ -1,0 +1,297 @@
+"""Discretiser: cuts numeric features into a few bins, for extractors that need them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skescore.extractors import _validation as check
+from skescore.extractors._real_cuts import (
+    halfway,
+    joint_cuts,
+    quantile_boundaries,
+    tree_boundaries,
+    united,
+)
+from skescore.rules import Interval
+
+_STRATEGIES = ("quantile", "tree", "given")
+
+
+class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Turn every numeric feature into the number of the bin that a value lies in.
+
+    Use it in front of an extractor or model that works on discrete columns;
+    :class:`REALExtractor` takes one as a parameter. Bins follow each other without a gap and the
+    outer ones are open-ended, so that any finite number has a bin.
+
+    Parameters
+    ----------
+    strategy : {"quantile", "tree", "given"}, default="quantile"
+        How cuts are found. ``"quantile"``: bins with about equally many rows. ``"tree"``: a small
+        decision tree per feature on y, so that bins differ in what y is there; pass the black
+        box's answers as y. ``"given"``: `cut_points` as they are.
+    n_bins : int, default=4
+        Most bins per feature, at least 2. A feature with few distinct values gets fewer, a
+        constant one a single bin. Not used by ``"given"``.
+    min_bin_share : float, default=0.02
+        Least share of the rows in each bin, from 0 to 0.5: a cut that would make a smaller bin is
+        not made. Not used by ``"given"``.
+    joint : bool, default=False
+        For ``"tree"``: True adds the cuts of one tree on all features together, best first to 32
+        leaves, for features that matter only beside others. There may then be more than `n_bins`
+        bins.
+    cut_points : mapping or sequence of sequences, optional
+        For ``"given"``: increasing numbers per feature, as a mapping from the feature's index or
+        name (features left out are not cut), or as one sequence for each feature.
+
+    Attributes
+    ----------
+    cut_points_ : list of ndarray
+        Cuts of each feature, increasing; a value equal to a cut lies in the bin below it.
+    n_bins_ : ndarray of int, shape (n_features_in_,)
+        Bins of each feature, one more than it has cuts.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    Notes
+    -----
+    Cuts lie half-way between two neighbouring values of the data, so equal values share a bin
+    and the scale of a feature does not matter: trees are grown on the ranks of the values. Of more
+    than 4096 distinct values, trees look at as many groups of neighbours, and the cuts found are
+    then placed exactly within the groups beside them. The joint tree looks at 20000 evenly spaced
+    rows at most; its cuts lie half-way between neighbours among the rows that it parts there.
+    A y of floats makes regression trees, any other y classification trees (Gini impurity), grown
+    best first to `n_bins` leaves. Nothing is random.
+
+    Text columns are refused. Leave them alone with a ``ColumnTransformer(...,
+    remainder="passthrough")``; extractors that take categories need no such thing, they show the
+    discretiser nothing but the numeric columns.
+
+    References
+    ----------
+    J. Dougherty, R. Kohavi, M. Sahami: Supervised and unsupervised discretization of continuous
+    features. ICML 1995.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import Discretiser
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> discretiser = Discretiser(strategy="tree", n_bins=3).fit(X, y)
+    >>> for condition in discretiser.intervals("petal width (cm)"):
+    ...     print(condition.to_text(list(X.columns)))
+    petal width (cm) ≤ 0.8
+    0.8 < petal width (cm) ≤ 1.75
+    petal width (cm) > 1.75
+    >>> discretiser.transform(X)[::50]
+    array([[0, 2, 0, 0],
+           [2, 1, 1, 1],
+           [2, 1, 2, 2]])
+    """
+
+    def __init__(
+        self,
+        strategy: str = "quantile",
+        *,
+        n_bins: int = 4,
+        min_bin_share: float = 0.02,
+        joint: bool = False,
+        cut_points: Any = None,
+    ) -> None:
+        self.strategy = strategy
+        self.n_bins = n_bins
+        self.min_bin_share = min_bin_share
+        self.joint = joint
+        self.cut_points = cut_points
+
+    def fit(self, X: Any, y: Any = None) -> Discretiser:
+        """Find the cuts of every feature.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; finite numbers.
+        y : array-like of shape (n_rows,), optional
+            Labels or numbers that the bins of ``strategy="tree"`` are to tell apart; the other
+            strategies do not look at it.
+
+        Returns
+        -------
+        self
+            The fitted discretiser.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the rows or a parameter cannot be used; the message says what to do.
+        """
+        self._check_parameters()
+        check.check_columns(X, type(self).__name__)
+        if self.strategy != "tree":
+            rows = validate_data(self, X, dtype=float)
+            answers = None
+        elif y is None:
+            raise ValueError(
+                "strategy='tree' requires y to be passed, but the target y is None. Pass the "
+                "black box's answers as y, or choose strategy='quantile'."
+            )
+        else:
+            rows, answers = validate_data(self, X, y, dtype=float)
+            if answers.dtype.kind != "f":
+                check.check_labels(answers)
+                check_classification_targets(answers)
+                answers = np.unique(answers, return_inverse=True)[1]
+        if self.strategy == "given":
+            self.cut_points_ = self._given(rows.shape[1])
+        else:
+            self.cut_points_ = [self._cuts(column, answers) for column in rows.T]
+        if self.joint and answers is not None:
+            both = zip(rows.T, joint_cuts(rows, answers), self.cut_points_, strict=True)
+            self.cut_points_ = [united(*parts) for parts in both]
+        self.n_bins_ = np.array([len(cuts) + 1 for cuts in self.cut_points_])
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Give the bin of every value.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; finite numbers.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows, n_features)
+            Numbers of bins from 0; a DataFrame if ``set_output`` asks for one.
+        """
+        check_is_fitted(self, "cut_points_")
+        rows = validate_data(self, X, reset=False, dtype=float)
+        codes = np.empty(rows.shape, dtype=np.intp)
+        for j, cuts in enumerate(self.cut_points_):
+            codes[:, j] = np.searchsorted(cuts, rows[:, j], side="left")
+        return codes
+
+    def intervals(self, feature: int | str) -> list[Interval]:
+        """Give the bins of a feature as conditions.
+
+        Parameters
+        ----------
+        feature : int or str
+            Index or name of the feature.
+
+        Returns
+        -------
+        list of Interval
+            One per bin, ``lower < x <= upper``; together they hold for every number.
+
+        Raises
+        ------
+        ValueError
+            If there is no such feature.
+        """
+        check_is_fitted(self, "cut_points_")
+        index = self._index(feature, "feature")
+        bounds = [-math.inf, *self.cut_points_[index].tolist(), math.inf]
+        return [Interval(index, low, high) for low, high in pairwise(bounds)]
+
+    # --- finding cuts ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check.check_choice("strategy", self.strategy, _STRATEGIES)
+        check.check_integer("n_bins", self.n_bins, 2)
+        check.check_number("min_bin_share", self.min_bin_share, 0.0, 0.5)
+        check.check_flag("joint", self.joint)
+        if self.joint and self.strategy != "tree":
+            raise ValueError(f"joint=True needs strategy='tree', got strategy={self.strategy!r}.")
+        if (self.cut_points is None) == (self.strategy == "given"):
+            raise ValueError(
+                "cut_points must be given for strategy='given' and for no other, got "
+                f"strategy={self.strategy!r} and cut_points={self.cut_points!r}."
+            )
+
+    def _cuts(self, values: np.ndarray, answers: np.ndarray | None) -> np.ndarray:
+        least = max(1, math.ceil(self.min_bin_share * len(values)))
+        if answers is None:
+            ordered = np.sort(values)
+            last = quantile_boundaries(ordered, self.n_bins, least)
+            return halfway(ordered[last], ordered[last + 1])
+        order = np.argsort(values, kind="stable")
+        ordered, answers = values[order], answers[order]
+        last = tree_boundaries(ordered, answers, self.n_bins, least)
+        return halfway(ordered[last], ordered[last + 1])
+
+    def _given(self, n_features: int) -> list[np.ndarray]:
+        result = [np.empty(0) for _ in range(n_features)]
+        if isinstance(self.cut_points, Mapping):
+            given = [(self._index(f, "cut_points"), cuts) for f, cuts in self.cut_points.items()]
+            if len({index for index, _ in given}) < len(given):
+                raise ValueError(
+                    "cut_points must name each feature once, by its index or its name, got "
+                    f"{list(self.cut_points)!r}."
+                )
+        elif isinstance(self.cut_points, Sequence | np.ndarray) and not isinstance(
+            self.cut_points, str
+        ):
+            given = list(enumerate(self.cut_points))
+            if len(given) != n_features:
+                raise ValueError(
+                    f"cut_points must hold one sequence for each of the {n_features} features, "
+                    f"got {len(given)}. Use a mapping to cut some features only."
+                )
+        else:
+            raise TypeError(
+                "cut_points must be a mapping from features to cut points or a sequence with one "
+                f"sequence per feature, got {self.cut_points!r}."
+            )
+        for index, cuts in given:
+            result[index] = _checked_cuts(cuts, index)
+        return result
+
+    def _index(self, feature: Any, parameter: str) -> int:
+        """Position of a feature given by index or name."""
+        names = getattr(self, "feature_names_in_", None)
+        if isinstance(feature, str):
+            if names is not None and feature in names:
+                return int(np.flatnonzero(names == feature)[0])
+        elif (
+            isinstance(feature, Integral)
+            and not isinstance(feature, bool)
+            and 0 <= int(feature) < self.n_features_in_
+        ):
+            return int(feature)
+        known = "" if names is None else f" or one of the names {[str(n) for n in names]}"
+        raise ValueError(
+            f"{parameter} must name a feature by an index from 0 to {self.n_features_in_ - 1}"
+            f"{known}, got {feature!r}."
+        )
+
+    # --- scikit-learn ------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.strategy == "tree"
+        tags.transformer_tags.preserves_dtype = []  # bins are whole numbers
+        return tags
+
+
+def _checked_cuts(cuts: Any, feature: int) -> np.ndarray:
+    wanted = f"cut_points of feature {feature} must be finite, increasing numbers"
+    if isinstance(cuts, str) or not isinstance(cuts, Sequence | np.ndarray):
+        raise TypeError(f"{wanted} in a sequence, got {cuts!r}.")
+    if any(not isinstance(c, Real) or isinstance(c, bool | np.bool_) for c in cuts):
+        raise TypeError(f"{wanted}, got {cuts!r}.")
+    array = np.array(cuts, dtype=float)
+    if not np.isfinite(array).all() or (np.diff(array) <= 0).any():
+        raise ValueError(f"{wanted}, got {cuts!r}. Sort them and leave out what comes twice.")
+    return array

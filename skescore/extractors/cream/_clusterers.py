@@ -1,0 +1,438 @@
+"""CREAM and ExACT as clusterers: clusters that come with a rule each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skescore.extractors import _validation as check
+from skescore.extractors.cream._cluster_parameters import (
+    LARGEST,
+    check_parameters,
+    check_target_magnitude,
+)
+from skescore.extractors.cream._cluster_targets import (
+    LabelTarget,
+    NoTarget,
+    NumberTarget,
+    Target,
+)
+from skescore.extractors.cream._clustering import cluster
+from skescore.rules import Domain, RuleSet
+
+_TASKS = ("classification", "regression")
+
+
+class ExplainableClusterer:
+    """What both clusterers share; goes in front of scikit-learn's base classes."""
+
+    _both: bool
+    output: str
+    task: str | None
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; finite numbers.
+        y : array-like of shape (n_rows,), optional
+            Labels or numbers in which the rows of a cluster shall agree. None: clusters of rows
+            that lie close together.
+
+        Returns
+        -------
+        self
+            The fitted clusterer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the rows, the target or a parameter cannot be used; the message says what to do.
+        """
+        check_parameters(self)
+        check.check_choice("task", self.task, (None, *_TASKS))
+        check.check_columns(X, type(self).__name__)
+        rows = validate_data(self, X, dtype=float, ensure_min_samples=2)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(rows.shape[1])]
+        extent = np.abs(rows).max(axis=0)
+        if (extent > LARGEST).any():
+            at = int(extent.argmax())
+            raise ValueError(
+                f"Feature {str(names[at])!r} holds numbers up to {extent[at]:.3g}, more than "
+                f"{LARGEST:.3g}; their squares would overflow. Scale the feature."
+            )
+        target, classes = self._target(rows, y)
+        found = cluster(self, rows, target, names)
+        if y is None:
+            classes = list(range(len(found.boxes)))
+        self.rules_ = RuleSet.from_boxes(
+            found.boxes,
+            found.conclusions,
+            names,
+            task="regression" if classes is None else "classification",
+            classes=classes,
+            domain=Domain.around(rows),
+        )
+        self.labels_, self.importances_ = found.labels, found.importances
+        return self
+
+    def _target(self, rows: np.ndarray, y: Any) -> tuple[Target, list[Any] | None]:
+        """The target and its classes, None for numbers."""
+        numbers = False
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(rows, y)
+            numbers = (self.task or _TASKS[y.dtype.kind == "f"]) == "regression"
+        if self.output == "linear" and not numbers:
+            raise ValueError(
+                "output='linear' is for numbers as target, but y holds "
+                f"{'nothing' if y is None else 'labels'}. Pass floats, or task='regression', or "
+                "leave output='constant'."
+            )
+        if y is None:
+            return NoTarget(rows), None
+        if numbers:
+            values = _finite(y)
+            check_target_magnitude("y holds", values)
+            return NumberTarget(rows, values, self.output == "linear"), None
+        check.check_labels(y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("y lacks a label in some rows (NaN or infinity). Drop those rows.")
+        classes, codes = np.unique(y, return_inverse=True)
+        return LabelTarget(codes, len(classes)), classes.tolist()
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Find the clusters and give the one of each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            The same as ``labels_``.
+        """
+        return np.asarray(self.fit(X, y).labels_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tell the cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            Index of the first rule that holds.
+        """
+        check_is_fitted(self, "rules_")
+        return self.rules_.assign(validate_data(self, X, reset=False, dtype=float))
+
+    def explain(self) -> RuleSet:
+        """Give the rules.
+
+        Returns
+        -------
+        RuleSet
+            One rule per cluster, in the order of the clusters' numbers.
+        """
+        check_is_fitted(self, "rules_")
+        return self.rules_
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        check_is_fitted(self, "rules_")
+        return len(self.rules_)
+
+
+def _finite(y: np.ndarray) -> np.ndarray:
+    try:
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold numbers for task='regression', got {y[0]!r}: {error}. Pass "
+            "task='classification' for labels."
+        ) from error
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"y holds {values[bad[0]]} in row {bad[0]} ({len(bad)} of {len(values)} rows are not "
+            "finite). Drop those rows."
+        )
+    return values
+
+
+class CREAMClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
+    """Clusters that are boxes inside boxes, as homogeneous as possible, with a rule for each.
+
+    For clusters of rows that agree in a label or number, or of rows that lie close together, when
+    it must be said what the clusters are.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Most boxes inside each other, at least 1; there are at most 2 to this power rules.
+    error_threshold : float or None, default=None
+        Rows whose targets are at most this diverse are not split any more: the share of targets
+        outside the commonest class, their standard deviation, or with ``output="linear"`` their
+        mean absolute distance from the plane (in the target's units). None
+        stands for 0.1, for numbers for a tenth of the standard deviation of all of them.
+    gauss_components : int, default=2
+        Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
+        it are tried.
+    criterion : {"bic", "bic/m"}, default="bic"
+        The number of components is the one of least Bayesian information criterion ("bic"), or of
+        the least such criterion divided by it ("bic/m", as the reference platform does).
+    scale : bool, default=True
+        Whether mixtures and distances see standardised features, and a target that counts as much
+        as all of them together. False: raw numbers, so that features in large units decide.
+    max_samples : int or None, default=5000
+        Most rows among which the clusters of one split are looked for, drawn at random; at least
+        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
+        None: all rows.
+    weighted : bool, default=True
+        Whether the inside and the outside of a box count by their rows when the box is chosen.
+        False: both the same (as in the reference platform), which likes small pure boxes.
+    ignore_threshold : float, default=0.0
+        Features of importance (see `importances`) below this, from 0 to 1, are left out of the
+        rules, which then get the outputs that belong to their new boxes.
+    importances : array-like of shape (n_features,), optional
+        Importance of each feature, for `ignore_threshold`. By default the F statistic of the
+        feature against y (without it, the clusters found) (analysis of variance, or linear
+        regression), divided by the largest.
+    output : {"constant", "linear"}, default="constant"
+        What rules conclude in regression: the mean, or a linear function of the features, fitted
+        by least squares (shrunk where there are fewer than two rows per coefficient).
+    task : {"classification", "regression"} or None, default=None
+        What y holds. None: numbers if it is an array of floats, labels otherwise.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the mixtures and of drawn rows. Pass an int for the same clusters on every run.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        One rule per cluster, an ordered list of closed boxes; the last one has no conditions.
+    labels_ : ndarray of int, shape (n_rows,)
+        Cluster of each row: the index of the rule that answers it.
+    n_clusters_ : int
+        Number of clusters.
+    importances_ : ndarray of shape (n_features,)
+        Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    Notes
+    -----
+    A Gaussian mixture is fitted to the rows' features and target. In each of its components the
+    densest part is found by DBSCAN, with a radius that starts at the knee of the distances to the
+    nearest neighbours and grows by tenths until there are no more clusters than components and at
+    most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to 1000 rows at most
+    and 600 of a component are clustered, whatever `max_samples` is; the others go with them. The
+    box around the part has its faces half way to the next row outside and is open where no row lies
+    beyond. It ends where the cluster's outermost rows happen to be; where there is a target, its
+    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
+    long as that lowers the scatter of the target inside and outside of it by 0.2 % of all rows'
+    (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that take
+    nothing off are left out. Of these boxes the one is taken that leaves the least diversity inside
+    and outside.
+
+    In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
+    that their order must not be changed.
+
+    Without y the diversity is the share of all rows' variance, summed over the standardised
+    features, that is left in a cluster, and rules conclude the cluster's number.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: Explainable clustering with CREAM. KR 2023.
+    doi:10.24963/kr.2023/58
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import CREAMClusterer
+    >>> data = load_iris(as_frame=True)
+    >>> clusterer = CREAMClusterer(depth=2, ignore_threshold=0.9, random_state=0)
+    >>> print(clusterer.fit(data.data, data.target_names[data.target]).explain())
+    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    2. ELSE IF petal length (cm) ≤ 5.15 THEN versicolor   [66 rows, 76 % pure]
+    3. ELSE virginica   [34 rows, 100 % pure]
+    >>> clusterer.predict(data.data.iloc[[0, 149]])
+    array([0, 1])
+    """
+
+    _both = True
+
+    def __init__(
+        self,
+        *,
+        depth: int = 3,
+        error_threshold: float | None = None,
+        gauss_components: int = 2,
+        criterion: str = "bic",
+        scale: bool = True,
+        max_samples: int | None = 5000,
+        weighted: bool = True,
+        ignore_threshold: float = 0.0,
+        importances: Any = None,
+        output: str = "constant",
+        task: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.error_threshold = error_threshold
+        self.gauss_components = gauss_components
+        self.criterion = criterion
+        self.scale = scale
+        self.max_samples = max_samples
+        self.weighted = weighted
+        self.ignore_threshold = ignore_threshold
+        self.importances = importances
+        self.output = output
+        self.task = task
+        self.random_state = random_state
+
+
+class ExACTClusterer(ExplainableClusterer, ClusterMixin, BaseEstimator):
+    """Clusters that are boxes in a chain, each inside the one before, with a rule for each.
+
+    As :class:`CREAMClusterer`, but of the useful boxes the largest is taken, and only its inside
+    is split again.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Most boxes inside each other, at least 1; at most so many rules, and one more.
+    error_threshold : float or None, default=None
+        Rows whose targets are at most this diverse are not split any more: the share of targets
+        outside the commonest class, their standard deviation, or with ``output="linear"`` their
+        mean absolute distance from the plane (in the target's units). None
+        stands for 0.1, for numbers for a tenth of the standard deviation of all of them.
+    gauss_components : int, default=2
+        Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
+        it are tried.
+    criterion : {"bic", "bic/m"}, default="bic"
+        The number of components is the one of least Bayesian information criterion ("bic"), or of
+        the least such criterion divided by it ("bic/m", as the reference platform does).
+    scale : bool, default=True
+        Whether mixtures and distances see standardised features, and a target that counts as much
+        as all of them together. False: raw numbers, so that features in large units decide.
+    max_samples : int or None, default=5000
+        Most rows among which the clusters of one split are looked for, drawn at random; at least
+        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
+        None: all rows.
+    ignore_threshold : float, default=0.0
+        Features of importance (see `importances`) below this, from 0 to 1, are left out of the
+        rules, which then get the outputs that belong to their new boxes.
+    importances : array-like of shape (n_features,), optional
+        Importance of each feature, for `ignore_threshold`. By default the F statistic of the
+        feature against y (without it, the clusters found) (analysis of variance, or linear
+        regression), divided by the largest.
+    output : {"constant", "linear"}, default="constant"
+        What rules conclude in regression: the mean, or a linear function of the features, fitted
+        by least squares (shrunk where there are fewer than two rows per coefficient).
+    task : {"classification", "regression"} or None, default=None
+        What y holds. None: numbers if it is an array of floats, labels otherwise.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the mixtures and of drawn rows. Pass an int for the same clusters on every run.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        One rule per cluster, an ordered list of closed boxes; the last one has no conditions.
+    labels_ : ndarray of int, shape (n_rows,)
+        Cluster of each row: the index of the rule that answers it.
+    n_clusters_ : int
+        Number of clusters.
+    importances_ : ndarray of shape (n_features,)
+        Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    Notes
+    -----
+    A Gaussian mixture is fitted to the rows' features and target. In each of its components the
+    densest part is found by DBSCAN, with a radius that starts at the knee of the distances to the
+    nearest neighbours and grows by tenths until there are no more clusters than components and at
+    most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to 1000 rows at most
+    and 600 of a component are clustered, whatever `max_samples` is; the others go with them. The
+    box around the part has its faces half way to the next row outside and is open where no row lies
+    beyond. It ends where the cluster's outermost rows happen to be; where there is a target, its
+    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
+    long as that lowers the scatter of the target inside and outside of it by 0.2 % of all rows'
+    (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that take
+    nothing off are left out. Scatter inside, which may be split r times more, counts 1 / (r + 1).
+    Of these boxes the largest is taken that lowers the diversity at least half as much as the best.
+
+    In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
+    that their order must not be changed.
+
+    Without y the diversity is the share of all rows' variance, summed over the standardised
+    features, that is left in a cluster, and rules conclude the cluster's number.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ExACT explainable clustering: unravelling the intricacies of cluster
+    formation. KR 2023 workshops, CEUR-WS 3548, paper 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import ExACTClusterer
+    >>> data = load_iris(as_frame=True)
+    >>> clusterer = ExACTClusterer(depth=2, ignore_threshold=0.9, random_state=0)
+    >>> print(clusterer.fit(data.data).explain())
+    1. IF petal length (cm) ≥ 4.45 THEN 0   [71 rows, 100 % pure]
+    2. ELSE IF petal length (cm) ≥ 2.45 THEN 1   [29 rows, 100 % pure]
+    3. ELSE 2   [50 rows, 100 % pure]
+    >>> clusterer.predict(data.data.iloc[[0, 149]])
+    array([2, 0])
+    """
+
+    _both = False
+
+    def __init__(
+        self,
+        *,
+        depth: int = 3,
+        error_threshold: float | None = None,
+        gauss_components: int = 2,
+        criterion: str = "bic",
+        scale: bool = True,
+        max_samples: int | None = 5000,
+        ignore_threshold: float = 0.0,
+        importances: Any = None,
+        output: str = "constant",
+        task: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.depth = depth
+        self.error_threshold = error_threshold
+        self.gauss_components = gauss_components
+        self.criterion = criterion
+        self.scale = scale
+        self.max_samples = max_samples
+        self.ignore_threshold = ignore_threshold
+        self.importances = importances
+        self.output = output
+        self.task = task
+        self.random_state = random_state

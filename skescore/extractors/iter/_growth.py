@@ -1,0 +1,400 @@
+"""Disjoint boxes, the strips around them, and which rows lie in those."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from skescore.extractors.iter._answers import Answers
+
+#: Faces nearer to each other than this share of a step count as one.
+_SNAP = 1e-6
+#: Rows times boxes whose codes are kept, whatever the number of features.
+_KEPT_CODES = 1 << 22
+
+
+class RowOrder:
+    """The rows in the order of each feature.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows.
+    features : iterable of int
+        The features along which boxes may have faces.
+    """
+
+    def __init__(self, X: np.ndarray, features: list[int]) -> None:
+        self._n_rows = len(X)
+        self._value = {j: X[:, j].item for j in features}
+        self._order = {j: np.argsort(X[:, j], kind="stable").astype(np.int32) for j in features}
+
+    def rank(self, feature: int, bound: float) -> int:
+        """Number of rows below a bound."""
+        if np.isinf(bound):
+            return self._n_rows if bound > 0 else 0
+        return bisect_left(self._order[feature], bound, key=self._value[feature])
+
+    def between(self, feature: int, start: int, stop: int) -> np.ndarray:
+        """The rows with ranks from `start` to before `stop`."""
+        return self._order[feature][start:stop]
+
+
+class Strips:
+    """Disjoint boxes and the strips around them.
+
+    Face 2j is the lower one of feature j, face 2j + 1 the upper one. A face that has room beside
+    it is open and has a strip: what the box would gain if the face moved a step, or up to the next
+    box. Boxes hold ``lower <= x < upper``; a face on the border of the domain is at infinity.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows.
+    answers : Answers
+        The black box's answers on them.
+    lower, upper : ndarray of shape (n_features,)
+        The domain.
+    steps : ndarray of shape (n_features,)
+        By how much a face moves; 0 for features along which boxes keep the full range.
+
+    Attributes
+    ----------
+    n_boxes : int
+        Number of boxes; the first so many rows of the arrays below are in use.
+    lower, upper : ndarray of shape (n_boxes, n_features)
+        Their bounds.
+    mean : ndarray of shape (n_boxes, width)
+        Mean vector of the answers in each box.
+    far : ndarray of shape (n_boxes, n_faces)
+        The outer end of each strip.
+    open : ndarray of bool, shape (n_boxes, n_faces)
+        Whether the face has a strip.
+    n, sums : ndarray of shape (n_boxes, n_faces) and (n_boxes, n_faces, width)
+        The rows in each strip: their number and the sum of their answers' vectors.
+    owner : ndarray of int, shape (n_rows,)
+        The box that holds each row, -1 for none.
+
+    Notes
+    -----
+    Every box keeps one code per row: the sum of ``n_features + j`` over the features j along which
+    the row lies outside the box. A row inside has 0; a row outside along j alone has
+    ``n_features + j``, less than any sum of two, and only such rows are, or come to be, in strips
+    of the box. When a face moves, only the rows between its old and its new place change codes, so
+    a step costs as much as the strip that the face moves through has rows along its feature.
+    """
+
+    _fields: tuple[tuple[str, str, Any, float], ...] = (
+        ("lower", "features", float, -np.inf),
+        ("upper", "features", float, np.inf),
+        ("mean", "width", float, 0),
+        ("far", "faces", float, 0),
+        ("open", "faces", bool, False),
+        ("n", "faces", float, 0),
+        ("sums", "faces width", float, 0),
+        ("near_rank", "faces", np.int64, 0),
+        ("far_rank", "faces", np.int64, 0),
+    )
+
+    lower: np.ndarray
+    upper: np.ndarray
+    mean: np.ndarray
+    far: np.ndarray
+    open: np.ndarray
+    n: np.ndarray
+    sums: np.ndarray
+    near_rank: np.ndarray
+    far_rank: np.ndarray
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        answers: Answers,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        steps: np.ndarray,
+    ) -> None:
+        n_rows, self.n_features = X.shape
+        self.X, self.answers, self.steps = X, answers, steps
+        self.domain_lower, self.domain_upper = lower, upper
+        self.active: list[int] = np.flatnonzero(steps > 0).tolist()
+        self.order = RowOrder(X, self.active)
+        self.owner = np.full(n_rows, -1, dtype=np.int32)
+        self.n_boxes, self.n_faces = 0, 2 * self.n_features
+        largest = self.n_features**2 + self.n_features * (self.n_features - 1) // 2
+        self._code_type = np.min_scalar_type(largest)
+        self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._most_codes = max(8, self.n_features, _KEPT_CODES // n_rows)
+        self._reserve(16)
+
+    def _reserve(self, capacity: int) -> None:
+        sizes = {"features": self.n_features, "faces": self.n_faces, "width": self.answers.width}
+        for name, shape, kind, blank in self._fields:
+            dimensions = [sizes[size] for size in shape.split()]
+            array = np.full((capacity, *dimensions), blank, dtype=kind)
+            if self.n_boxes:
+                array[: self.n_boxes] = getattr(self, name)[: self.n_boxes]
+            setattr(self, name, array)
+        self._capacity = capacity
+
+    # --- boxes -------------------------------------------------------------------------------
+
+    def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds one step to each side of a row."""
+        x = self.X[row]
+        lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
+        for j in self.active:
+            lower[j] = self._snap(j, x[j] - self.steps[j])
+            upper[j] = self._snap(j, x[j] + self.steps[j])
+        return lower, upper
+
+    def beside(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds as around an uncovered row, drawn in so that they meet no box.
+
+        The row is outside each box along some feature: of the two faces there, the one between row
+        and box moves to the box, along the feature in which the box is farthest, in steps.
+        """
+        x, some = self.X[row], slice(0, self.n_boxes)
+        lower, upper = self.around(row)
+        while True:
+            apart = (self.lower[some] >= upper) | (self.upper[some] <= lower)
+            met = np.flatnonzero(~apart.any(axis=1))
+            if not len(met):
+                return lower, upper
+            box_lower, box_upper = self.lower[met[0]], self.upper[met[0]]
+            away = np.full(len(x), -1.0)
+            for j in self.active:
+                if x[j] >= box_upper[j]:
+                    away[j] = (x[j] - box_upper[j]) / self.steps[j]
+                elif x[j] < box_lower[j]:
+                    away[j] = (box_lower[j] - x[j]) / self.steps[j]
+            j = int(away.argmax())
+            if x[j] >= box_upper[j]:
+                lower[j] = box_upper[j]
+            else:
+                upper[j] = box_lower[j]
+
+    def add_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
+        """Add a box that meets no other and holds at least one row."""
+        b = self._new(lower, upper)
+        rows = np.flatnonzero(self._code(b) == 0)
+        self.owner[rows] = b
+        mean = self.answers.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0] / len(rows)
+        self._start(b, mean)
+        return b
+
+    def split_off(self, box: int, face: int) -> int:
+        """Make a box of its own of a strip."""
+        j, mean = face >> 1, self._means(box)[face]
+        lower, upper = self.lower[box].copy(), self.upper[box].copy()
+        if face & 1:
+            lower[j], upper[j] = upper[j], self.far[box, face]
+        else:
+            lower[j], upper[j] = self.far[box, face], lower[j]
+        codes = self._code(box).copy()
+        left = self.order.between(j, self.near_rank[box, 2 * j], self.near_rank[box, 2 * j + 1])
+        entered = self._slab(box, face)
+        codes[left] += self.n_features + j
+        codes[entered] -= self.n_features + j
+        b = self._new(lower, upper)
+        self._keep(b, codes)
+        self.owner[entered[codes[entered] == 0]] = b
+        self._start(b, mean)
+        return b
+
+    def grow(self, b: int, face: int) -> None:
+        """Move a face of a box to the far end of its strip."""
+        j, d = face >> 1, self.n_features
+        slab, codes = self._slab(b, face), self._code(b)
+        left = codes[slab] - (d + j)  # they were all outside along j
+        codes[slab] = left
+        near = left < 2 * d
+        slab, left = slab[near], left[near]
+        inside = left == 0
+        self.owner[slab[inside]] = b
+
+        mean = self._means(b)[face]
+        width = self._extent(b, j)
+        (self.upper if face & 1 else self.lower)[b, j] = self.far[b, face]
+        self._widen(b, face, width / self._extent(b, j), mean)
+        self.near_rank[b, face] = self.far_rank[b, face]
+        self._lay(b, face)
+        self._count(b, slab[~inside], left[~inside] - d)
+        shortened, others = self._make_room(b)
+        for changed in {face: None} | dict.fromkeys(shortened):
+            self._recount(b, changed)
+        for other in [b, *dict.fromkeys(others)]:
+            self._judge(other)
+
+    def _new(self, lower: np.ndarray, upper: np.ndarray) -> int:
+        if self.n_boxes == self._capacity:
+            self._reserve(2 * self._capacity)
+        b = self.n_boxes
+        self.n_boxes += 1
+        self.lower[b], self.upper[b] = lower, upper
+        for j in self.active:
+            self.near_rank[b, 2 * j] = self.order.rank(j, lower[j])
+            self.near_rank[b, 2 * j + 1] = self.order.rank(j, upper[j])
+        return b
+
+    def _start(self, b: int, mean: np.ndarray) -> None:
+        """Give a new box its output and its strips."""
+        self.mean[b] = mean
+        for j in self.active:
+            self._lay(b, 2 * j)
+            self._lay(b, 2 * j + 1)
+        _, others = self._make_room(b)
+        codes, d = self._code(b), self.n_features
+        outside_once = np.flatnonzero((codes >= d) & (codes < 2 * d))
+        self._count(b, outside_once, codes[outside_once] - d)
+        for other in [b, *dict.fromkeys(others)]:
+            self._judge(other)
+
+    def _extent(self, b: int, j: int) -> float:
+        """Length of a box along a feature, inside the domain."""
+        lower = max(self.lower[b, j], self.domain_lower[j])
+        return float(min(self.upper[b, j], self.domain_upper[j]) - lower)
+
+    def _widen(self, b: int, face: int, kept: float, mean: np.ndarray) -> None:
+        """Mix what is known of a strip into the box that it becomes part of.
+
+        `kept` is the share of the wider box that the box had before.
+        """
+        self.mean[b] = kept * self.mean[b] + (1 - kept) * mean
+
+    # --- codes -------------------------------------------------------------------------------
+
+    def _code(self, b: int) -> np.ndarray:
+        codes = self._codes.get(b)
+        if codes is not None:
+            self._codes.move_to_end(b)
+            return codes
+        codes = np.zeros(len(self.owner), dtype=self._code_type)
+        for j in self.active:
+            weight, start = self.n_features + j, self.near_rank[b, 2 * j]
+            codes[self.order.between(j, 0, start)] += weight
+            codes[self.order.between(j, self.near_rank[b, 2 * j + 1], len(codes))] += weight
+        self._keep(b, codes)
+        return codes
+
+    def _keep(self, b: int, codes: np.ndarray) -> None:
+        self._codes[b] = codes
+        if len(self._codes) > self._most_codes:  # memory must not grow with the number of boxes
+            self._codes.popitem(last=False)
+
+    # --- strips ------------------------------------------------------------------------------
+
+    def _slab(self, b: int, face: int) -> np.ndarray:
+        """The rows between both ends of a strip, wherever they are along the other features."""
+        near, far = self.near_rank[b, face], self.far_rank[b, face]
+        return self.order.between(face >> 1, *((near, far) if face & 1 else (far, near)))
+
+    def _lay(self, b: int, face: int) -> None:
+        """Lay the next strip at a face, as if no box were near; its rows are not counted yet."""
+        j = face >> 1
+        near = self.upper[b, j] if face & 1 else self.lower[b, j]
+        self._forget(b, face)
+        self.n[b, face], self.sums[b, face] = 0, 0
+        if np.isinf(near):
+            self._close(b, face)
+            return
+        far = self._snap(j, near + self.steps[j] if face & 1 else near - self.steps[j])
+        self.open[b, face], self.far[b, face] = True, far
+        self.far_rank[b, face] = self.order.rank(j, far)
+
+    def _snap(self, j: int, bound: float) -> float:
+        """A bound, or the face or border of the domain that it is as good as."""
+        slack = _SNAP * self.steps[j]
+        if bound >= self.domain_upper[j] - slack:
+            return np.inf
+        if bound <= self.domain_lower[j] + slack:
+            return -np.inf
+        for faces in (self.lower[: self.n_boxes, j], self.upper[: self.n_boxes, j]):
+            near = np.flatnonzero(np.abs(faces - bound) <= slack)
+            if len(near):
+                return float(faces[near[0]])
+        return float(bound)
+
+    def _make_room(self, b: int) -> tuple[list[int], list[int]]:
+        """Shorten strips that reach into a box: b's own into others, and those of others into b.
+
+        Returns the faces of b concerned, whose rows must be counted again, and the other boxes.
+        """
+        lower, upper = self.lower[: self.n_boxes], self.upper[: self.n_boxes]
+        apart = (lower >= upper[b]) | (upper <= lower[b])
+        # Boxes that are apart along one feature only lie in each other's way there.
+        others = np.flatnonzero(apart.sum(axis=1) == 1)
+        if not len(others):
+            return [], []
+        along = apart[others].argmax(axis=1)
+        above = lower[others, along] >= upper[b, along]
+        own, facing = 2 * along + above, 2 * along + ~above
+        own_limit = np.where(above, lower[others, along], upper[others, along])
+        facing_limit = np.where(above, upper[b, along], lower[b, along])
+        far, facing_far = self.far[b, own], self.far[others, facing]
+        too_far = np.flatnonzero(np.where(above, far > own_limit, far < own_limit))
+        shortened = own[too_far].tolist()
+        for face, limit in zip(shortened, own_limit[too_far].tolist(), strict=True):
+            self._shorten(b, face, limit)
+        too_far = np.flatnonzero(
+            np.where(above, facing_far < facing_limit, facing_far > facing_limit)
+        )
+        changed = others[too_far].tolist()
+        parts = facing[too_far].tolist(), facing_limit[too_far].tolist()
+        for other, face, limit in zip(changed, *parts, strict=True):
+            self._shorten(other, face, limit)
+            self._recount(other, face)
+        return shortened, changed
+
+    def _shorten(self, b: int, face: int, limit: float) -> None:
+        """Let a strip end at a limit, unless it ends before."""
+        j, far = face >> 1, self.far[b, face]
+        if (far <= limit) if face & 1 else (far >= limit):
+            return
+        self._forget(b, face)
+        if limit == (self.upper[b, j] if face & 1 else self.lower[b, j]):
+            self._close(b, face)
+            return
+        self.far[b, face] = limit
+        self.far_rank[b, face] = self.order.rank(j, limit)
+
+    def _close(self, b: int, face: int) -> None:
+        """Mark a face that has no room beside it."""
+        j = face >> 1
+        self.open[b, face] = False
+        self.far[b, face] = self.upper[b, j] if face & 1 else self.lower[b, j]
+        self.far_rank[b, face] = self.near_rank[b, face]
+
+    def _count(self, b: int, rows: np.ndarray, features: np.ndarray) -> None:
+        """Add rows that lie outside a box along one feature to the strips that they are in."""
+        features = features.astype(np.intp)
+        values = self.X[rows, features]
+        faces = 2 * features + (values >= self.upper[b, features])
+        far = self.far[b, faces]
+        inside = np.where(faces & 1, values < far, values >= far)
+        rows, faces = rows[inside], faces[inside]
+        if len(rows):
+            self.n[b] += np.bincount(faces, minlength=self.n_faces)
+            self.sums[b] += self.answers.rows(rows, faces, self.n_faces)
+
+    def _recount(self, b: int, face: int) -> None:
+        """Look up the rows of one strip."""
+        slab = self._slab(b, face)
+        rows = slab[self._code(b)[slab] == self.n_features + (face >> 1)]
+        self.n[b, face] = len(rows)
+        self.sums[b, face] = self.answers.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
+
+    # --- for what is known beyond the rows ---------------------------------------------------
+
+    def _means(self, b: int) -> np.ndarray:
+        """Mean vectors of all strips of a box; of zeros where nothing is known."""
+        return self.sums[b] / np.maximum(self.n[b], 1)[:, None]
+
+    def _forget(self, b: int, face: int) -> None:
+        """Note that a strip is not what it was."""
+
+    def _judge(self, b: int) -> None:
+        """Note that strips of a box have changed."""

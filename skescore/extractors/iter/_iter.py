@@ -1,0 +1,351 @@
+"""ITER: boxes that grow step by step towards what is most like them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from skescore._random import draw_seed
+from skescore.extractors import _validation as check
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
+from skescore.extractors.iter._answers import Answers, Labels, Numbers, PointSource
+from skescore.extractors.iter._iter_growth import Growth, seed_boxes
+from skescore.rules import BoxTable, Conclusions, RuleSet
+
+#: Steps of larger features, and squares of larger answers, would overflow.
+_LARGEST_FEATURE, _LARGEST_ANSWER = 1e300, 1e150
+
+
+class ITERExtractor(BaseExtractor):
+    """Disjoint boxes that grow from a seed, always towards what is most like them.
+
+    A small box is laid around a row. Of all strips beside its faces, one step wide, the one whose
+    answers are nearest to the box's becomes part of it; once even that one is farther than
+    `threshold`, it becomes a box of its own and grows as well. Rows that are still without a box
+    in the end get boxes too. Few rules of simple shape, also where a grid would need many; the
+    choice where the black box can be asked freely and changes along few features.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
+        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
+        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    min_update : float, default=0.1
+        A step, as a share of each feature's range; more than 0, at most 1. Smaller steps find
+        borders more exactly and take more iterations.
+    n_points : int, default=1
+        Boxes to begin with, at least 1: around the first row of each of the first classes, or
+        around rows whose answers are spread evenly over all. Fewer if the boxes would meet.
+    max_iterations : int, default=600
+        Most steps, at least 1. What is not covered then stays so.
+    min_examples : int, default=250
+        Answers wanted per strip: what it lacks in rows is made up by uniform random points, about
+        which the black box is asked. With 0 there are no points and nothing is random.
+    threshold : float or None, default=None
+        Largest gap between a strip and the box that it becomes part of: in regression between
+        their mean answers (in the target's units), in classification between their class shares,
+        from 0 (the same) to 1 (no class in common). None stands for 0.3 in classification, for
+        half the standard deviation of the answers on the rows in regression.
+    fill_gaps : bool, default=True
+        Begin again at the first row that no box holds, until there is none or `max_iterations` is
+        reached.
+    ignore_dimensions : sequence of int or str, default=()
+        Columns, by index or name, along which boxes always have the full range.
+    refresh_output : bool, default=True
+        True: a box stands for all that it has become, and its rule concludes what the black box
+        answers on the rows inside. False: it stands for what it was when it was made, as in the
+        reference implementation.
+    prune : str or None, default=None
+        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
+        :func:`skescore.prune`; None keeps all rules.
+    uncovered : {"default", "nearest", "abstain"}, default="default"
+        What ``predict`` answers where no rule holds: the black box's majority class or mean, the
+        answer of the nearest box, or `abstain_label` (NaN in regression).
+    abstain_label : str, int or float, optional
+        Answer of ``uncovered="abstain"`` in classification.
+    batch_size : int, optional
+        Most rows in one call of the black box; by default all at once.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the points. Pass an int for the same rules on every run.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules, disjoint half-open boxes; each holds for at least one training row.
+    n_rules_ : int
+        Their number.
+    n_iterations_ : int
+        Steps taken. The black box was asked about the rows, and at most once per step.
+    coverage_ : float
+        Share of the training rows that some rule covers.
+    completeness_ : float
+        Share of the domain's volume that some rule covers.
+    estimator_ : estimator
+        The fitted black box.
+    oracle_ : Oracle
+        Asks the black box and counts the questions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels. Classification only.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    Notes
+    -----
+    The gap between class shares p and q is ``sum(abs(p - q)) / 2``. Comparing the commonest classes
+    alone would make nearly all gaps 0, so that boxes would grow over everything that is not mainly
+    of another class.
+
+    Of strips with equal gaps the one with most rows comes first, then the one whose answers differ
+    least, then the one of the older box and the earlier feature, lower face first. A strip without
+    rows becomes a box of its own only if no other has any; boxes that hold no row in the end are
+    no rules.
+
+    A strip's mean is that of its rows, and of points in place of the rows it lacks. Points answered
+    once serve as long as their face stays where it is: while the box grows elsewhere, only the part
+    that is new is asked about, once it makes up 30 % of the strip. Points depend on `random_state`,
+    box, face and number of draws, not on what was asked before or in what batches.
+
+    In classification boxes of one class that share a whole face are joined in the end, which
+    changes no answer. Features that are constant on the rows never appear in rules.
+
+    References
+    ----------
+    J. Huysmans, B. Baesens, J. Vanthienen: ITER: An algorithm for predictive regression rule
+    extraction. DaWaK 2006. doi:10.1007/11823728_26
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import ITERExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> extractor = ITERExtractor(KNeighborsClassifier(9), random_state=0)
+    >>> print(extractor.fit(data.data, labels).rules_)
+    1. IF petal length (cm) < 2.58 THEN setosa   [50 rows, 100 % pure]
+    2. IF 2.58 ≤ petal length (cm) < 4.94 THEN versicolor   [54 rows, 89 % pure]
+    3. IF petal length (cm) ≥ 4.94 THEN virginica   [46 rows, 98 % pure]
+    otherwise, where no rule holds: virginica
+    >>> extractor.n_iterations_, extractor.oracle_.n_calls
+    (36, 21)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        min_update: float = 0.1,
+        n_points: int = 1,
+        max_iterations: int = 600,
+        min_examples: int = 250,
+        threshold: float | None = None,
+        fill_gaps: bool = True,
+        ignore_dimensions: Sequence[int | str] = (),
+        refresh_output: bool = True,
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.min_update = min_update
+        self.n_points = n_points
+        self.max_iterations = max_iterations
+        self.min_examples = min_examples
+        self.threshold = threshold
+        self.fill_gaps = fill_gaps
+        self.ignore_dimensions = ignore_dimensions
+        self.refresh_output = refresh_output
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check.check_number("min_update", self.min_update, 0.0, 1.0)
+        if not self.min_update > 0:
+            raise ValueError(
+                "min_update must be a number above 0, up to 1 (the share of a feature's range by "
+                f"which boxes grow), got {self.min_update!r}."
+            )
+        check.check_integer("n_points", self.n_points, 1)
+        check.check_integer("max_iterations", self.max_iterations, 1)
+        check.check_integer("min_examples", self.min_examples, 0)
+        check.check_number("threshold", self.threshold, 0.0, optional=True)
+        check.check_flag("fill_gaps", self.fill_gaps)
+        check.check_flag("refresh_output", self.refresh_output)
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        _check_magnitude(extraction)
+        X, domain = extraction.X, extraction.settings["domain"]
+        lower, upper = np.array(domain.lower), np.array(domain.upper)
+        answers: Answers
+        if extraction.classes is not None:
+            answers, threshold = Labels(extraction.answers, len(extraction.classes)), 0.3
+        else:
+            answers, threshold = Numbers(extraction.answers), float(np.std(extraction.answers)) / 2
+        if self.threshold is not None:
+            threshold = float(self.threshold)
+        # Floats cannot tell the ends of shorter steps apart.
+        least = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
+        steps = np.where(lower < upper, np.maximum(self.min_update * (upper - lower), least), 0.0)
+        steps[_columns(self.ignore_dimensions, extraction.settings["feature_names"])] = 0.0
+        growth = Growth(
+            X,
+            answers,
+            lower,
+            upper,
+            steps,
+            ask=partial(extraction.ask, remember=False),
+            points=PointSource(draw_seed(self.random_state), self.min_examples, X.shape[1]),
+            min_examples=self.min_examples,
+            limit=answers.limit(threshold),
+            follow=bool(self.refresh_output),
+        )
+        for bounds in seed_boxes(growth, extraction.answers, extraction.task, self.n_points):
+            growth.add_box(*bounds)
+        self.n_iterations_ = self._grow(growth)
+        return RuleSet.from_boxes(
+            *self._conclude(extraction, growth),
+            ordered=False,
+            disjoint=True,
+            **extraction.settings,
+        )
+
+    def _grow(self, growth: Growth) -> int:
+        """Grow boxes until nothing is left to do; gives the number of steps."""
+        row = 0
+        for done in range(self.max_iterations):
+            if growth.step():
+                continue
+            uncovered = growth.owner[row:] < 0
+            if not self.fill_gaps or not uncovered.any():
+                return done
+            row += int(uncovered.argmax())
+            growth.add_box(*growth.beside(row))
+        return self.max_iterations
+
+    def _conclude(self, extraction: Extraction, growth: Growth) -> tuple[BoxTable, Conclusions]:
+        """Make rules of the boxes that hold rows."""
+        owner, raw = growth.owner, extraction.answers
+        if owner.min() < 0:
+            raw, owner = raw[owner >= 0], owner[owner >= 0]
+        kept = np.flatnonzero(np.bincount(owner))
+        lower, upper = growth.lower[kept], growth.upper[kept]
+        rule = np.zeros(growth.n_boxes, dtype=np.intp)
+        rule[kept] = np.arange(len(kept))
+        at_first = growth.answers.outputs(growth.first_mean[kept])
+        if extraction.classes is not None:
+            counts = _class_counts(raw, rule[owner], len(kept), len(extraction.classes))
+            outputs = counts.argmax(axis=1) if self.refresh_output else at_first
+            first, joined = join_touching(lower, upper, outputs)
+            rule[kept] = joined
+            counts = _class_counts(raw, rule[owner], len(first), len(extraction.classes))
+            lower, upper, outputs = lower[first], upper[first], outputs[first]
+            conclusions = Conclusions(outputs, n_rows=counts.sum(axis=1), class_counts=counts)
+        else:
+            box = rule[owner]
+            n_rows = np.bincount(box)
+            mean = np.bincount(box, raw) / n_rows
+            deviation = raw - mean[box]
+            deviation *= deviation
+            spread = np.sqrt(np.bincount(box, deviation) / n_rows)
+            outputs = mean if self.refresh_output else at_first
+            conclusions = Conclusions(outputs, n_rows=n_rows, mean=mean, spread=spread)
+        closed = np.isfinite(lower)
+        return BoxTable(lower, upper, closed, np.zeros_like(closed)), conclusions
+
+
+def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: int) -> np.ndarray:
+    counts = np.bincount(rule * n_classes + codes, minlength=n_rules * n_classes)
+    return counts.reshape(n_rules, n_classes)
+
+
+def join_touching(
+    lower: np.ndarray, upper: np.ndarray, outputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join boxes of one output that share a whole face, as long as there are any; in place.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_boxes, n_features)
+        Bounds of disjoint boxes; those of unions take the place of their first box's.
+    outputs : ndarray of shape (n_boxes,)
+        Their outputs.
+
+    Returns
+    -------
+    first : ndarray of int, shape (n_unions,)
+        The first box of each union.
+    union : ndarray of int, shape (n_boxes,)
+        The union that each box is part of.
+    """
+    part_of = np.arange(len(lower))
+    done = False
+    while not done:
+        done = True
+        for b in range(len(lower)):
+            if part_of[b] != b:
+                continue
+            differs = (lower != lower[b]) | (upper != upper[b])
+            along = differs.argmax(axis=1)
+            meets = (upper[b, along] == lower[np.arange(len(lower)), along]) | (
+                lower[b, along] == upper[np.arange(len(lower)), along]
+            )
+            alike = (part_of == np.arange(len(lower))) & (outputs == outputs[b])
+            others = np.flatnonzero(alike & meets & (differs.sum(axis=1) == 1))
+            if len(others):
+                c = others[0]
+                lower[b] = np.minimum(lower[b], lower[c])
+                upper[b] = np.maximum(upper[b], upper[c])
+                part_of[part_of == c] = b
+                done = False
+    return np.unique(part_of, return_inverse=True)
+
+
+def _columns(given: Any, names: Any) -> list[int]:
+    """Indices of columns given by index or name."""
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(
+            "ignore_dimensions must be a sequence of column indices or names, such as [0] or "
+            f"['age'], got {given!r}."
+        )
+    known, columns = [str(name) for name in names], []
+    for column in given:
+        if isinstance(column, str):
+            if column not in known:
+                raise ValueError(
+                    f"ignore_dimensions must hold names of columns, but {column!r} is none of "
+                    f"{known}."
+                )
+            columns.append(known.index(column))
+            continue
+        if not isinstance(column, int | np.integer) or isinstance(column, bool):
+            raise TypeError(f"ignore_dimensions must hold column indices or names, got {column!r}.")
+        if not 0 <= column < len(known):
+            raise ValueError(
+                f"ignore_dimensions must hold column indices from 0 to {len(known) - 1}, got "
+                f"{column!r}."
+            )
+        columns.append(int(column))
+    return columns
+
+
+def _check_magnitude(extraction: Extraction) -> None:
+    """Refuse numbers so large that steps or sums of squares overflow."""
+    extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
+    largest = 0.0 if extraction.task == "classification" else np.abs(extraction.answers).max()
+    if largest > _LARGEST_ANSWER:
+        raise ValueError(
+            f"The black box answers numbers up to {largest:.3g}, more than {_LARGEST_ANSWER:g}; "
+            "their spread would overflow. Scale the target."
+        )

@@ -1,0 +1,278 @@
+"""PSyKE's algorithms: their tasks, and their parameters with defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skescore._text import did_you_mean
+from skescore.extractors import _validation as check
+from skescore.extractors._discretiser import Discretiser
+
+Check = Callable[[str, Any], None]
+
+_BOTH = ("classification", "regression")
+_METRICS = {"classification": ("ACC", "F1"), "regression": ("R2", "MAE", "MSE")}
+
+
+class Algorithm(NamedTuple):
+    """One of PSyKE's algorithms.
+
+    Parameters
+    ----------
+    title : str
+        Its name as its authors write it.
+    tasks : tuple of str
+        What it can do.
+    parameters : mapping of str to (default, check)
+        Its parameters; the check raises for a value that cannot be used.
+    """
+
+    title: str
+    tasks: tuple[str, ...]
+    parameters: Mapping[str, tuple[Any, Check]]
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def _integer(low: int, *, optional: bool = False) -> Check:
+    return lambda name, value: check.check_integer(name, value, low, optional=optional)
+
+
+def _number(low: float, high: float = float("inf"), *, optional: bool = False) -> Check:
+    return lambda name, value: check.check_number(name, value, low, high, optional=optional)
+
+
+def _choice(*choices: Any) -> Check:
+    return lambda name, value: check.check_choice(name, value, choices)
+
+
+def _positive_share(name: str, value: Any) -> None:
+    check.check_number(name, value, 0.0, 1.0)
+    if not value > 0:
+        raise ValueError(f"{name} must be a number above 0, up to 1, got {value!r}.")
+
+
+def _each(name: str, value: Any, inner: Check) -> None:
+    if is_sequence(value):
+        if not len(value):
+            raise ValueError(f"{name} must not be an empty sequence, got {value!r}.")
+        for part in value:
+            inner(name, part)
+    else:
+        inner(name, value)
+
+
+def _slices(name: str, value: Any) -> None:
+    _each(name, value, _integer(2))
+
+
+def _importance(name: str, value: Any) -> None:
+    if value is None:
+        return
+    _each(name, value, _number(0.0, 1.0))
+    if is_sequence(value) and any(a >= b for a, b in pairwise(value)):
+        raise ValueError(f"{name} must increase if it is a sequence, got {value!r}.")
+
+
+def _max_features(name: str, value: Any) -> None:
+    if value is None or (isinstance(value, str) and value in ("sqrt", "log2")):
+        return
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be an int, a float, 'sqrt', 'log2' or None, got {value!r}.")
+    if isinstance(value, float):
+        _positive_share(name, value)
+    else:
+        check.check_integer(name, value, 1)
+
+
+def _discretiser(name: str, value: Any) -> None:
+    if not isinstance(value, Discretiser | None):
+        raise TypeError(f"{name} must be a Discretiser or None, got {value!r}.")
+
+
+def _features(name: str, value: Any) -> None:
+    if value is not None and (not is_sequence(value) or not len(value)):
+        raise TypeError(f"{name} must be a sequence of indices or names or None, got {value!r}.")
+
+
+def _sigma(name: str, value: Any) -> None:
+    check.check_number(name, value, 0.0)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a parameter is given as several values."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+_Parameters = dict[str, tuple[Any, Check]]
+
+_GRID: _Parameters = {
+    "n_slices": (2, _slices),
+    "importance_threshold": (None, _importance),
+    "depth": (2, _integer(1)),
+    "threshold": (None, _number(0.0, optional=True)),
+    "min_examples": (1, _integer(0)),
+}
+_OUTPUT: _Parameters = {"output": ("constant", _choice("constant", "linear"))}
+_CLUSTERS: _Parameters = {
+    "depth": (3, _integer(1)),
+    "error_threshold": (None, _number(0.0, optional=True)),
+    "gauss_components": (2, _integer(2)),
+    "ignore_threshold": (0.0, _number(0.0, 1.0)),
+    **_OUTPUT,
+}
+_BOTTOM_UP: _Parameters = {
+    "k": (5, _integer(1)),
+    "patience": (15, _integer(1)),
+    "close_to_center": (True, check.check_flag),
+}
+_GENETIC: _Parameters = {
+    "features": (None, _features),
+    "n_features": (2, _integer(1)),
+    "max_slices": (1, _integer(1)),  # PSyKE keeps the worst of several numbers of cuts
+    "min_rules": (1, _integer(1)),
+    "threshold": (None, _number(0.0, optional=True)),
+    "output": ("linear", _choice("constant", "linear")),
+    "metric": (None, _choice(None, *_METRICS["classification"], *_METRICS["regression"])),
+    "n_gen": (50, _integer(1)),
+    "n_pop": (50, _integer(2)),
+    "alpha": (0.5, _number(0.0)),
+    "indpb": (0.5, _number(0.0, 1.0)),
+    "tournsize": (3, _integer(1)),
+    "sigma": (0.1, _sigma),
+}
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "cart": Algorithm(
+        "CART",
+        _BOTH,
+        {
+            "max_depth": (3, _integer(1, optional=True)),
+            "max_leaves": (3, _integer(2, optional=True)),
+            "max_features": (None, _max_features),
+        },
+    ),
+    "cosmik": Algorithm(
+        "COSMiK", ("regression",), {"max_components": (4, _integer(2)), **_BOTTOM_UP, **_OUTPUT}
+    ),
+    "cream": Algorithm("CReEPy with CREAM", _BOTH, _CLUSTERS),
+    "divine": Algorithm("DiViNE", ("classification",), _BOTTOM_UP),
+    "exact": Algorithm("CReEPy with ExACT", _BOTH, _CLUSTERS),
+    "ginger": Algorithm("GInGER", _BOTH, _GENETIC),
+    "gridex": Algorithm("GridEx", _BOTH, _GRID),
+    "gridrex": Algorithm("GridREx", ("regression",), _GRID),
+    # It fills up cells without rows as well, and there are many.
+    "hex": Algorithm("HEx", _BOTH, {**_GRID, "min_examples": (0, _integer(0)), **_OUTPUT}),
+    "iter": Algorithm(
+        "ITER",
+        _BOTH,
+        {
+            "min_update": (0.1, _positive_share),
+            "n_points": (1, _integer(1)),
+            "max_iterations": (600, _integer(1)),
+            "min_examples": (250, _integer(0)),
+            "threshold": (None, _number(0.0, optional=True)),
+            "fill_gaps": (True, check.check_flag),
+        },
+    ),
+    "real": Algorithm("REAL", ("classification",), {"discretiser": (None, _discretiser)}),
+    "trepan": Algorithm(
+        "Trepan",
+        ("classification",),
+        {
+            "discretiser": (None, _discretiser),
+            "max_depth": (3, _integer(1)),
+            "min_examples": (0, _integer(0)),
+        },
+    ),
+}
+
+#: What any algorithm can be given.
+PARAMETERS = frozenset(name for spec in ALGORITHMS.values() for name in spec.parameters)
+
+#: Parameters of PSyKE's own that have no place here, and why.
+_LEFT_OUT = {
+    "grid": "Say n_slices, importance_threshold and depth.",
+    "level_strategies": "PSyKE forgets what a level cuts where another does not, and its rules are "
+    "wrong then; GridExExtractor does it right.",
+    "max_poly": "Conditions on powers of features are no rules; PSyKE's default of 1 is used.",
+    "normalization": "Rules are in the units of the rows; put a scaler in the black box.",
+    "ranks": "Importances are computed; say ignore_threshold.",
+    "seed": "Say random_state.",
+    "sigmas": "Say sigma, a share of each feature's range.",
+}
+
+
+def find_algorithm(name: Any) -> Algorithm:
+    """Look an algorithm up; raises a ValueError with the known names."""
+    if not isinstance(name, str) or name not in ALGORITHMS:
+        raise ValueError(
+            f"algorithm must be one of PSyKE's, got {name!r}. {did_you_mean(name, ALGORITHMS)}"
+        )
+    return ALGORITHMS[name]
+
+
+def unknown_parameter(name: str, algorithm: str = "") -> str:
+    """Say that there is no such parameter, or not for this algorithm."""
+    known = ALGORITHMS[algorithm].parameters if algorithm else PARAMETERS
+    whose = f"PSyKE's {algorithm!r}" if algorithm else "any of PSyKE's algorithms"
+    hint = f" {_LEFT_OUT[name]}" if name in _LEFT_OUT else ""
+    return f"There is no parameter {name!r} for {whose}.{hint} {did_you_mean(name, known)}"
+
+
+def check_parameters(algorithm: str, given: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Check parameters and complete them by the defaults.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :data:`ALGORITHMS`.
+    given : mapping of str to Any
+        The parameters that were set.
+    task : {"classification", "regression"}
+        What the rules are for.
+
+    Returns
+    -------
+    dict of str to Any
+        All parameters of the algorithm.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a parameter that the algorithm does not have, or a value that it cannot use.
+    """
+    spec = ALGORITHMS[algorithm]
+    for name in given:
+        if name not in spec.parameters:
+            raise ValueError(unknown_parameter(name, algorithm))
+    result = {name: default for name, (default, _) in spec.parameters.items()} | dict(given)
+    for name, (_, inspect) in spec.parameters.items():
+        inspect(name, result[name])
+    if "n_slices" in result:
+        _check_strategy(result["n_slices"], result["importance_threshold"])
+    if task == "classification" and given.get("output") == "linear":
+        raise ValueError(
+            "output='linear' is for regression, and the black box is a classifier. Leave it out."
+        )
+    if result.get("metric") is not None:
+        check.check_choice("metric", result["metric"], (None, *_METRICS[task]))
+    return result
+
+
+def _check_strategy(n_slices: Any, importance: Any) -> None:
+    lengths = [len(value) if is_sequence(value) else None for value in (n_slices, importance)]
+    if lengths[0] != lengths[1]:
+        raise ValueError(
+            "n_slices and importance_threshold must both be one number or sequences of one "
+            f"length, got {n_slices!r} and {importance!r}."
+        )

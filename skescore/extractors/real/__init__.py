@@ -1,0 +1,5 @@
+"""REAL: rules by generalising single rows with queries to the black box."""
+
+from skescore.extractors.real._real import REALExtractor
+
+__all__ = ["REALExtractor"]

@@ -1,0 +1,256 @@
+"""Rows in codes: the number of a bin or category in place of each value.
+
+Rows with equal codes are one thing to rules, so they are counted once and for all; everything
+after that costs what the distinct rows cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore._random import combine, uniform_points
+from skescore.rules import Interval, OneOf
+
+#: Keys of coded rows stay below this, so that they can be sorted as integers.
+_LARGEST_KEY = 2**62
+#: Shares of the features that are drawn anew, variant by variant.
+_SHARES = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedFeature:
+    """How one feature is coded.
+
+    Parameters
+    ----------
+    cuts : ndarray or None
+        Cut points of a numeric feature; None for a categorical one.
+    labels : tuple or None
+        Values of a categorical feature; None for a numeric one.
+    examples : ndarray of shape (n_codes,)
+        A value for each code that the black box can be asked about.
+    counts : ndarray of int, shape (n_codes,)
+        Rows with each code.
+    """
+
+    cuts: np.ndarray | None
+    labels: tuple[Any, ...] | None
+    examples: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring codes lie beside each other."""
+        return self.labels is None
+
+    def condition(self, index: int, allowed: np.ndarray) -> Interval | OneOf:
+        """Say which codes are allowed; of an ordered feature they are neighbours."""
+        codes = np.flatnonzero(allowed)
+        if self.labels is not None:
+            return OneOf(index, tuple(self.labels[code] for code in codes))
+        assert self.cuts is not None
+        bounds = [-math.inf, *self.cuts.tolist(), math.inf]
+        return Interval(index, bounds[codes[0]], bounds[codes[-1] + 1])
+
+
+def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, CodedFeature]:
+    """Code a numeric feature by cut points; the example of a bin is its middle row's value.
+
+    Cut points that would leave a bin without rows are dropped: nothing is known there, so the bin
+    goes with its neighbour.
+    """
+    ordered = np.sort(values)
+    # A cut is of use if some row lies between the one before and itself.
+    below = np.searchsorted(ordered, cuts, side="right")
+    used = (np.diff(below, prepend=0) > 0) & (below < len(values))
+    cuts, below = cuts[used], below[used]
+    counts = np.diff(below, prepend=0, append=len(values))
+    middle = np.cumsum(counts) - counts + (counts - 1) // 2
+    codes = np.searchsorted(cuts, values, side="left").astype(_code_type(len(counts)))
+    return codes, CodedFeature(cuts, None, ordered[middle], counts)
+
+
+def code_labels(values: np.ndarray, labels: Sequence[Any]) -> tuple[np.ndarray, CodedFeature]:
+    """Take over the codes of a categorical feature."""
+    codes = values.astype(_code_type(len(labels)))
+    counts = np.bincount(codes, minlength=len(labels))
+    return codes, CodedFeature(None, tuple(labels), np.arange(float(len(labels))), counts)
+
+
+def _code_type(n_codes: int) -> Any:
+    return np.min_scalar_type(max(1, n_codes - 1))
+
+
+def code_rows(
+    X: np.ndarray, cuts: Mapping[int, np.ndarray], categories: Mapping[int, tuple[Any, ...]]
+) -> tuple[np.ndarray, list[CodedFeature]]:
+    """Code all features.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows; codes in the categorical columns.
+    cuts : mapping of int to ndarray
+        Cut points of the numeric features.
+    categories : mapping of int to tuple
+        Values of the categorical features.
+
+    Returns
+    -------
+    codes : ndarray of unsigned int, shape (n_features, n_rows)
+        One feature after the other.
+    features : list of CodedFeature
+        How each is coded.
+    """
+    coded = [
+        code_labels(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
+        for j, column in enumerate(X.T)
+    ]
+    features = [feature for _, feature in coded]
+    kind = _code_type(max(len(feature.counts) for feature in features))
+    codes = np.empty((len(coded), len(X)), dtype=kind)
+    for row, (column, _) in zip(codes, coded, strict=True):
+        row[:] = column
+    return codes, features
+
+
+class Evidence:
+    """Coded points, what the black box answers there, and how often.
+
+    Parameters
+    ----------
+    codes : ndarray of unsigned int, shape (n_features, n_points)
+        The points.
+    answers : ndarray of int, shape (n_points,)
+        Classes, from 0.
+    weights : ndarray of shape (n_points,)
+        How often each point was seen; whole numbers.
+    """
+
+    def __init__(self, codes: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> None:
+        self.codes = codes
+        self.answers = answers
+        self.weights = weights
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def part(self, which: np.ndarray) -> Evidence:
+        """Some of the points, by index or mask."""
+        return Evidence(self.codes[:, which], self.answers[which], self.weights[which])
+
+    def joined(self, other: Evidence) -> Evidence:
+        """Both, one after the other."""
+        return Evidence(
+            np.concatenate([self.codes, other.codes], axis=1),
+            np.concatenate([self.answers, other.answers]),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+
+def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
+    """A number per row: equal for equal codes, increasing from feature to feature."""
+    keys = np.zeros(codes.shape[1], dtype=np.int64)
+    largest = 1
+    for column, feature in zip(codes, features, strict=True):
+        n_codes = len(feature.counts)
+        if largest * n_codes > _LARGEST_KEY:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            largest = len(distinct)
+        keys *= n_codes
+        keys += column
+        largest *= n_codes
+    return keys
+
+
+def distinct_rows(
+    codes: np.ndarray, features: Sequence[CodedFeature], answers: np.ndarray, n_classes: int
+) -> tuple[Evidence, np.ndarray, np.ndarray]:
+    """Count rows that agree in codes and answer.
+
+    Parameters
+    ----------
+    codes : ndarray of unsigned int, shape (n_features, n_rows)
+        The rows.
+    features : sequence of CodedFeature
+        How each feature is coded.
+    answers : ndarray of int, shape (n_rows,)
+        Classes, from 0.
+    n_classes : int
+        Their number.
+
+    Returns
+    -------
+    rows : Evidence
+        The distinct rows, in the order of their codes, then classes.
+    first : ndarray of int
+        Index of the first row of each.
+    purity : ndarray of float
+        Share of each one's class among the rows with its codes.
+    """
+    keys = row_keys(codes, features)
+    if len(keys) and int(keys.max()) * n_classes > _LARGEST_KEY:
+        keys = np.unique(keys, return_inverse=True)[1]
+    keys *= n_classes
+    keys += answers
+    distinct, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    pattern = np.cumsum(np.diff(distinct // n_classes, prepend=-1) != 0) - 1
+    weights = counts.astype(float)
+    purity = weights / np.bincount(pattern, weights=weights)[pattern]
+    return Evidence(codes[:, first], answers[first], weights), first, purity
+
+
+def variants(
+    codes: np.ndarray, features: Sequence[CodedFeature], n_most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Change some features of a row, to learn which of them its answer rests on.
+
+    First every feature alone takes each of its other codes; if that makes too many variants, an
+    arbitrary part of them. What is left of `n_most` goes to variants with many features changed:
+    each with a probability of a quarter, a half, three quarters or one takes the code of a row
+    picked at random. Hashes of the row's codes stand in for chance.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_features,)
+        The row.
+    features : sequence of CodedFeature
+        How each feature is coded.
+    n_most : int
+        Most variants.
+
+    Returns
+    -------
+    changed : ndarray of int, shape (n_variants, n_features)
+        Codes of the variants.
+    differs : ndarray of bool, same shape
+        Where they differ from the row.
+    """
+    n_features = len(features)
+    n_codes = np.array([len(feature.counts) for feature in features])
+    key: Any = np.uint64(0)
+    for code in codes.tolist():
+        key = combine(key, code)[()]
+    which = np.repeat(np.arange(n_features), n_codes - 1)
+    other = np.arange(len(which)) - np.repeat(np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1)
+    other = other + (other >= codes[which])  # skips the row's own code
+    if len(which) > n_most:
+        kept = np.sort(np.argsort(combine(key, np.arange(len(which))), kind="stable")[:n_most])
+        which, other = which[kept], other[kept]
+    n_many = n_most - len(which) if (n_codes > 1).any() else 0
+    changed = np.repeat(codes[None, :].astype(np.intp), len(which) + n_many, axis=0)
+    changed[np.arange(len(which)), which] = other
+    unit = np.zeros((1, 2 * n_features))
+    drawn, _ = uniform_points(0, np.array([key]), np.array([n_many]), unit, unit + 1)
+    shares = np.resize(_SHARES, n_many)[:, None]
+    for j, feature in enumerate(features):
+        steps = np.cumsum(feature.counts) / feature.counts.sum()
+        picked = np.searchsorted(steps[:-1], drawn[:, n_features + j], side="right")
+        anew = drawn[:, j] < shares[:, 0]
+        changed[len(which) :, j][anew] = picked[anew]
+    return changed, changed != codes

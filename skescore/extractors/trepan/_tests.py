@@ -1,0 +1,397 @@
+"""The search for the M-of-N test that tells the classes at a node apart best.
+
+Everything is counted on histograms: the instances of a node are put into few bins per feature once,
+and then the gains of all tests that differ in one literal come from one table of bins and classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from skescore.extractors.trepan._trepan_tests import Literal, Test
+
+#: Bins per feature; cuts beyond them are thinned evenly.
+MOST_BINS = 256
+#: Values that are looked at to find cuts; of more instances only so many.
+_LOOKED_AT = 10_000
+#: Gains are compared to so many decimals, lest rounding errors decide between equal tests.
+_DECIMALS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """The instances of a node, every feature in few bins.
+
+    Parameters
+    ----------
+    codes : list of ndarray of shape (n_instances,)
+        The bin of every instance, one array per feature.
+    cuts : list of ndarray or None
+        Numbers: bin i holds the values up to ``cuts[i]`` and above the cut before; the last bin
+        those above all cuts. None for a categorical feature, whose bins are its codes.
+    n_bins : list of int
+        Bins per feature.
+    labels : ndarray of int, shape (n_instances,)
+        Classes.
+    n_classes : int
+        Number of classes.
+    n_rows : int
+        How many of the instances are training rows; these come first.
+    """
+
+    codes: list[np.ndarray]
+    cuts: list[np.ndarray | None]
+    n_bins: list[int]
+    labels: np.ndarray
+    n_classes: int
+    n_rows: int = 0
+
+    def table(self, feature: int, at: np.ndarray | None = None) -> np.ndarray:
+        """Count the instances (at the given positions) by bin and class.
+
+        One more column counts the training rows among them.
+        """
+        codes, labels, n_rows = self.codes[feature], self.labels, self.n_rows
+        if at is not None:
+            codes, labels, n_rows = codes[at], labels[at], int(np.searchsorted(at, n_rows))
+        n_bins = self.n_bins[feature]
+        table = np.empty((n_bins, self.n_classes + 1), dtype=np.int64)
+        table[:, -1] = np.bincount(codes[:n_rows], minlength=n_bins)
+        cells = codes.astype(np.intp)
+        cells *= self.n_classes
+        cells += labels
+        counts = np.bincount(cells, minlength=n_bins * self.n_classes)
+        table[:, :-1] = counts.reshape(n_bins, self.n_classes)
+        return table
+
+    def count(self, at: np.ndarray | None = None) -> np.ndarray:
+        """Count the instances (at the given positions) by class, and the rows, as in a table."""
+        labels, n_rows = self.labels, self.n_rows
+        if at is not None:
+            labels, n_rows = labels[at], int(np.searchsorted(at, n_rows))
+        return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
+
+    def holds(self, literal: Literal) -> np.ndarray:
+        """Tell for every instance whether a literal made here holds."""
+        codes, cuts = self.codes[literal.feature], self.cuts[literal.feature]
+        if cuts is None:
+            inside = np.isin(codes, literal.codes)
+        else:
+            inside = codes <= np.searchsorted(cuts, literal.cut)
+        return ~inside if literal.opposite else inside
+
+
+def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1) -> np.ndarray:
+    """Cuts half-way between neighbouring values where the class changes.
+
+    No other cut can have the largest information gain.
+
+    Parameters
+    ----------
+    values, labels : ndarray of shape (n,)
+        Numbers and their classes. Of more than 10 000 every so many-th is looked at.
+    most : int
+        More cuts than this are thinned evenly.
+
+    References
+    ----------
+    U. Fayyad, K. Irani: On the handling of continuous-valued attributes in decision tree
+    generation. Machine Learning 8, 1992.
+    """
+    if len(values) > _LOOKED_AT:
+        at = np.linspace(0, len(values) - 1, _LOOKED_AT).astype(np.intp)
+        values, labels = values[at], labels[at]
+    order = np.argsort(values, kind="stable")
+    values, labels = values[order], labels[order]
+    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each run of equal values
+    low = np.minimum.reduceat(labels, first)
+    high = np.maximum.reduceat(labels, first)
+    # Between two runs of one and the same class no cut is worth while.
+    mixed = (low[:-1] != high[1:]) | (high[:-1] != low[1:])
+    below, above = values[first][:-1][mixed], values[first][1:][mixed]
+    if len(below) > most:
+        kept = np.linspace(0, len(below) - 1, most).round().astype(np.intp)
+        below, above = below[kept], above[kept]
+    middle = below / 2 + above / 2
+    # The middle of neighbouring floats rounds to one of them.
+    return np.where((middle >= below) & (middle < above), middle, below)
+
+
+def put_into_bins(
+    columns: Iterable[np.ndarray],
+    labels: np.ndarray,
+    n_classes: int,
+    n_categories: Mapping[int, int],
+    n_rows: int,
+) -> Binned:
+    """Put instances into bins, one feature after the other.
+
+    Parameters
+    ----------
+    columns : iterable of ndarray of shape (n_instances,)
+        The values of each feature, in order; only one is held at a time.
+    labels : ndarray of int, shape (n_instances,)
+        Classes.
+    n_classes : int
+        Number of classes.
+    n_categories : mapping of int to int
+        The number of codes of each categorical feature.
+    """
+    codes: list[np.ndarray] = []
+    cuts: list[np.ndarray | None] = []
+    n_bins = []
+    for feature, values in enumerate(columns):
+        if feature in n_categories:
+            cuts.append(None)
+            n_bins.append(n_categories[feature])
+            code = values
+        else:
+            found = find_cuts(values, labels)
+            cuts.append(found)
+            n_bins.append(len(found) + 1)
+            code = np.searchsorted(found, values, side="left")
+        codes.append(code.astype(np.uint8 if n_bins[-1] <= 256 else np.int32))
+    return Binned(codes, cuts, n_bins, labels, n_classes, n_rows)
+
+
+def information_gain(inside: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Bits that tests tell about the class.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (..., n_classes)
+        Instances of each class for which the test holds.
+    total : ndarray of shape (n_classes,)
+        All instances of each class.
+    """
+    # One pass over both sides: of small tables the calls cost more than the numbers.
+    inside_entropy, outside_entropy = _weighted_entropy(np.stack([inside, total - inside]))
+    return np.asarray((_weighted_entropy(total) - (inside_entropy + outside_entropy)) / total.sum())
+
+
+def _weighted_entropy(counts: np.ndarray) -> np.ndarray:
+    """Entropy of the classes in bits, times the number of instances."""
+    total = counts.sum(axis=-1)
+    return np.asarray(_x_log_x(total) - _x_log_x(counts).sum(axis=-1))
+
+
+def _x_log_x(x: np.ndarray) -> np.ndarray:
+    return x * np.log2(np.maximum(x, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A test with what is needed to extend it."""
+
+    gain: float
+    test: Test
+    held: np.ndarray  # how many of its literals hold, per instance
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search for tests.
+
+    Parameters
+    ----------
+    max_literals : int
+        Most literals of a test; 1 for ordinary tests of one feature.
+    beam_width : int
+        Tests that are extended in each round.
+    significance : float
+        Level of the chi-squared test that an extension must pass.
+    min_gain : float
+        A test must gain more bits than this.
+    min_rows : int
+        Training rows wanted on either side of a test.
+    """
+
+    max_literals: int = 4
+    beam_width: int = 2
+    significance: float = 0.05
+    min_gain: float = 0.0
+    min_rows: int = 1
+
+    def best_test(self, binned: Binned, taken: Sequence[int] = ()) -> Test | None:
+        """The best test at a node, or None if none gains anything.
+
+        Parameters
+        ----------
+        binned : Binned
+            The instances of the node.
+        taken : sequence of int
+            Features that tests of several literals may not use: those of such tests further up,
+            so that their literals stay independent.
+        """
+        total = binned.count()
+        seed = _best_seed(binned, total, self.min_rows)
+        if seed is None or seed.gain <= max(self.min_gain, 10.0**-_DECIMALS):
+            return None
+        best, beam = seed, [seed]
+        if seed.test.literals[0].feature in taken:
+            return seed.test
+        needed = self._needed_gain(total, len(binned.codes) - len(taken))
+        for _ in range(1, self.max_literals):
+            beam = self._extended(binned, total, beam, taken, needed)
+            if not beam:
+                break
+            if beam[0].gain > best.gain:
+                best = beam[0]
+        return Test(best.test.m, tuple(sorted(best.test.literals, key=lambda t: t.feature)))
+
+    def _needed_gain(self, total: np.ndarray, n_features: int) -> float:
+        """The gain by which an extension must be better than what it extends.
+
+        An extension moves some instances of one side to the other. By the chain rule its gain is
+        at most that of both partitions together, which splits one side in two: if that split had
+        nothing to do with the class, twice the added information (in nats) would follow a
+        chi-squared distribution with one degree of freedom per class but one. The level is shared
+        by the features, the two operators and the two directions among which the best is taken.
+        """
+        degrees = max(1, np.count_nonzero(total[:-1]) - 1)
+        level = self.significance / max(1, 4 * n_features)
+        return float(chdtri(degrees, level)) / (2 * math.log(2) * total[:-1].sum())
+
+    def _extended(
+        self,
+        binned: Binned,
+        total: np.ndarray,
+        beam: list[_Candidate],
+        taken: Sequence[int],
+        needed: float,
+    ) -> list[_Candidate]:
+        """The best extensions by one literal that are worth it, best first."""
+        found: list[tuple[float, _Candidate, Test]] = []
+        for candidate in beam:
+            used = {literal.feature for literal in candidate.test.literals} | set(taken)
+            for more in (0, 1):
+                m = candidate.test.m + more
+                # Those that lack one literal pass if the new one holds; the others are decided.
+                open_ones = np.flatnonzero(candidate.held == m - 1)
+                sure = binned.count(np.flatnonzero(candidate.held >= m))
+                for feature in range(len(binned.codes)):
+                    if feature in used or not len(open_ones):
+                        continue
+                    table = binned.table(feature, open_ones)
+                    for gain, literal in _best_literals(
+                        binned, feature, table, sure, total, (False, True), self.min_rows
+                    ):
+                        if literal is not None and gain - candidate.gain >= needed:
+                            test = Test(m, (*candidate.test.literals, literal))
+                            found.append((gain, candidate, test))
+        found.sort(key=lambda entry: -entry[0])  # stable: the first found wins ties
+        kept: list[_Candidate] = []
+        seen: list[tuple[int, frozenset[Literal]]] = []
+        for gain, parent, test in found:
+            key = test.m, frozenset(test.literals)
+            if key in seen:
+                continue
+            seen.append(key)
+            kept.append(_Candidate(gain, test, parent.held + binned.holds(test.literals[-1])))
+            if len(kept) == self.beam_width:
+                break
+        return kept
+
+
+def _best_seed(binned: Binned, total: np.ndarray, min_rows: int) -> _Candidate | None:
+    """The best test of one feature, turned so that it speaks for the later classes."""
+    best, chosen = -1.0, None
+    nothing = np.zeros_like(total)
+    for feature in range(len(binned.codes)):
+        table = binned.table(feature)
+        [(gain, literal)] = _best_literals(
+            binned, feature, table, nothing, total, (False,), min_rows
+        )
+        if literal is not None and gain > best:
+            best, chosen = gain, literal
+    if chosen is None:
+        return None
+    holds = binned.holds(chosen)
+    if binned.labels[holds].mean() < binned.labels[~holds].mean():
+        chosen, holds = chosen.negated(), ~holds
+    return _Candidate(best, Test(1, (chosen,)), holds.astype(np.uint8))
+
+
+def _best_literals(
+    binned: Binned,
+    feature: int,
+    table: np.ndarray,
+    sure: np.ndarray,
+    total: np.ndarray,
+    directions: Sequence[bool],
+    min_rows: int,
+) -> list[tuple[float, Literal | None]]:
+    """The literal on one feature that completes a test best, and the test's gain, each way.
+
+    Parameters
+    ----------
+    binned : Binned
+        The instances of the node.
+    feature : int
+        The feature.
+    table : ndarray of shape (n_bins, n_classes + 1)
+        The instances for which the literal decides; rows in the last column, as below.
+    sure : ndarray of shape (n_classes + 1,)
+        Those for which the test holds anyway.
+    total : ndarray of shape (n_classes + 1,)
+        All.
+    directions : sequence of bool
+        False looks among the literals as they are, True among those that are turned round.
+    min_rows : int
+        Training rows wanted on either side of the test.
+    """
+    cuts = binned.cuts[feature]
+    subsets: list[np.ndarray] = []
+    if cuts is not None:
+        inside = np.cumsum(table[:-1], axis=0)
+    else:
+        subsets = _subsets(table[:, :-1])
+        inside = np.array([table[codes].sum(axis=0) for codes in subsets])
+    if not len(inside):
+        return [(0.0, None)] * len(directions)
+    whole = table.sum(axis=0)
+    holding = sure + np.stack([whole - inside if turned else inside for turned in directions])
+    gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
+    rows = holding[..., -1]
+    gains[(rows < min_rows) | (total[-1] - rows < min_rows)] = -1.0
+    found: list[tuple[float, Literal | None]] = []
+    for turned, at, gain in zip(
+        directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
+    ):
+        if cuts is not None:
+            found.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
+            continue
+        codes, opposite = subsets[at], turned
+        others = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
+        if len(others) < len(codes):  # the shorter list reads better
+            codes, opposite = others, not turned
+        found.append((gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite)))
+    return found
+
+
+def _subsets(table: np.ndarray) -> list[np.ndarray]:
+    """Sets of codes worth trying: single ones, and the first ones in order of a class's share.
+
+    With two classes the best of all sets is among them.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
+    theorem 4.5.
+    """
+    seen = np.flatnonzero(table.any(axis=1))
+    if len(seen) < 2:
+        return []
+    subsets = [seen[i : i + 1] for i in range(len(seen))]
+    counts = table[seen]
+    classes = np.flatnonzero(counts.any(axis=0))
+    for label in classes[1:] if len(classes) == 2 else classes:
+        share = counts[:, label] / counts.sum(axis=1)
+        order = np.argsort(-share, kind="stable")
+        subsets.extend(np.sort(seen[order[:size]]) for size in range(2, len(seen) - 1))
+    return subsets

@@ -1,0 +1,259 @@
+"""Trepan: a tree of M-of-N tests on rows and on instances that the black box is asked about."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skescore._random import draw_seed
+from skescore.extractors import _validation as check
+from skescore.extractors._base import BaseExtractor
+from skescore.extractors._extraction import Extraction
+from skescore.extractors._sharing import Sharing
+from skescore.extractors.trepan._tests import Search
+from skescore.extractors.trepan._tree import Growth, Tree
+from skescore.extractors.trepan._trepan_tests import Region
+from skescore.rules import Rule, RuleSet, RuleStatistics
+from skescore.rules.importers._trees import shortened_paths
+
+#: Distances between larger numbers would overflow.
+_LARGEST = 1e300
+
+
+class TrepanExtractor(BaseExtractor):
+    """Rules from a tree of M-of-N tests, with questions to the black box wherever rows are few.
+
+    For classifiers. Choose it where a class depends on how many of several conditions hold, or
+    where there are few rows: below the first tests an ordinary tree looks at a handful of rows,
+    Trepan at `min_sample` of them, most of which it draws itself and asks the black box about.
+    Numbers and categories may be mixed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box: a scikit-learn classifier. An unfitted one is cloned and fitted on (X, y);
+        wrap a fitted one in ``FrozenEstimator``, any other model's function in
+        :class:`CallableClassifier`.
+    max_leaves : int or None, default=None
+        Most leaves, that is rules; at least 2. None: no limit but `max_nodes`.
+    max_nodes : int or None, default=15
+        Most tests in the tree; None for no limit.
+    max_depth : int or None, default=None
+        Most tests on the way to a leaf; None for no limit.
+    min_sample : int, default=1000
+        Rows wanted at every node, before its class or its test is chosen: where training rows are
+        fewer, instances are drawn. 0: nothing is drawn, and the black box is asked once.
+    min_rows : int, default=1
+        Least training rows on either side of a test. 0 allows leaves that only drawn instances
+        reach.
+    max_literals : int, default=4
+        Most conditions that one test may count, the N of M-of-N; 1 for ordinary tests.
+    beam_width : int, default=2
+        M-of-N tests that the search keeps in each round; 1 is hill climbing.
+    purity : float, default=0.99
+        A node is not split any more once a class has at least this share of it ...
+    confidence : float, default=0.95
+        ... with this confidence.
+    significance : float, default=0.05
+        Level of the tests by which M-of-N tests are extended and new models are made; see Notes.
+    min_gain : float, default=0.0
+        Information (bits per instance) that a test must gain, more than this.
+    simplify : bool, default=True
+        True: an ordered list, read from the top, without the conditions that the rules before make
+        superfluous. False: one rule per leaf, each of which stands by itself.
+    prune : str or None, default=None
+        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
+        :func:`skescore.prune`; None keeps all rules.
+    uncovered : {"default", "nearest", "abstain"}, default="default"
+        What ``predict`` answers where no rule holds; a tree always answers.
+    abstain_label : str, int or float, optional
+        Answer of ``uncovered="abstain"``.
+    batch_size : int, optional
+        Most rows in one call of the black box; by default all at once.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the instances. Pass an int for the same rules on every run.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules. Their ``n_rows`` count training rows, their ``class_counts`` the black box's
+        answers on those and on the instances drawn.
+    n_rules_ : int
+        Their number.
+    n_splits_ : int
+        Nodes that were split, before leaves of one class were joined. The black box is asked once
+        about the rows, once for the root and once for each of these at most.
+    coverage_ : float
+        Share of the training rows that some rule covers: 1.
+    completeness_ : float
+        Share of the domain's volume that some rule covers: 1.
+    estimator_ : estimator
+        The fitted black box.
+    oracle_ : Oracle
+        Asks the black box and counts the questions.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had string column names.
+
+    Notes
+    -----
+    The tree grows best first: always the leaf with the largest ``reach * (1 - fidelity)``, where
+    reach is the share of the training rows that come there and fidelity the share of the leaf's
+    commonest class. In the end, siblings that conclude the same class are joined.
+
+    *Instances.* A node with fewer than `min_sample` rows draws the rest from a model that takes
+    features to be independent: for numbers the mean of normal densities around the rows, with
+    standard deviation ``s / sqrt(m)`` for m rows of standard deviation s, cut off at the limits of
+    the training rows; for categories, and for numbers with 10 different values at most, the rows'
+    frequencies. What is drawn satisfies all tests on the path; no draw is ever rejected. A node
+    makes a model of its own, from its own rows, where they differ significantly from those of the
+    model above (Kolmogorov-Smirnov or chi-squared test per feature, Bonferroni's correction);
+    otherwise it goes on with that model, and with its instances. Models use 10 000 rows at most.
+
+    *Tests.* The best test of one feature by information gain is the seed: a cut half-way between
+    neighbouring values where the class changes (255 of them at most), or a set of categories. The
+    beam search extends m-of-n to m-of-(n+1) or (m+1)-of-(n+1) by a further condition. An extension
+    must gain significantly more: ``2 N ln(2) (gain' - gain)`` must exceed the chi-squared quantile
+    with one degree of freedom per class but one, for N instances, at the level `significance`
+    divided by the number of ways to extend. No feature is used twice in one such test, or in two
+    such tests on one path, which keeps rules readable. The false side of "at least m of n hold" is
+    written as "at least n - m + 1 of the n opposites hold".
+
+    Unlike the published algorithm, tests without training rows on one side are left out
+    (`min_rows`): they would spend rules on what never occurs.
+
+    References
+    ----------
+    M. Craven, J. Shavlik: Extracting tree-structured representations of trained networks. Advances
+    in Neural Information Processing Systems 8, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import TrepanExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> extractor = TrepanExtractor(KNeighborsClassifier(9), max_leaves=3, random_state=0)
+    >>> print(extractor.fit(data.data, labels).rules_)
+    1. IF petal length (cm) ≤ 2.466 THEN setosa   [50 rows, 100 % pure]
+    2. ELSE IF at least 1 of (petal length (cm) > 5.077; petal width (cm) > 1.993) THEN virginica
+       [44 rows, 99.1 % pure]
+    3. ELSE versicolor   [56 rows, 94 % pure]
+    """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    _takes_categories: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_leaves: int | None = None,
+        max_nodes: int | None = 15,
+        max_depth: int | None = None,
+        min_sample: int = 1000,
+        min_rows: int = 1,
+        max_literals: int = 4,
+        beam_width: int = 2,
+        purity: float = 0.99,
+        confidence: float = 0.95,
+        significance: float = 0.05,
+        min_gain: float = 0.0,
+        simplify: bool = True,
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_leaves = max_leaves
+        self.max_nodes = max_nodes
+        self.max_depth = max_depth
+        self.min_sample = min_sample
+        self.min_rows = min_rows
+        self.max_literals = max_literals
+        self.beam_width = beam_width
+        self.purity = purity
+        self.confidence = confidence
+        self.significance = significance
+        self.min_gain = min_gain
+        self.simplify = simplify
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check.check_integer("max_leaves", self.max_leaves, 2, optional=True)
+        check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
+        check.check_integer("max_depth", self.max_depth, 1, optional=True)
+        check.check_integer("min_sample", self.min_sample, 0)
+        check.check_integer("min_rows", self.min_rows, 0)
+        check.check_integer("max_literals", self.max_literals, 1)
+        check.check_integer("beam_width", self.beam_width, 1)
+        check.check_number("purity", self.purity, 0.0, 1.0)
+        check.check_number("confidence", self.confidence, 0.0, 1.0)
+        check.check_number("significance", self.significance, 0.0, 1.0)
+        check.check_number("min_gain", self.min_gain, 0.0)
+        check.check_flag("simplify", self.simplify)
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        extraction.check_magnitude(_LARGEST, "distances between them would overflow")
+        n_answers = len(np.unique(extraction.answers))
+        if self.max_leaves is not None and self.max_leaves < n_answers:
+            warnings.warn(
+                f"max_leaves={self.max_leaves} is less than the {n_answers} classes that the "
+                "black box answers, so no rule can conclude some of them.",
+                UserWarning,
+                stacklevel=3,
+            )
+        growth = Growth(
+            Search(
+                self.max_literals, self.beam_width, self.significance, self.min_gain, self.min_rows
+            ),
+            self.max_nodes,
+            self.max_leaves,
+            self.max_depth,
+            self.min_sample,
+            self.purity,
+            self.confidence,
+            self.significance,
+        )
+        sharing = None
+        # Codes of categories depend on more than the rows; a seed of None is never used again.
+        if self.random_state is not None and not extraction.categories:
+            sharing = Sharing.of(extraction)
+        tree = growth.grow(extraction, draw_seed(self.random_state), sharing)
+        self.n_splits_ = tree.n_splits
+        tree.collapse()
+        return _rules(tree, extraction, self.simplify)
+
+
+def _rules(tree: Tree, extraction: Extraction, simplify: bool) -> RuleSet:
+    """Read the leaves as rules."""
+    assert extraction.classes is not None
+    classes, categories = extraction.classes.tolist(), extraction.categories
+    everything = Region.everything(
+        extraction.X.shape[1], {j: len(values) for j, values in categories.items()}
+    )
+    paths = tree.paths()
+    rules = []
+    for number, path in (shortened_paths(paths) if simplify else paths).items():
+        tests = []
+        for above, holds in path:
+            test = tree.nodes[above].test
+            assert test is not None
+            tests.append(test if holds else test.negated())
+        leaf = tree.nodes[number]
+        statistics = RuleStatistics(leaf.n_rows, tuple(leaf.counts.tolist()))
+        conditions = everything.after(tests).conditions(categories)
+        rules.append(Rule(tuple(conditions), classes[leaf.label], statistics))
+    return RuleSet(rules, ordered=simplify, disjoint=not simplify, **extraction.settings)

@@ -1,0 +1,404 @@
+"""What each rule of a set meets in labelled rows: the counts that every measure of a rule needs.
+
+Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
+regression looks at them again, first for the spread of each rule's labels, then for the rows within
+that spread; which rules hold is kept as bits in between, unless there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skescore.metrics._rule_quality import Measure, rule_quality
+from skescore.metrics._rule_rows import (
+    BORDER,
+    Flags,
+    Floats,
+    LabelMoments,
+    check_alpha,
+    checked_weights,
+    finite_labels,
+    held_in_batches,
+    label_codes,
+    label_spread,
+)
+from skescore.metrics._significance import (
+    adjust_p_values,
+    fisher_p_value,
+    variance_p_value,
+)
+from skescore.rules._columns import Table
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["RuleCounts", "confusion"]
+
+#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
+_NUMBERS = 1 << 17
+#: Bytes of bits that a regression keeps rather than matching its rows a second time.
+_KEPT = 1 << 26
+#: A p-value corrected to the very level of significance is at that level whatever its last bits.
+_ROUNDING = 8 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCounts:
+    """What each rule of a set meets in labelled rows; every array has one entry per rule.
+
+    Counts are sums of weights where rows have weights.
+
+    Attributes
+    ----------
+    p, n : ndarray of float
+        Positive and negative rows that the rule holds for.
+    P, N : ndarray of float
+        Positive and negative rows altogether.
+    unique : ndarray of float
+        Rows that the rule holds for and no other rule does.
+    mean, spread : ndarray of float or None
+        Regression: mean and population standard deviation of the labels where the rule holds; NaN
+        where it holds for no row.
+    label_spread : float or None
+        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> counts = confusion(rules, [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"])
+    >>> counts.covered.tolist(), counts.overlap.round(3).tolist()
+    ([2.0, 3.0], [0.5, 0.333])
+    >>> counts.quality("precision").round(3).tolist()
+    [1.0, 0.333]
+    """
+
+    p: Floats
+    n: Floats
+    P: Floats
+    N: Floats
+    unique: Floats
+    mean: Floats | None = None
+    spread: Floats | None = None
+    label_spread: float | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    @property
+    def covered(self) -> Floats:
+        """Rows that each rule holds for."""
+        return np.asarray(self.p + self.n)
+
+    @property
+    def overlap(self) -> Floats:
+        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
+        covered = self.covered
+        shared = np.maximum(covered - self.unique, 0.0)
+        return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
+
+    def quality(
+        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
+    ) -> Floats:
+        """Give a measure of every rule.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+        undefined : float, default=NaN
+            The value where the measure is not defined.
+        **parameters : float
+            Parameters of the measure.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+        """
+        values = rule_quality(
+            measure, self.p, self.n, self.P, self.N, undefined=undefined, **parameters
+        )
+        return np.asarray(values, dtype=np.float64)
+
+    def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
+        """Give the probability of every rule's success, were it mere chance.
+
+        Parameters
+        ----------
+        correction : str, optional
+            How to correct for the number of rules, see
+            :func:`skescore.metrics.adjust_p_values`; not at all by default.
+        untested : float, default=NaN
+            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
+            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+            Classification: one-sided Fisher test, of as many or more positive rows among those that
+            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
+            as close together or closer.
+        """
+        if self.spread is None or self.label_spread is None:
+            raw = fisher_p_value(self.p, self.n, self.P, self.N)
+        else:
+            # One row has no spread to expect, and no rule of one row can be tested either.
+            expected = np.nan_to_num(self.label_spread, nan=0.0)
+            found = np.nan_to_num(self.spread, nan=0.0)
+            raw = variance_p_value(expected, found, self.covered, undefined=untested)
+        if correction is not None:
+            return adjust_p_values(raw, correction)
+        return np.asarray(raw, dtype=np.float64)
+
+    def significant(
+        self,
+        alpha: float = 0.05,
+        correction: str | None = "fdr_bh",
+        *,
+        untested: float = np.nan,
+    ) -> Flags:
+        """Tell which rules succeed beyond chance.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Level of significance, between 0 and 1.
+        correction : str or None, default="fdr_bh"
+            As for :meth:`p_values`; what is significant by each of them is told by
+            :func:`skescore.metrics.significant_fraction`.
+        untested : float, default=NaN
+            As for :meth:`p_values`; NaN is never significant.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rules,)
+        """
+        check_alpha(alpha)
+        corrected = self.p_values(correction, untested=untested)
+        if correction in ("fdr_bh", "holm"):
+            return np.asarray(corrected <= alpha * (1 + _ROUNDING))
+        # RuleKit stops at the first rule that is not significant, from the least p-value on.
+        order = np.argsort(self.p_values(untested=untested), kind="stable")
+        result = np.zeros(len(self), dtype=bool)
+        result[order] = np.logical_and.accumulate(corrected[order] < alpha)
+        return result
+
+
+def confusion(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    answering: bool = False,
+) -> RuleCounts:
+    r"""Count the positive and negative rows of every rule, those it holds for and all.
+
+    Use it to judge each rule by itself: all measures of rules start from these counts.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box. Labels of a classification that are
+        no classes of the rules are negative rows of every rule.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; a row of weight 2 counts as two rows.
+    answering : bool, default=False
+        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
+        it reads, taken by itself. True counts the rows for which it gives the answer, which matters
+        in ordered rule sets, whose later rules mean "else".
+
+    Returns
+    -------
+    RuleCounts
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
+        negative, not finite, all zero or not one per row; if `answering` is asked of rules that
+        answer together (:attr:`RuleSet.voting`).
+
+    Notes
+    -----
+    In a classification the rows of the rule's class are its positive ones. In a regression with
+    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
+    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
+    is evaluated on each row, while :math:`s` remains the spread of the labels: so it is seen how
+    much better than a constant it fits. Where it lacks a value, a row is negative. A rule that
+    holds for no row has no spread and hence no positive rows: :math:`P = 0`.
+
+    References
+    ----------
+    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
+    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Positive and negative
+    examples of rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> counts = confusion(rules, X, y)
+    >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
+    ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
+    >>> confusion(rules, X, y, answering=True).n.tolist()
+    [0.0, 1.0]
+    """
+    table = Table(X, ruleset.feature_names)
+    weights = checked_weights(sample_weight, len(table))
+    tally = Tally(ruleset, table, weights, ruleset.assign(table) if answering else None)
+    if ruleset.classes is None:
+        return tally.regression(finite_labels(y, len(table)))
+    return tally.classification(label_codes(ruleset, y, len(table)))
+
+
+class Tally:
+    """Sums over the rows of one table; what the arrays mean is told by :func:`confusion`."""
+
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        table: Table,
+        weights: Floats | None,
+        assigned: NDArray[np.intp] | None = None,
+    ) -> None:
+        self.ruleset, self.table = ruleset, table
+        self.weights, self.assigned = weights, assigned
+        self.unique = np.zeros(len(ruleset))
+
+    def sums(self, flags: Flags, weights: Floats | None) -> Floats:
+        """How many rows have each flag, shape (n_rules,)."""
+        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
+            ones = np.ones(len(flags), dtype=np.float32)
+            return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
+        return np.asarray(weights @ flags)
+
+    def batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
+        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
+        n_rules = len(self.ruleset)
+        size = max(1, _NUMBERS // max(1, n_rules))
+        every = np.ones(n_rules, dtype=np.float32)
+        for rows, held in held_in_batches(self.ruleset, self.table):
+            for begin in range(0, len(held), size):
+                flags = held[begin : begin + size]
+                part = slice(rows.start + begin, rows.start + begin + len(flags))
+                alone = flags.astype(np.float32) @ every == 1
+                if self.assigned is not None:
+                    flags = self.assigned[part, None] == np.arange(n_rules)
+                yield part, flags, None if self.weights is None else self.weights[part], alone
+
+    def add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
+        self.unique += self.sums(flags[alone], None if weights is None else weights[alone])
+
+    def classification(
+        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
+    ) -> RuleCounts:
+        """Count for classes; `watch` is shown which rules count for few rows at a time."""
+        outputs = self.ruleset.conclusions.outputs.astype(np.intp)
+        p, n = np.zeros((2, len(outputs)))
+        for rows, held, weights, alone in self.batches():
+            self.add_unique(held, weights, alone)
+            if watch is not None:
+                watch(rows, held)
+            positive = codes[rows, None] == outputs
+            hits = self.sums(held & positive, weights)
+            p += hits
+            if weights is None:
+                n += self.sums(held, None) - hits
+            else:  # differences of sums of weights could leave a trifle where there is no row
+                n += self.sums(held & ~positive, weights)
+        # One more place, the last, takes the labels that are no classes.
+        n_classes = len(self.ruleset.classes or ())
+        places = np.where(codes < 0, n_classes, codes)
+        totals = np.bincount(places, self.weights, n_classes + 1).astype(np.float64)
+        # Not the total less the class: what remains beside the only class must be nothing at all.
+        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
+        return self.counts(p, n, totals[outputs], others[outputs])
+
+    def regression(self, y: Floats) -> RuleCounts:
+        """Count for numbers."""
+        n_rules = len(self.ruleset)
+        centre = float(np.average(y, weights=self.weights))
+        moments = LabelMoments(n_rules, centre)
+        keep = len(y) * -(-n_rules // 8) <= _KEPT
+        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
+        for rows, held, weights, alone in self.batches():
+            self.add_unique(held, weights, alone)
+            moments.add(held, y[rows], weights)
+            if keep:
+                kept.append((rows, np.packbits(held, axis=1), weights))
+
+        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
+            if not keep:
+                return (batch[:3] for batch in self.batches())
+            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
+            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
+
+        if len(moments.narrow):
+            for rows, held, weights in again():
+                moments.look_again(held, y[rows], weights)
+        mean, spread = moments.result()
+        p, n, P, N = np.zeros((4, n_rules))
+        everywhere = self.within(y, spread)
+        for rows, held, weights in again():
+            positive = self.close(y, spread, rows)
+            p += self.sums(held & positive, weights)
+            P += self.sums(positive, weights) if everywhere is None else 0.0
+            if weights is not None:
+                n += self.sums(held & ~positive, weights)
+                N += self.sums(~positive, weights)
+        P = P if everywhere is None else everywhere
+        if self.weights is None:
+            n, N = moments.weight - p, len(y) - P
+        return self.counts(p, n, P, N, mean, spread, label_spread(y, self.weights, centre))
+
+    def reach(self, spread: Floats) -> tuple[Floats, Floats]:
+        """The ends of the interval of labels that are positive, for each constant rule."""
+        outputs = self.ruleset.conclusions.outputs
+        reach = spread + BORDER * (np.abs(outputs) + spread)
+        return outputs - reach, outputs + reach
+
+    def within(self, y: Floats, spread: Floats) -> Floats | None:
+        """Count the positive labels of each rule; None where sorting them does not tell."""
+        if self.weights is not None or self.ruleset.conclusions.linear:
+            return None
+        (low, high), ordered = self.reach(spread), np.sort(y)
+        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+        # A rule without rows has no spread; NaN would be sorted behind all labels.
+        return np.where(np.isnan(spread), 0.0, count)
+
+    def close(self, y: Floats, spread: Floats, rows: slice) -> Flags:
+        """Whether the labels of some rows lie within a spread of what each rule says."""
+        labels = y[rows]
+        low, high = self.reach(spread)
+        result = (labels[:, None] >= low) & (labels[:, None] <= high)
+        for index, function in self.ruleset.conclusions.linear.items():
+            said = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
+            noise = BORDER * (np.abs(said) + spread[index])
+            result[:, index] = np.abs(labels - said) <= spread[index] + noise
+        return np.asarray(result)
+
+    def counts(self, p: Floats, n: Floats, P: Floats, N: Floats, *rest: Any) -> RuleCounts:
+        # Sums of the same weights in another order may differ in their last bits.
+        p, n = np.minimum(p, P), np.minimum(n, N)
+        return RuleCounts(p, n, P, N, np.minimum(self.unique, p + n), *rest)

@@ -1,0 +1,276 @@
+"""A rule set in a few figures: its size, the worth of its rules, their significance and conflicts.
+
+The figures are those by which RuleKit describes a model, as far as rules and rows tell them. How
+long an induction took, rules do not remember: who made them has to say. What it tried is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skescore._text import did_you_mean
+from skescore.metrics._arguments import as_numbers
+from skescore.metrics._rule_counts import Tally
+from skescore.metrics._rule_quality import Measure
+from skescore.metrics._rule_rows import (
+    Flags,
+    Floats,
+    check_alpha,
+    checked_weights,
+    finite_labels,
+    label_codes,
+)
+from skescore.metrics._significance import significant_fraction
+from skescore.rules._columns import Table
+from skescore.rules._domain import Fallback
+from skescore.rules._rule import LinearOutput
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["characteristics"]
+
+#: Corrections of p-values by the part of the name that tells them.
+_CORRECTIONS = {
+    "": None,
+    "fdr_": "fdr_bh",
+    "fwer_": "holm",
+    "rulekit_fdr_": "rulekit_fdr",
+    "rulekit_fwer_": "rulekit_fwer",
+}
+#: What an induction took: altogether, growing and pruning rules.
+TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
+#: Sums of greater weights might overflow in one order of adding and not in another.
+_LARGEST_VOTES = 1e300
+
+
+def characteristics(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    *,
+    measure: str | Measure = "c2",
+    alpha: float = 0.05,
+    sample_weight: ArrayLike | None = None,
+    untested: float = np.nan,
+    times: Mapping[str, float] | None = None,
+    **parameters: float,
+) -> dict[str, float]:
+    """Describe a rule set by averages over its rules, and how rules meet on rows.
+
+    Use it to compare rule sets, or to set one beside a model of RuleKit.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box.
+    measure : str or Measure, default="c2"
+        What `avg_rule_quality` is the average of: a name in
+        :data:`skescore.metrics.MEASURES`, or a measure of your own.
+    alpha : float, default=0.05
+        Level of significance, between 0 and 1.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; conflicts are sums of weights then, and the tests
+        take weights for numbers of rows.
+    untested : float, default=NaN
+        Regression: the p-value of a rule that holds for too few rows to be tested; see
+        :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+    times : mapping of str to float, optional
+        Seconds that making the rules took, to stand beside the other figures: any of
+        ``time_total_s``, ``time_growing_s`` and ``time_pruning_s``. Models of RuleKit have them as
+        attributes of ``model.model.stats``.
+    **parameters : float
+        Parameters of the measure.
+
+    Returns
+    -------
+    dict of str to float
+        ``n_rules``
+            Number of rules.
+        ``conditions_per_rule``, ``literals_per_rule``
+            Mean number of different features in a premise, and of elementary comparisons (a
+            two-sided interval is two).
+        ``avg_rule_coverage``, ``avg_rule_precision``, ``avg_rule_quality``
+            Means of (p + n) / (P + N), of p / (p + n) and of the measure.
+        ``avg_pvalue``, ``avg_fdr_pvalue``, ``avg_fwer_pvalue``
+            Means of raw p-values and of those corrected by Benjamini and Hochberg, and by Holm;
+            ``avg_rulekit_fdr_pvalue`` and ``avg_rulekit_fwer_pvalue`` are corrected as RuleKit does
+            and may exceed 1.
+        ``fraction_significant``, ``fraction_fdr_significant``, ``fraction_fwer_significant``
+            Shares of tested rules that succeed beyond chance by each of these, also with
+            ``rulekit_``.
+        ``rules_per_example``
+            How many rules hold for a row on average.
+        ``voting_conflicts``, ``negative_voting_conflicts``
+            Classification only: rows that rules of two or more classes hold for, and those of them
+            that the rule set answers wrongly.
+        ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
+            Those of `times` that are given.
+
+        Means and shares over rules are NaN without rules, and means also where some rule has no
+        value, such as the precision of a rule that holds for no row, or cannot be tested.
+
+    Raises
+    ------
+    ValueError
+        If the measure or a time is unknown, or the level, rows, labels, weights or times do not
+        fit.
+    TypeError
+        If a time is no number.
+
+    See Also
+    --------
+    rule_report : The same figures rule by rule.
+
+    Notes
+    -----
+    All rows that a rule holds for count, also where the rules are ordered. RuleKit counts conflicts
+    without weights, and gives the p-value 0 to rules of one row in a regression, where a spread has
+    no meaning: ``untested=0.0`` does so too.
+
+    References
+    ----------
+    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
+    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification", ordered=False,
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> figures = characteristics(rules, X, y, measure="precision")
+    >>> figures["n_rules"], figures["rules_per_example"], figures["voting_conflicts"]
+    (2, 1.25, 1.0)
+    """
+    check_alpha(alpha)
+    seconds = _checked_times(times or {})
+    table = Table(X, ruleset.feature_names)
+    weights = checked_weights(sample_weight, len(table))
+    tally = Tally(ruleset, table, weights)
+    if ruleset.classes is None:
+        counts, conflicts = tally.regression(finite_labels(y, len(table))), None
+    else:
+        codes = label_codes(ruleset, y, len(table))
+        conflicts = _Conflicts(ruleset, table)
+        counts = tally.classification(codes, conflicts.watch)
+    features = [{f for c in rule.conditions for f in c.features} for rule in ruleset.rules]
+    total = counts.P + counts.N
+    figures: dict[str, float] = {
+        "n_rules": len(ruleset),
+        "conditions_per_rule": _mean([len(used) for used in features]),
+        "literals_per_rule": _mean([rule.n_literals for rule in ruleset.rules]),
+        "avg_rule_coverage": _mean(counts.covered / total),
+        "avg_rule_precision": _mean(counts.quality("precision")),
+        "avg_rule_quality": _mean(counts.quality(measure, **parameters)),
+    }
+    raw = counts.p_values(untested=untested)
+    for part, correction in _CORRECTIONS.items():
+        figures[f"avg_{part}pvalue"] = _mean(counts.p_values(correction, untested=untested))
+    for part, correction in _CORRECTIONS.items():
+        figures[f"fraction_{part}significant"] = significant_fraction(raw, alpha, correction)
+    if weights is None:
+        weights = np.ones(len(table))
+    figures["rules_per_example"] = float(counts.covered.sum() / weights.sum())
+    if conflicts is not None:
+        wrong = conflicts.torn & (conflicts.answers() != codes)
+        figures["voting_conflicts"] = float(weights[conflicts.torn].sum())
+        figures["negative_voting_conflicts"] = float(weights[wrong].sum())
+    return figures | seconds
+
+
+def _checked_times(times: Mapping[str, float]) -> dict[str, float]:
+    for name in times:
+        if name not in TIMES:
+            raise ValueError(f"times has no place for {name!r}. {did_you_mean(name, TIMES)}")
+    remedy = "Pass seconds."
+    seconds = {
+        name: as_numbers(f"times[{name!r}]", times[name], low=0.0, remedy=remedy)
+        for name in TIMES
+        if name in times
+    }
+    for name, value in seconds.items():
+        if value.ndim:
+            raise ValueError(f"times[{name!r}] must be one number, got {times[name]!r}. {remedy}")
+    return {name: float(value) for name, value in seconds.items()}
+
+
+def _mean(values: Sequence[float] | NDArray[Any]) -> float:
+    return float(np.mean(values)) if len(values) else np.nan
+
+
+class _Conflicts:
+    """Rows that rules of different classes hold for, and what the rule set makes of them.
+
+    Most rule sets can be asked while rows are counted, so that nothing is matched again.
+    """
+
+    def __init__(self, ruleset: RuleSet, table: Table) -> None:
+        self.ruleset, self.table = ruleset, table
+        self.torn = np.zeros(len(table), dtype=bool)
+        self._codes = np.full(len(table), -1, dtype=np.intp)
+        self._outputs = ruleset.conclusions.outputs.astype(np.intp)
+        self._votes = _constant_votes(ruleset)
+        columns = [np.ones(len(ruleset)), self._outputs, self._outputs**2]
+        self._factors = np.stack(columns).astype(np.float64)
+        if self._votes is not None:
+            by_class = np.arange(len(ruleset.classes or ()))[:, None] == self._outputs
+            self._factors = np.vstack([self._factors, by_class * self._votes])
+            # The product adds in an order of its own; sums nearer than this are added as votes are.
+            self._doubt = 4 * len(ruleset) * np.finfo(np.float64).eps * np.abs(self._votes).sum()
+
+    def watch(self, rows: slice, held: Flags) -> None:
+        """See which rules hold for some rows."""
+        if not len(self.ruleset):
+            return
+        numbers = held.astype(np.float64)
+        # One sum at a time: products of thin matrices are slow, the more so on several threads.
+        sums = np.stack([numbers @ factor for factor in self._factors])
+        # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
+        torn = sums[0] * sums[2] != sums[1] ** 2
+        self.torn[rows] = torn
+        if self._votes is not None:
+            self._codes[rows] = self._winners(held, torn, sums[3:])
+        elif self.ruleset.ordered or self.ruleset.disjoint:
+            self._codes[rows] = self._outputs[held.argmax(axis=1)]
+
+    def _winners(self, held: Flags, torn: Flags, sums: Floats) -> NDArray[np.intp]:
+        assert self._votes is not None
+        winners = sums.argmax(axis=0)
+        rivals = (sums >= sums.max(axis=0) - self._doubt).sum(axis=0)
+        near = np.flatnonzero(torn & (rivals > 1))
+        if len(near):
+            row, rule = np.nonzero(held[near])
+            exact = np.zeros((len(near), len(sums)))
+            # In the order of the rules and starting from 0, as RuleSet.predict adds them.
+            np.add.at(exact, (row, self._outputs[rule]), self._votes[rule])
+            winners[near] = exact.argmax(axis=1)
+        return winners
+
+    def answers(self) -> NDArray[np.intp]:
+        """Classes that torn rows are given; what stands for others does not matter."""
+        if self.torn.any() and (self._codes[self.torn] < 0).any():
+            # Rules hold for all of these rows: it does not matter what a fallback would say.
+            fallback = Fallback((self.ruleset.classes or ())[0])
+            labels = self.ruleset.replace(fallback=fallback).predict(self.table)
+            return label_codes(self.ruleset, labels, len(self.table))
+        return self._codes
+
+
+def _constant_votes(ruleset: RuleSet) -> Floats | None:
+    """Weights of rules whose sums by class decide; None where it takes more than that."""
+    if ruleset.voting not in ("votes", "logistic"):
+        return None
+    votes = [rule.weight for rule in ruleset.rules]
+    if any(isinstance(vote, LinearOutput) for vote in votes):
+        return None
+    weights = np.nan_to_num(np.asarray(votes, dtype=np.float64), nan=0.0)
+    return weights if np.abs(weights).sum() < _LARGEST_VOTES else None

@@ -1,0 +1,399 @@
+"""Whether a rule could be mere luck: p-values of rules, and corrections for testing many.
+
+Rules are found by searching, so that the p-values of a rule on the rows it was found on are too
+small. They rank rules; as probabilities they can only be read on rows that were held out.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtr, gammaln, xlogy
+
+from skescore._text import did_you_mean
+from skescore.metrics._arguments import as_numbers, check_shapes, plain
+from skescore.metrics._counts import Counts, as_counts
+
+__all__ = [
+    "CORRECTIONS",
+    "adjust_p_values",
+    "fisher_p_value",
+    "significant_fraction",
+    "variance_p_value",
+]
+
+Numbers = NDArray[np.float64]
+
+#: Corrections for the number of tests: Benjamini-Hochberg, Holm, and RuleKit's forms of both.
+CORRECTIONS = ("fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer")
+
+_WHOLE_TOLERANCE = 1e-9  # relative; what summing weights may cost
+_MOST_ROWS = 2.0**53  # above, whole numbers are not exact
+_STIRLING_FROM = 16.0
+_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # of a tail, taken at a time
+_CELLS = 1 << 20  # numbers held at a time
+_NOISE = 8 * np.finfo(np.float64).eps  # a p-value adjusted to alpha but for rounding is at alpha
+
+
+@overload
+def fisher_p_value(p: float, n: float, P: float, N: float) -> float: ...
+@overload
+def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> float | Numbers: ...
+def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> float | Numbers:
+    """How likely a rule would cover so many positives by chance: Fisher's exact test, one-sided.
+
+    Use it for classification. Arguments broadcast against each other.
+
+    Parameters
+    ----------
+    p, n : float or array-like, >= 0
+        Positives and negatives that the rule covers.
+    P, N : float or array-like, >= 0
+        All positives and negatives.
+
+    Returns
+    -------
+    float or ndarray of float
+        Probability of `p` positives or more among p + n rows drawn from the P + N rows; 1 for a
+        rule that covers no positive row. A Python float when all arguments are scalars.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not finite, p > P, n > N, or there is not one whole row.
+    TypeError
+        If something is no number (booleans included).
+
+    Notes
+    -----
+    The test counts rows. Sums of weights are cut to whole numbers, as in RuleKit, each of the four
+    by itself; a sum within 1e-9 of a whole number, relatively, is that number, since 10 weights of
+    0.1 add up to a trifle less than 1. Weights should therefore be 1 on average.
+
+    The tail is summed from the observed table outwards, where terms only shrink, until they no
+    longer matter; the first term is taken from Stirling's series with all large parts cancelled.
+    The relative accuracy is about 1e-13 for small counts and does not depend on how small the
+    p-value is; what lies below the smallest float is 0.
+
+    References
+    ----------
+    R. A. Fisher: Statistical methods for research workers, 1934, section 21.02.
+
+    Examples
+    --------
+    >>> from skescore.metrics import fisher_p_value
+    >>> round(fisher_p_value(3, 0, 3, 3), 4)  # one of 20 ways to draw 3 of 6
+    0.05
+    >>> fisher_p_value([0, 3], 2, 3, 3).round(2).tolist()
+    [1.0, 0.5]
+    """
+    given = as_counts(p, n, P, N)
+    whole = Counts(*(_whole(array) for array in (given.p, given.n, given.P, given.N)))
+    total = whole.total
+    if (total == 0).any() or (total > _MOST_ROWS).any():
+        at = np.argwhere((total == 0) | (total > _MOST_ROWS))[0]
+        raise ValueError(
+            f"P + N must be a number of rows from 1 to {_MOST_ROWS:g}, got "
+            f"{float(given.total[tuple(at)])!r}. Scale the weights so that they are 1 on average."
+        )
+    return plain(_upper_tail(whole))
+
+
+def _whole(array: Numbers) -> Numbers:
+    nearest = np.rint(array)
+    near = np.abs(array - nearest) <= _WHOLE_TOLERANCE * nearest
+    return np.where(near, nearest, np.floor(array))
+
+
+def _upper_tail(k: Counts) -> Numbers:
+    """P(X >= p) for hypergeometric X with the margins of the counts."""
+    first = np.exp(_log_probability(k))
+    # Outwards is towards more positives for a rule better than chance, else towards fewer.
+    better = k.difference > 0
+    cells = (
+        np.where(better, k.missed, k.p), np.where(better, k.n, k.rejected),
+        np.where(better, k.p, k.missed), np.where(better, k.rejected, k.n),
+    )  # fmt: skip
+    shrinking, growing = (cells[0].ravel(), cells[1].ravel()), (cells[2].ravel(), cells[3].ravel())
+    beyond = first * _sum_beyond(*shrinking, *growing).reshape(first.shape)
+    return np.clip(np.where(better, first + beyond, 1 - beyond), 0.0, 1.0)
+
+
+def _log_probability(k: Counts) -> Numbers:
+    """Logarithm of the hypergeometric probability of a table of whole counts.
+
+    With ln x! = x ln x - x + s(x), the large parts add up to the information of the table.
+    """
+    margins = (k.P, k.N, k.covered, k.uncovered)
+    cells = (k.p, k.n, k.missed, k.rejected)
+    small = sum(map(_stirling_rest, margins)) - sum(map(_stirling_rest, cells))
+    return small - _stirling_rest(k.total) - k.information
+
+
+def _stirling_rest(x: Numbers) -> Numbers:
+    """What x ln x - x lacks of ln x! for whole x; 0 at 0."""
+    large = np.maximum(x, _STIRLING_FROM)
+    square = 1 / large**2
+    series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / large
+    small = np.minimum(x, _STIRLING_FROM)
+    exact = gammaln(small + 1) - xlogy(small, small) + small
+    return np.where(x < _STIRLING_FROM, exact, 0.5 * np.log(2 * np.pi * large) + series)
+
+
+def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
+    """Sum of the terms beyond a table, as multiples of its own.
+
+    Each step moves one row out of `a` and `b` each, into `c` and `d`. Terms shrink ever faster and
+    end with the smaller of `a` and `b`.
+    """
+    totals = np.zeros(a.shape)
+    last = np.ones(a.shape)  # the latest term
+    active = np.flatnonzero(np.minimum(a, b) > 0)
+    start, length = 0, _FIRST_TERMS
+    while active.size:
+        remaining = []
+        steps = start + np.arange(length, dtype=np.float64)
+        for rows in np.array_split(active, -(-active.size * length // _CELLS)):
+            down = (a[rows, None] - steps) * (b[rows, None] - steps)
+            up = (c[rows, None] + steps + 1) * (d[rows, None] + steps + 1)
+            terms = down / up
+            terms[:, 0] *= last[rows]
+            np.cumprod(terms, axis=1, out=terms)  # 0 from the end on
+            totals[rows] += terms.sum(axis=1)
+            last[rows] = terms[:, -1]
+            # The terms to come are at most a geometric series with the latest quotient.
+            quotient = np.clip(down[:, -1] / up[:, -1], 0.0, 1.0)
+            open_ = last[rows] > (1 - quotient) * totals[rows] * 2.0**-55
+            remaining.append(rows[open_])
+        active = np.concatenate(remaining)
+        start, length = start + length, min(2 * length, _MOST_TERMS)
+    return totals
+
+
+@overload
+def variance_p_value(
+    expected_sd: float, sample_sd: float, sample_size: float, *, undefined: float = ...
+) -> float: ...
+@overload
+def variance_p_value(
+    expected_sd: ArrayLike,
+    sample_sd: ArrayLike,
+    sample_size: ArrayLike,
+    *,
+    undefined: float = ...,
+) -> float | Numbers: ...
+def variance_p_value(
+    expected_sd: ArrayLike,
+    sample_sd: ArrayLike,
+    sample_size: ArrayLike,
+    *,
+    undefined: float = np.nan,
+) -> float | Numbers:
+    r"""How likely labels would lie so close together by chance: lower-tail test of variance.
+
+    Use it for rules of a regression. Arguments broadcast against each other.
+
+    Parameters
+    ----------
+    expected_sd : float or array-like, >= 0
+        Standard deviation of the labels of all rows, covered ones included. RuleKit takes the one
+        of a sample (``ddof=1``).
+    sample_sd : float or array-like, >= 0
+        Standard deviation of the labels of covered rows. RuleKit takes the one of a population
+        (``ddof=0``), so that its p-values are smaller than those of the textbook.
+    sample_size : float or array-like, >= 0
+        Number of covered rows.
+    undefined : float, default=NaN
+        The value for a rule of one row or none, and where all labels are equal: there is no
+        variance to be tested. RuleKit has 0.0 for one row, as if it were certain.
+
+    Returns
+    -------
+    float or ndarray of float
+        A Python float when all arguments are scalars, otherwise an array of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is negative, NaN or infinite, or the shapes do not broadcast.
+    TypeError
+        If something is no number (booleans included).
+
+    Notes
+    -----
+    With :math:`k` rows, standard deviation :math:`s` of the sample and :math:`S` expected, it is
+    the distribution function of chi-square with :math:`k - 1` degrees of freedom at
+    :math:`(k - 1) s^2 / S^2`.
+
+    References
+    ----------
+    G. W. Snedecor, W. G. Cochran: Statistical methods, 1989, section 5.11.
+
+    Examples
+    --------
+    >>> from skescore.metrics import variance_p_value
+    >>> round(variance_p_value(2.0, 1.0, 12), 6)
+    0.006366
+    >>> variance_p_value(2.0, 0.0, 1)
+    nan
+    """
+    remedy = "Leave out missing labels before taking standard deviations."
+    given = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
+    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
+    if not isinstance(undefined, Real) or isinstance(undefined, bool):
+        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+    check_shapes(**arrays)
+    expected, sample, size = np.broadcast_arrays(*arrays.values())
+    tested = (size > 1) & (expected > 0)
+    result = np.full(tested.shape, float(undefined))
+    freedom = size[tested] - 1
+    with np.errstate(over="ignore", under="ignore"):  # infinitely larger, infinitely smaller
+        result[tested] = chdtr(freedom, freedom * (sample[tested] / expected[tested]) ** 2)
+    return plain(result)
+
+
+def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
+    """Correct p-values for there being many of them.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (n_rules,)
+        From 0 to 1, in any order. NaN, for a rule that was not tested, stays NaN and does not count
+        as a test.
+    correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"}, default="fdr_bh"
+        ``"fdr_bh"`` (Benjamini and Hochberg) bounds the share of lucky rules among those called
+        significant, ``"holm"`` the probability of calling any lucky rule significant. The other two
+        are RuleKit's forms of them.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rules,)
+        Adjusted p-values in the order of the given ones.
+
+    Raises
+    ------
+    ValueError
+        If a p-value lies outside 0 to 1, they are not one-dimensional, or there is no such
+        correction.
+    TypeError
+        If something is no number (booleans included).
+
+    Notes
+    -----
+    The k-th smallest of R p-values becomes p R / k for a false discovery rate and p (R + 1 - k) for
+    Holm. The standard procedures then let no adjusted value exceed a later one (Benjamini-Hochberg)
+    or fall below an earlier one (Holm), nor any exceed 1. RuleKit does neither: its values may
+    exceed 1, and equal p-values get different ones, in the order they came in.
+
+    References
+    ----------
+    Y. Benjamini, Y. Hochberg: Controlling the false discovery rate, 1995.
+    S. Holm: A simple sequentially rejective multiple test procedure, 1979.
+
+    Examples
+    --------
+    >>> from skescore.metrics import adjust_p_values
+    >>> adjust_p_values([0.01, 0.04, 0.02]).round(3).tolist()
+    [0.03, 0.04, 0.03]
+    >>> adjust_p_values([0.01, 0.04, 0.02], "holm").round(3).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    values = _p_values(p_values)
+    _check_correction(correction)
+    tested = np.flatnonzero(~np.isnan(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
+    n_tests, rank = len(order), np.arange(1, len(order) + 1)
+    if correction in ("fdr_bh", "rulekit_fdr"):
+        adjusted = values[order] * (n_tests / rank)  # the last stays what it is
+    else:
+        adjusted = values[order] * (n_tests + 1 - rank)
+    if correction == "fdr_bh":
+        adjusted = np.minimum.accumulate(adjusted[::-1])[::-1]
+    elif correction == "holm":
+        adjusted = np.maximum.accumulate(adjusted)
+    result = np.full(values.shape, np.nan)
+    result[order] = adjusted if correction.startswith("rulekit") else np.minimum(adjusted, 1.0)
+    return result
+
+
+def significant_fraction(
+    p_values: ArrayLike, alpha: float = 0.05, correction: str | None = None
+) -> float:
+    """Share of rules that are significant.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (n_rules,)
+        Raw p-values from 0 to 1. NaN, for a rule that was not tested, is left out of the share.
+    alpha : float, default=0.05
+        Level of significance, above 0 and below 1.
+    correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"}, optional
+        How to correct for the number of tests; not at all by default.
+
+    Returns
+    -------
+    float
+        The share; NaN if there is no tested rule.
+
+    Raises
+    ------
+    ValueError
+        If a p-value or `alpha` lies outside its domain, or there is no such correction.
+    TypeError
+        If something is no number (booleans included).
+
+    Notes
+    -----
+    Without correction a p-value below `alpha` is significant. By the standard corrections it is one
+    whose adjusted value is at most `alpha`, as their authors have it. RuleKit walks up the sorted
+    values and stops at the first adjusted one that is not below `alpha`: its false discovery rate
+    finds fewer rules than Benjamini and Hochberg's.
+
+    Examples
+    --------
+    >>> from skescore.metrics import significant_fraction
+    >>> p_values = [0.001, 0.02, 0.03, 0.04, 0.6]
+    >>> [significant_fraction(p_values, correction=c) for c in (None, "fdr_bh", "rulekit_fdr")]
+    [0.8, 0.8, 0.2]
+    """
+    values = _p_values(p_values)
+    level = as_numbers("alpha", alpha, low=0.0, strict=True, remedy="Pass 0.05 for five percent.")
+    if level.ndim or not level < 1:
+        raise ValueError(f"alpha must be one number below 1, got {alpha!r}. Pass 0.05 for 5 %.")
+    values = values[~np.isnan(values)]
+    if correction is None:
+        significant = values < level
+    else:
+        adjusted = adjust_p_values(values, correction)
+        if correction.startswith("rulekit"):
+            order = np.argsort(values, kind="stable")
+            significant = np.logical_and.accumulate(adjusted[order] < level)
+        else:
+            significant = adjusted <= level * (1 + _NOISE)
+    return float(significant.mean()) if significant.size else np.nan
+
+
+def _p_values(p_values: ArrayLike) -> Numbers:
+    """Check p-values, NaN among them."""
+    given = np.asarray(p_values if hasattr(p_values, "dtype") else np.asarray(p_values, object))
+    untested = np.asarray(given != given, dtype=bool) if given.dtype.kind in "fO" else None
+    if untested is not None and untested.any():
+        given = np.where(untested, 0.0, given)
+    values = as_numbers("p_values", given, low=0.0, high=1.0, remedy="NaN stands for no test.")
+    if values.ndim != 1:
+        raise ValueError(
+            f"p_values must be one-dimensional, a number per rule, got shape {values.shape}."
+        )
+    if untested is not None:
+        values[untested] = np.nan
+    return values
+
+
+def _check_correction(correction: object) -> None:
+    if correction not in CORRECTIONS:
+        raise ValueError(
+            f"There is no correction {correction!r}. {did_you_mean(correction, CORRECTIONS)}"
+        )

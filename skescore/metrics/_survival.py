@@ -1,0 +1,277 @@
+"""Scores of survival rules: the integrated Brier score, log-rank tests, and FiRe, Q and ICE.
+
+The rules are those of :class:`skescore.rules.SurvivalRules`. The estimators beneath are
+scikit-survival's, the extra ``survival``; it is under the GNU General Public License.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skescore._optional import import_optional
+from skescore.metrics._completeness import instance_completeness, volume_completeness
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.metrics._log_rank import (
+    LogRank,
+    check_survival_rules,
+    log_rank,
+    structured,
+    survival_report,
+    survival_rules_log_rank,
+)
+from skescore.rules._bounding_box import domain_around
+from skescore.rules._survival import SurvivalRules, read_outcomes
+
+__all__ = [
+    "LogRank",
+    "integrated_brier_score",
+    "log_rank",
+    "survival_report",
+    "survival_rules_log_rank",
+    "survival_scores",
+]
+
+Floats = NDArray[np.float64]
+
+#: Points in time of the default grid, and the shares of the rows between which they lie.
+_N_TIMES, _SHARES = 100, (0.1, 0.9)
+UNCOVERED = ("penalise", "ignore")
+COMPLETENESSES = ("volume", "instances")
+
+
+def integrated_brier_score(
+    rules: SurvivalRules,
+    X: Any,
+    y: Any,
+    *,
+    times: ArrayLike | None = None,
+    y_train: Any = None,
+    uncovered: str = "penalise",
+) -> float:
+    r"""Mean squared error of the survival curves over time, fair to censored rows; 0 is perfect.
+
+    Use it as the loss of survival rules. A constant forecast of one half scores about 0.25.
+
+    Parameters
+    ----------
+    rules : SurvivalRules
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, which should be others than those that the curves were made from.
+    y : structured array, or pair (time, event)
+        Their outcomes, at least one event; see :func:`skescore.rules.read_outcomes`.
+    times : array-like of float, shape (n_times,), optional
+        When to compare, at least two points from the first time of the rows to before their last,
+        and before the last of the training rows. By default 100 points, equally apart, from the
+        time by which 10 % of the scored rows are out of sight to that of 90 %, as far as allowed.
+        Pass them to compare scores of different rows.
+    y_train : structured array, or pair (time, event), optional
+        Outcomes by which censoring is estimated; by default those of the rules' training rows.
+    uncovered : {"penalise", "ignore"}, default="penalise"
+        Rows without a rule are answered by the curve of all training rows, or left out.
+
+    Returns
+    -------
+    float
+        NaN if no row is left.
+
+    Raises
+    ------
+    ImportError
+        If scikit-survival is missing.
+    TypeError
+        If `rules` are no SurvivalRules, or the outcomes have no known form.
+    ValueError
+        If the outcomes do not fit, no event happened in view, or `times` are out of range.
+
+    Notes
+    -----
+    The Brier score at a time weighs rows by the inverse probability of not being censored before
+    (Graf et al.), estimated by Kaplan and Meier's method from the training rows. It is averaged
+    over time by the trapezoidal rule. Rows still in sight at the last training time, about which
+    the weights know nothing more, count as censored then: all points in time are earlier, so that
+    nothing is lost, and a fold with the very last row can be scored.
+
+    References
+    ----------
+    E. Graf, C. Schmoor, W. Sauerbrei, M. Schumacher: Assessment and comparison of prognostic
+    classification schemes for survival data. Statistics in Medicine 18, 1999.
+
+    Examples
+    --------
+    ::
+
+        rules = SurvivalRules.fit(ruleset, X_train, y_train)
+        integrated_brier_score(rules, X_test, y_test)
+    """
+    return _brier(rules, X, y, times, y_train, uncovered)[0]
+
+
+def _brier(
+    rules: SurvivalRules, X: Any, y: Any, times: Any, y_train: Any, uncovered: str
+) -> tuple[float, float]:
+    """The integrated Brier score, and that of the curve of all training rows."""
+    check_survival_rules(rules)
+    check_settings(uncovered=uncovered)
+    metrics = import_optional("sksurv.metrics", extra="survival", purpose="The Brier score")
+    covered = rules.ruleset.covers(X)
+    time, event = read_outcomes(y, len(covered))
+    scored = covered if uncovered == "ignore" else np.ones(len(covered), dtype=bool)
+    if not scored.any():
+        return math.nan, math.nan
+    time, event = time[scored], event[scored]
+    known = rules.fallback.outcomes() if y_train is None else read_outcomes(y_train)
+    if not known[1].any():
+        raise ValueError(f"y_train must hold at least one event, got {len(known[0])} censored.")
+    last = float(known[0].max())
+    event = event & (time <= last)
+    time = np.minimum(time, last)
+    if not event.any():
+        raise ValueError(
+            f"y must hold at least one event to be scored by until the last training time {last!r},"
+            f" got none in {len(time)} rows. Score more rows, for instance in fewer folds."
+        )
+    grid = _grid(times, time)
+    train, test = structured(*known), structured(time, event)
+    curves = rules.predict_survival_function(X, grid)[scored]
+    overall = np.broadcast_to(rules.fallback.at(grid), curves.shape)
+
+    def integrated(forecast: Floats) -> float:
+        # Versions of scikit-survival before 0.27 integrate by a function that numpy 2.4 dropped.
+        errors = metrics.brier_score(train, test, forecast, grid)[1]
+        return float(np.trapezoid(errors, grid) / (grid[-1] - grid[0]))
+
+    return integrated(curves), integrated(overall)
+
+
+def _grid(times: ArrayLike | None, time: Floats) -> Floats:
+    """The points in time at which curves are compared with outcomes."""
+    seen = np.unique(time)
+    if times is None:
+        if len(seen) < 3:
+            raise ValueError(
+                f"y must hold three different times or more to score by, got {seen.tolist()}."
+            )
+        low, high = np.quantile(time, _SHARES)
+        high = min(high, seen[-2])
+        low = low if low < high else seen[0]
+        return np.linspace(low, high, _N_TIMES)
+    given = np.asarray(times)
+    if given.ndim != 1 or given.dtype.kind not in "iuf" or len(np.unique(given)) < 2:
+        raise ValueError(f"times must be a list of two different numbers or more, got {times!r}.")
+    wrong = given[~((given >= seen[0]) & (given < seen[-1]))]
+    if len(wrong):
+        raise ValueError(
+            f"times must lie from {seen[0].item()!r}, the first time of the rows, to before "
+            f"{seen[-1].item()!r}, their last or that of the training rows, got "
+            f"{wrong[0].item()!r}. Pass a shorter range, or None for one that fits the rows."
+        )
+    return np.unique(given).astype(np.float64)
+
+
+def survival_scores(
+    rules: SurvivalRules,
+    X: Any,
+    y: Any,
+    *,
+    times: ArrayLike | None = None,
+    y_train: Any = None,
+    uncovered: str = "penalise",
+    completeness: str = "volume",
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+) -> dict[str, float]:
+    r"""Judge survival rules as knowledge: FiRe, Q and ICE, and what they are made of.
+
+    Parameters
+    ----------
+    rules : SurvivalRules
+        The rules.
+    X, y, times, y_train, uncovered
+        As in :func:`integrated_brier_score`.
+    completeness : {"volume", "instances"}, default="volume"
+        Share of the domain or of the rows that rules answer. Rules without a domain get the box
+        around the rows.
+    psi : float, default=1.0
+        Rules that weigh as much as one in FiRe.
+    phi, rho : float, default=1.0
+        Importance of performance and readability in ICE.
+
+    Returns
+    -------
+    dict of float
+        ``brier`` (the loss of FiRe and Q), ``skill`` (the performance of ICE), ``n_rules``,
+        ``completeness``, ``fire``, ``q`` (smaller is better) and ``ice`` (greater is better).
+
+    Raises
+    ------
+    ImportError
+        If scikit-survival is missing.
+    ValueError, TypeError
+        If the rows or outcomes do not fit, or a parameter is out of range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If there are no rules, no row is left or the curve of all rows is flawless, so that scores
+        are NaN.
+
+    Notes
+    -----
+    FiRe and Q take the integrated Brier score for their loss. ICE asks for a performance whose
+    best value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0` against the curve of all
+    training rows, which is for survival what R² is for numbers (Graf et al.): 0 for rules that
+    tell nothing, below 0 for misleading ones. Rows without a rule are answered by that very curve
+    by default, so that they add nothing to the skill.
+    """
+    check_settings(uncovered=uncovered, completeness=completeness, psi=psi, phi=phi, rho=rho)
+    brier, reference = _brier(rules, X, y, times, y_train, uncovered)
+    skill = 1 - brier / reference if reference > 0 else math.nan
+    ruleset, n_rules = rules.ruleset, len(rules)
+    if completeness == "instances":
+        share = instance_completeness(ruleset, X)
+    else:
+        if ruleset.domain is None:
+            ruleset = ruleset.replace(domain=domain_around(ruleset, X))
+        share = float(volume_completeness(ruleset))
+    scores = {"brier": brier, "skill": skill, "n_rules": float(n_rules), "completeness": share}
+    some = n_rules > 0 and not math.isnan(brier)
+    scores["fire"] = fire_score(brier, n_rules, psi=psi) if some else math.nan
+    scores["q"] = q_score(brier, n_rules, share) if some else math.nan
+    some = some and not math.isnan(skill)
+    scores["ice"] = ice_score(skill, n_rules, share, phi=phi, rho=rho) if some else math.nan
+    missing = [name for name, value in scores.items() if math.isnan(value)]
+    if missing:
+        warnings.warn(
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} undefined for {n_rules} "
+            f"rules with a Brier score of {brier} against {reference} of the curve of all rows.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
+    return scores
+
+
+def check_settings(
+    *,
+    times: Any = None,
+    uncovered: str = "penalise",
+    completeness: str = "volume",
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+) -> None:
+    """Raise an error for what is no setting whatever the rows; `times` depend on them."""
+    if uncovered not in UNCOVERED:
+        raise ValueError(f"uncovered must be 'penalise' or 'ignore', got {uncovered!r}.")
+    if completeness not in COMPLETENESSES:
+        raise ValueError(f"completeness must be 'volume' or 'instances', got {completeness!r}.")
+    # The scores know what their weights may be.
+    fire_score(0.0, 1, psi=psi)
+    ice_score(0.0, 1, 1.0, phi=phi, rho=rho)

@@ -1,0 +1,266 @@
+"""Comparing attribution maps with the truth: divergence and top features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import binom, rel_entr
+from sklearn.utils import check_random_state
+
+from skescore._text import did_you_mean
+from skescore.metrics.attribution._containers import dense_maps
+
+__all__ = [
+    "MAPS_REMEDY",
+    "check_choice",
+    "jensen_shannon_divergence",
+    "same_shape",
+    "shares_of",
+    "top_k_accuracy",
+    "zero_maps",
+]
+
+Floats = NDArray[np.float64]
+MAPS_REMEDY = "Pass rows of numbers, the same features in the same order for both maps."
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse what is none of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}. "
+            f"{did_you_mean(value, choices)}"
+        )
+
+
+def jensen_shannon_divergence(
+    p: Any, q: Any, *, base: float = 2.0, zero: str = "max", signed: str = "clip"
+) -> Any:
+    r"""Jensen-Shannon divergence of attribution maps, row by row.
+
+    Use it to compare a map with another or with the truth where only the shares of the features
+    matter: the scale of either map does not.
+
+    Parameters
+    ----------
+    p, q : array-like, DataFrame or explanation of shape (n_rows, n_features) or (n_features,)
+        The maps. A single map is compared with all rows of the other.
+    base : float, default=2.0
+        Base of the logarithm: 2 gives bits and a greatest value of 1, ``math.e`` gives nats and a
+        greatest value of ln 2.
+    zero : {"max", "uniform", "nan"}, default="max"
+        What a map without a single entry above 0 is worth beside one that has some: the greatest
+        value, the divergence with equal shares in its place, or NaN.
+    signed : {"clip", "abs"}, default="clip"
+        Entries below 0 count nothing, or as much as positive ones.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,) or float
+        Per row, 0 where the shares are equal; a float for two single maps.
+
+    Raises
+    ------
+    ValueError
+        If the maps do not fit together or are not finite; if an option is unknown.
+    TypeError
+        If the maps do not hold numbers.
+
+    Notes
+    -----
+    With :math:`p` and :math:`q` divided by their sums and :math:`m = (p+q)/2` it is
+    :math:`\frac12 KL(p \| m) + \frac12 KL(q \| m)`. SciPy's
+    ``scipy.spatial.distance.jensenshannon`` is its square root, in nats. Two maps that are both
+    zero say the same, so that their divergence is 0 under each policy. See :func:`zero_maps` for
+    how many there are.
+
+    References
+    ----------
+    J. Lin: Divergence measures based on the Shannon entropy. IEEE Transactions on Information
+    Theory 37, 1991.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import jensen_shannon_divergence
+    >>> jensen_shannon_divergence([[1, 1, 0], [1, 0, 0]], [[2, 2, 0], [0, 0, 3]]).tolist()
+    [0.0, 1.0]
+    >>> round(jensen_shannon_divergence([1, 1], [1, 0], base=2.718281828459045), 4)
+    0.2158
+    """
+    check_choice("zero", zero, ("max", "uniform", "nan"))
+    check_choice("signed", signed, ("clip", "abs"))
+    if not isinstance(base, (int, float)) or not 1 < base < np.inf:
+        raise ValueError(
+            f"base must be a finite number above 1, got {base!r}. Pass 2 for bits or math.e for "
+            "nats."
+        )
+    left, right = (
+        _positive_part(dense_maps(name, maps, remedy=MAPS_REMEDY), signed)
+        for name, maps in (("p", p), ("q", q))
+    )
+    single = left.ndim == right.ndim == 1
+    left, right = same_shape(left, right)
+    shares_p, none_p = shares_of(left, uniform=zero == "uniform")
+    shares_q, none_q = shares_of(right, uniform=zero == "uniform")
+    middle = (shares_p + shares_q) / 2
+    nats = (rel_entr(shares_p, middle) + rel_entr(shares_q, middle)).sum(axis=1) / 2
+    # Rounding must not leave the range of the divergence.
+    values = np.clip(nats, 0.0, np.log(2.0)) / np.log(base)
+    if zero != "uniform":
+        values[none_p ^ none_q] = np.log(2.0) / np.log(base) if zero == "max" else np.nan
+    return float(values[0]) if single else values
+
+
+def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
+    """Tell which attribution maps say nothing at all.
+
+    Use it beside :func:`jensen_shannon_divergence`, whose mean hides them or is made by them: the
+    share of zero maps belongs into every report of it.
+
+    Parameters
+    ----------
+    attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
+        The maps.
+    signed : {"clip", "abs"}, default="clip"
+        Entries below 0 count nothing, or as much as positive ones.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,)
+        True where no entry counts.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import zero_maps
+    >>> zero_maps([[0, 0], [0, 1], [-1, 0]]).tolist()
+    [True, False, True]
+    """
+    check_choice("signed", signed, ("clip", "abs"))
+    maps = np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY))
+    counting = np.asarray((_positive_part(maps, signed) > 0).any(axis=1))
+    return ~counting
+
+
+def top_k_accuracy(
+    attributions: Any,
+    relevant: Any,
+    *,
+    ties: str = "strict",
+    but_for: bool = False,
+    random_state: Any = None,
+) -> Floats:
+    """Whether the highest attributions of each row are exactly those of the relevant features.
+
+    Use it where the truth is a set of features, for instance those with a responsibility.
+
+    Parameters
+    ----------
+    attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
+        The maps to judge.
+    relevant : array-like of shape (n_rows, n_features)
+        Marks of the relevant features, or their true responsibilities: relevant is what is
+        above 0.
+    ties : {"strict", "random", "expected"}, default="strict"
+        Where relevant and irrelevant features share the value at the border: no hit, a draw that
+        `random_state` decides, or the chance that a fair draw is a hit.
+    but_for : bool, default=False
+        Count as relevant only what has responsibility 1: a flip of the feature alone changes the
+        decision.
+    random_state : int, RandomState instance or None, default=None
+        Decides the draws of ``ties="random"``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        1 for a hit, 0 for none, NaN where no feature is relevant.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, numbers are not finite, `relevant` is below 0 or above 1, or `ties`
+        is unknown.
+
+    Notes
+    -----
+    A row with k relevant features is a hit if its k largest entries are these. Ties are never
+    broken by the order of the features: where irrelevant features come last, that alone raises
+    the accuracy.
+
+    References
+    ----------
+    J. Tritscher et al.: Evaluation of post-hoc XAI approaches through synthetic tabular data.
+    ISMIS 2020.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import top_k_accuracy
+    >>> maps = [[0.9, 0.5, 0.1], [0.9, 0.5, 0.5]]
+    >>> top_k_accuracy(maps, [[1, 0.5, 0], [1, 0.5, 0]]).tolist()
+    [1.0, 0.0]
+    >>> top_k_accuracy(maps, [[1, 0.5, 0], [1, 0.5, 0]], ties="expected").tolist()
+    [1.0, 0.5]
+    >>> top_k_accuracy(maps, [[1, 0.5, 0], [1, 0.5, 0]], but_for=True).tolist()
+    [1.0, 1.0]
+    """
+    check_choice("ties", ties, ("strict", "random", "expected"))
+    maps = np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY))
+    truth = np.atleast_2d(dense_maps("relevant", relevant, remedy=MAPS_REMEDY))
+    if maps.shape != truth.shape:
+        raise ValueError(
+            f"attributions and relevant must have the same shape, got {maps.shape} and "
+            f"{truth.shape}. {MAPS_REMEDY}"
+        )
+    if truth.min(initial=0.0) < 0 or truth.max(initial=0.0) > 1 + 1e-9:
+        raise ValueError(
+            "relevant must be marks or responsibilities from 0 to 1, got values from "
+            f"{truth.min():g} to {truth.max():g}. Pass `relevant > 0` for other numbers."
+        )
+    members = truth > (1 - 1e-9 if but_for else 0.0)
+    lowest = np.where(members, maps, np.inf).min(axis=1)
+    highest = np.where(members, -np.inf, maps).max(axis=1)
+    hits = (lowest > highest).astype(np.float64)
+    if ties != "strict":
+        at_border = maps == lowest[:, np.newaxis]
+        # A fair order of the tied is right if the relevant among them come first.
+        chance = 1 / binom(at_border.sum(axis=1), (at_border & members).sum(axis=1))
+        tied = (lowest == highest) & members.any(axis=1)
+        if ties == "random":
+            # One number for each row, so that rows without ties do not shift the others.
+            chance = check_random_state(random_state).uniform(size=len(maps)) < chance
+        hits[tied] = chance[tied]
+    hits[~members.any(axis=1)] = np.nan
+    return hits
+
+
+def _positive_part(maps: Floats, signed: str) -> Floats:
+    return np.abs(maps) if signed == "abs" else np.maximum(maps, 0.0)
+
+
+def same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Two matrices of maps, a single map repeated for all rows of the other."""
+    try:
+        if left.shape[-1] != right.shape[-1]:
+            raise ValueError
+        shape = np.broadcast_shapes(np.atleast_2d(left).shape, np.atleast_2d(right).shape)
+        if left.ndim == right.ndim == 2 and left.shape != right.shape:
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"The two maps must have the same shape, got {left.shape} and {right.shape}. "
+            f"{MAPS_REMEDY}"
+        ) from None
+    return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+
+
+def shares_of(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]]:
+    """Rows that sum to one, and which of them are zero."""
+    peak = maps.max(axis=1, initial=0.0)
+    none = peak == 0
+    # By the largest entry first, so that neither sums overflow nor tiny maps vanish.
+    scaled = maps / np.where(none, 1.0, peak)[:, np.newaxis]
+    if uniform:
+        scaled = np.where(none[:, np.newaxis], 1.0, scaled)
+    total = scaled.sum(axis=1)
+    return scaled / np.where(total == 0, 1.0, total)[:, np.newaxis], none

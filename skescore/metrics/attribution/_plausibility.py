@@ -1,0 +1,260 @@
+"""Plausibility: how well attributions agree with what people marked as the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore.metrics.attribution._attribution_rationales import descending
+from skescore.metrics.attribution._containers import open_attributions
+from skescore.metrics.attribution._inputs import scores_for_targets
+from skescore.metrics.attribution._maps import check_choice
+
+__all__ = ["PLAUSIBILITY", "plausibility"]
+
+Floats = NDArray[np.float64]
+PLAUSIBILITY = ("token_iou", "token_f1", "auprc", "average_precision")
+_COUNTED = ("token_iou", "token_f1")
+
+
+def plausibility(
+    attributions: Any,
+    rationales: Any,
+    *,
+    top_k: int | str = 5,
+    only_positive: bool = True,
+    measures: Sequence[str] | None = None,
+    target: Any = None,
+    empty: str = "nan",
+    average: str | None = None,
+) -> Any:
+    r"""Measure how well attributions agree with rationales that people gave.
+
+    Use it where it is known which tokens or features should matter. A plausible explanation need
+    not be faithful to the model: see :func:`faithfulness` for that.
+
+    Parameters
+    ----------
+    attributions : array-like, DataFrame, tensor or explanation
+        One number for each token or feature of each row, as in :func:`faithfulness`. Explanations
+        of texts by shap and LIME have their own tokens, which the rationales must mark; LIME's
+        weight of a word is that of all its occurrences.
+    rationales : array-like of shape (n_rows, n_features) or list of rows
+        1 for each token or feature that people marked, else 0.
+    top_k : int or "mean", default=5
+        How many of the highest scores are taken as the discrete explanation. ``"mean"`` is the
+        average length of the rationales, rounded, at least 1.
+    only_positive : bool, default=True
+        Whether scores that are not above 0 are left out of it afterwards, and count as 0 in the
+        curves.
+    measures : sequence of str, default=None
+        Those of the Notes; by default the first three, with ``average="micro"`` the first two.
+    target : int or array-like of shape (n_rows,), default=None
+        The column of the class, where attributions have a value for each.
+    empty : {"nan", "ferret"}, default="nan"
+        What the area is where nothing was marked: NaN, or 0.5 as in ferret.
+    average : {"macro", "micro"}, default=None
+        Return single numbers: the means over the rows, NaN left out, or the measures of the counts
+        of all rows together.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        The measures, greater is better, all from 0 to 1; floats with `average`.
+
+    Raises
+    ------
+    ValueError
+        If the rows do not fit, rationales are not 0 or 1, or an option is unknown.
+    TypeError
+        If attributions or rationales are not numbers.
+
+    Notes
+    -----
+    With :math:`e` the discrete explanation and :math:`h` the rationale
+
+    * ``token_iou`` is :math:`|e \cap h| / |e \cup h|`, and ``token_f1`` the harmonic mean of
+      :math:`|e \cap h| / |e|` and :math:`|e \cap h| / |h|`; both are 0 if either set is empty;
+    * ``auprc`` is the area under the curve of precision over recall by trapezoids, as in ERASER
+      and ferret, which is optimistic; ``average_precision``, by name, sums steps instead.
+
+    Of equal scores the later token comes first. If rationales of a whole data set are there, ERASER
+    takes their average length for `top_k`.
+
+    References
+    ----------
+    J. DeYoung et al.: ERASER: A benchmark to evaluate rationalized NLP models. ACL 2020.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import plausibility
+    >>> found = plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2)
+    >>> {name: values.round(3).tolist() for name, values in found.items()}
+    {'token_iou': [0.333], 'token_f1': [0.5], 'auprc': [0.708]}
+    >>> plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2, average="micro")
+    {'token_iou': 0.3333333333333333, 'token_f1': 0.5}
+    """
+    check_choice("empty", empty, ("nan", "ferret"))
+    if average is not None:
+        check_choice("average", average, ("macro", "micro"))
+    names = _check_measures(measures, average)
+    marks = _marks(rationales)
+    explained = open_attributions(attributions, len(marks))
+    pieces = explained.pieces
+    sizes = [len(row.units) for row in pieces] if pieces else [len(row) for row in marks]
+    targets, n_columns = _targets(explained, target, len(marks))
+    rows = scores_for_targets(
+        explained, sizes, targets, n_columns, spoken_of=None, chosen=True, X=None
+    )
+    # LIME has one weight for all occurrences of a word, but people mark some of them.
+    rows = [explained.by_occurrence(number, row) for number, row in enumerate(rows)]
+    for number, (row, human) in enumerate(zip(rows, marks, strict=True)):
+        if len(row) != len(human):
+            raise ValueError(
+                f"rationales must have one mark for each token, but row {number} has {len(human)} "
+                f"for the {len(row)} tokens of its explanation. Mark the explainer's tokens."
+            )
+    k = _check_top_k(top_k, marks)
+
+    counts = np.zeros((len(marks), 3))  # of e and h, of e, of h
+    areas = {name: np.full(len(marks), np.nan) for name in ("auprc", "average_precision")}
+    for number, (scores, human) in enumerate(zip(rows, marks, strict=True)):
+        top = descending(scores)[:k]
+        if only_positive:
+            top = top[scores[top] > 0]
+        counts[number] = human[top].sum(), len(top), human.sum()
+        if set(names) & set(areas):
+            ranked = np.maximum(scores, 0.0) if only_positive else scores
+            found = _areas(ranked, human, 0.5 if empty == "ferret" else np.nan)
+            areas["auprc"][number], areas["average_precision"][number] = found
+    if average == "micro":
+        totals = _overlap(counts.sum(axis=0, keepdims=True))
+        return {name: float(totals[name][0]) for name in names}
+    values = {**_overlap(counts), **areas}
+    if average == "macro":
+        return {name: _mean(values[name]) for name in names}
+    return {name: values[name] for name in names}
+
+
+def _overlap(counts: Floats) -> dict[str, Floats]:
+    both, chosen, human = counts.T
+    iou, f1 = np.zeros(len(counts)), np.zeros(len(counts))
+    np.divide(both, chosen + human - both, out=iou, where=both > 0)
+    np.divide(2 * both, chosen + human, out=f1, where=both > 0)
+    return {"token_iou": iou, "token_f1": f1}
+
+
+def _areas(scores: Floats, human: NDArray[np.bool_], nothing: float) -> tuple[float, float]:
+    """Areas under precision over recall, one point for each distinct score and one at recall 0."""
+    total = int(human.sum())
+    if not total:
+        return nothing, np.nan
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits = np.cumsum(human[order])[ends]
+    precision = np.concatenate([[1.0], hits / (ends + 1)])
+    recall = np.concatenate([[0.0], hits / total])
+    steps = np.diff(recall)
+    trapezoids = float((steps * (precision[1:] + precision[:-1]) / 2).sum())
+    return trapezoids, float((steps * precision[1:]).sum())
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else np.nan
+
+
+# --- what is given -------------------------------------------------------------------------------
+
+
+def _check_measures(measures: Sequence[str] | None, average: str | None) -> list[str]:
+    if measures is None:
+        return list(_COUNTED if average == "micro" else PLAUSIBILITY[:3])
+    names = [measures] if isinstance(measures, str) else list(measures)
+    for name in names:
+        check_choice("measures", name, PLAUSIBILITY)
+        if average == "micro" and name not in _COUNTED:
+            raise ValueError(
+                f"measures with average='micro' must be made of counts, got {name!r}. Ask for "
+                "token_iou and token_f1 only, or say average='macro'."
+            )
+    if not names:
+        raise ValueError("measures must name at least one measure, got none.")
+    return list(dict.fromkeys(names))
+
+
+def _marks(rationales: Any) -> list[NDArray[np.bool_]]:
+    values = getattr(rationales, "values", rationales)
+    if (
+        isinstance(values, (str, dict))
+        or values is None
+        or callable(values)
+        or not np.ndim(np.empty(0) if isinstance(values, (list, tuple)) else values)
+    ):
+        raise TypeError(
+            f"rationales must be rows of 0 and 1, got {type(rationales).__name__}. Pass one row "
+            "for each row of attributions."
+        )
+    marks = []
+    for number, row in enumerate(values):
+        array = np.asarray(row)
+        if array.ndim != 1 or (len(array) and array.dtype.kind not in "biuf"):
+            raise ValueError(
+                f"rationales must hold a row of 0 and 1 for each row, got {row!r:.80} in row "
+                f"{number}. Mark each token with 0 or 1."
+            )
+        if not np.isin(array, (0, 1)).all():
+            raise ValueError(
+                f"rationales must be 0 or 1, got {array[~np.isin(array, (0, 1))][0].item()!r} in "
+                f"row {number}. Threshold other marks first."
+            )
+        marks.append(array.astype(bool))
+    return marks
+
+
+def _check_top_k(top_k: Any, marks: list[NDArray[np.bool_]]) -> int:
+    if isinstance(top_k, str) and top_k == "mean":
+        lengths = [int(row.sum()) for row in marks]
+        return max(1, int(np.floor(np.mean(lengths) + 0.5))) if lengths else 1
+    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)) or top_k < 1:
+        raise ValueError(
+            f"top_k must be an integer of at least 1 or 'mean', got {top_k!r}. The papers take the "
+            "average length of the rationales."
+        )
+    return int(top_k)
+
+
+def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp], int]:
+    """The column of each row, where attributions have several."""
+    if explained.weights is not None:
+        labels = {label for weights in explained.weights for label in weights}
+        common = set.intersection(*(set(weights) for weights in explained.weights), labels)
+        if target is None and not explained.of_numbers:
+            if len(common) != 1 or len(labels) != 1:
+                raise ValueError(
+                    f"target must be given, as LIME explains the classes {sorted(labels)}."
+                )
+            target = common.pop()
+        n_columns = max(2, max(labels, default=0) + 1)
+    elif explained.per_class:
+        if target is None:
+            raise ValueError(
+                "target must be given, as the attributions have a value for each class. Pass the "
+                "column that the rationales speak for."
+            )
+        n_columns = max(row.shape[1] for row in explained.rows if row.ndim == 2)
+    else:
+        if target is not None:
+            raise ValueError("target is for attributions of several classes; leave it out.")
+        return np.zeros(n_rows, dtype=np.intp), 1
+    columns = np.asarray(0 if target is None else target)
+    fits = columns.dtype.kind in "iu" and columns.shape in ((), (n_rows,))
+    if not fits or columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError(
+            f"target must be a column from 0 to {n_columns - 1}, or one for each row, got "
+            f"{target!r}."
+        )
+    return np.broadcast_to(columns, (n_rows,)).astype(np.intp), n_columns

@@ -1,0 +1,264 @@
+"""Infidelity and sensitivity: attributions beside random removals, and beside close rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skescore.metrics.attribution._attribution_asking import ask_masks, ask_originals
+from skescore.metrics.attribution._attribution_inputs import open_inputs
+from skescore.metrics.attribution._attribution_text import Texts
+from skescore.metrics.attribution._containers import dense_maps
+from skescore.metrics.attribution._inputs import scores_for_targets
+from skescore.metrics.attribution._maps import MAPS_REMEDY
+from skescore.metrics.attribution._model import Respondent, find_targets
+
+__all__ = ["attribution_infidelity", "attribution_sensitivity"]
+
+Floats = NDArray[np.float64]
+
+
+def attribution_infidelity(
+    predict_proba: Any,
+    X: Any,
+    attributions: Any,
+    *,
+    removal: Any = None,
+    reference: Any = None,
+    target: Any = None,
+    target_kind: str = "auto",
+    classes: Any = None,
+    link: str | None = None,
+    groups: Any = None,
+    n_samples: int = 64,
+    scale: bool = True,
+    max_batch: int = 8192,
+    random_state: int = 0,
+) -> Floats:
+    r"""How badly sums of attributions foretell what random removals do to the answer.
+
+    Use it beside :func:`faithfulness`, which only looks at the highest scores: this one asks
+    whether the sizes are right as well.
+
+    Parameters
+    ----------
+    predict_proba : classifier, regressor or callable
+        The black box, as for :func:`faithfulness`; so are the parameters up to `groups`.
+    X : array-like, DataFrame, sparse matrix or texts
+        The rows.
+    attributions : array-like, DataFrame or explanation
+        Their attributions.
+    removal, reference, target, target_kind, classes, link, groups
+        As for :func:`faithfulness`.
+    n_samples : int, default=64
+        Sets of features that are removed from each row.
+    scale : bool, default=True
+        Whether each map is first brought to the unit of the answers, by the factor of at least 0
+        that suits it best; False for maps that add up to the answer, such as Shapley values.
+    max_batch : int, default=8192
+        How many rows the model is asked about at once, at most.
+    random_state : int, default=0
+        Seed of the removed sets.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Mean squared errors; 0 is best. NaN for a row of which nothing can be removed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`faithfulness` raises them, and if `n_samples` or `random_state` is no such number.
+
+    Notes
+    -----
+    :math:`\frac1n \sum_S \bigl(\beta \sum_{i \in S} \phi_i - (f(x) - f(x_{\setminus S}))\bigr)^2`
+    over random sets S: a size from 1 to all is drawn first, then so many features. This is the
+    infidelity of Yeh et al. for removals and attributions that stand for whole effects.
+
+    References
+    ----------
+    C.-K. Yeh et al.: On the (in)fidelity and sensitivity of explanations. NeurIPS, 2019.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import attribution_infidelity
+    >>> def model(X):
+    ...     return 3.0 * X[:, 0] - X[:, 1]
+    >>> X, right, wrong = [[1.0, 1.0, 5.0]], [[3, -1, 0]], [[0, 0, 1]]
+    >>> attribution_infidelity(model, X, right, link="identity", scale=False).tolist()
+    [0.0]
+    >>> bool(attribution_infidelity(model, X, wrong, link="identity")[0] > 1)
+    True
+    """
+    _whole("n_samples", n_samples, 1)
+    _whole("max_batch", max_batch, 1)
+    _whole("random_state", random_state, 0)
+    model = Respondent(predict_proba, link, classes)
+    inputs, _, explained = open_inputs(
+        predict_proba, X, attributions,
+        removal=removal, reference=reference, groups=groups, features="all",
+        tokenizer=None, join=" ", mask_token="[MASK]", loo_removal=None,
+    )  # fmt: skip
+    base = ask_originals(model, inputs, max_batch)
+    targets = find_targets(target, target_kind, base, model.classes)
+    rows = scores_for_targets(
+        explained, inputs.sizes(), targets, model.columns,
+        spoken_of=None, chosen=target is not None, X=None if isinstance(inputs, Texts) else X,
+    )  # fmt: skip
+    values = base[np.arange(len(inputs)), targets]
+    found = np.full(len(inputs), np.nan)
+    # Some rows at a time, as all their masks are alive together.
+    length = max(1, 4 * max_batch // n_samples)
+    for start in range(0, len(inputs), length):
+        places = range(start, min(start + length, len(inputs)))
+        scores = [inputs.unit_scores(row, rows[row]) for row in places]
+        removed = [
+            _random_sets(len(own), n_samples, [random_state, row])
+            for row, own in zip(places, scores, strict=True)
+        ]
+        blocks = [(row, inputs.parts(row, sets)) for row, sets in zip(places, removed, strict=True)]
+        answers = ask_masks(model, inputs, blocks, targets, max_batch)
+        for row, own, sets, answer in zip(places, scores, removed, answers, strict=True):
+            if not sets.shape[1]:
+                continue
+            told, effect = sets @ own, values[row] - answer
+            if scale:
+                size = float(told @ told)
+                told = told * (max(0.0, float(told @ effect)) / size if size > 0 else 0.0)
+            found[row] = np.mean((told - effect) ** 2)
+    return found
+
+
+def _random_sets(n: int, n_sets: int, seed: list[int]) -> NDArray[np.bool_]:
+    """Sets of a random size from 1 to n."""
+    generator = np.random.default_rng(seed)
+    if not n:
+        return np.zeros((n_sets, 0), dtype=np.bool_)
+    sizes = generator.integers(1, n, size=n_sets, endpoint=True)
+    ranks = generator.random((n_sets, n)).argsort(axis=1).argsort(axis=1)
+    return ranks < sizes[:, np.newaxis]
+
+
+def attribution_sensitivity(
+    explainer: Callable[[Any], Any],
+    X: Any,
+    *,
+    radius: float = 0.02,
+    reference: Any = None,
+    n_samples: int = 10,
+    random_state: int = 0,
+) -> Floats:
+    r"""How much an attribution may change when its row hardly does.
+
+    Use it to see whether an explanation can be trusted beyond the digits of a row: an explainer
+    that is faithful but not stable explains noise.
+
+    Parameters
+    ----------
+    explainer : callable
+        From rows to attributions, such as ``BReX(model, random_state=0).explain``.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows. Columns that hold no numbers stay as they are, and so do missing values.
+    radius : float, default=0.02
+        How far each number is moved, at most, in standard deviations of its column.
+    reference : array-like or DataFrame, optional
+        Where the standard deviations are taken from; `X` if not given.
+    n_samples : int, default=10
+        How many moved rows each row is compared with.
+    random_state : int, default=0
+        Seed of the moves.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The largest relative change; 0 is best. NaN for a map of zeros.
+
+    Raises
+    ------
+    ValueError
+        If there are no numbers to move, or a parameter is out of its range.
+
+    Notes
+    -----
+    :math:`\max_{x'} \lVert \phi(x') - \phi(x) \rVert_2 / \lVert \phi(x) \rVert_2` over random
+    rows x' of the neighbourhood, a lower bound of the maximum over all. It depends on what the
+    model does nearby as well: at a border of its decisions every good explanation changes.
+
+    References
+    ----------
+    C.-K. Yeh et al.: On the (in)fidelity and sensitivity of explanations. NeurIPS, 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skescore.metrics.attribution import attribution_sensitivity
+    >>> attribution_sensitivity(lambda X: np.ones(X.shape), [[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [0.0, 0.0]
+    """
+    _whole("n_samples", n_samples, 1)
+    _whole("random_state", random_state, 0)
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(radius, bool) or not isinstance(radius, numbers) or not 0 < radius < np.inf:
+        raise ValueError(f"radius must be a positive number, got {radius!r}. 0.02 is the default.")
+    framed = isinstance(X, pd.DataFrame)
+    frame = X if framed else pd.DataFrame(np.asarray(X))
+    if reference is None:
+        others = frame
+    else:
+        others = reference if isinstance(reference, pd.DataFrame) else pd.DataFrame(reference)
+    if others.shape[1] != frame.shape[1]:
+        raise ValueError(
+            f"reference must have the {frame.shape[1]} columns of X, got {others.shape[1]}. Pass "
+            "rows such as those of the training."
+        )
+    numeric = [
+        place
+        for place, kind in enumerate(frame.dtypes)
+        if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+    ]
+    if not numeric:
+        raise ValueError("X must have a column of numbers to move, got none.")
+    own = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
+    spread = np.nanstd(others.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
+    before = _maps(explainer, X if framed else frame.to_numpy())
+    size = np.linalg.norm(before, axis=1)
+    largest = np.zeros(len(before))
+    for number in range(n_samples):
+        generator = np.random.default_rng([random_state, number])
+        moved = own + radius * spread * generator.uniform(-1, 1, own.shape)
+        if framed:
+            columns = dict(zip(numeric, moved.T, strict=True))
+            rows: Any = pd.concat(
+                [
+                    pd.Series(columns[place], index=frame.index)
+                    if place in columns
+                    else frame.iloc[:, place]
+                    for place in range(frame.shape[1])
+                ],
+                axis=1,
+            ).set_axis(frame.columns, axis=1)
+        else:
+            rows = moved
+        change = np.linalg.norm(_maps(explainer, rows) - before, axis=1)
+        largest = np.maximum(largest, change)
+    return np.divide(largest, size, out=np.full(len(size), np.nan), where=size > 0)
+
+
+def _maps(explainer: Callable[[Any], Any], rows: Any) -> Floats:
+    maps = dense_maps("explainer(X)", explainer(rows), remedy=MAPS_REMEDY)
+    if maps.ndim != 2 or len(maps) != len(rows):
+        raise ValueError(
+            f"explainer must return one map for each of the {len(rows)} rows, got shape "
+            f"{maps.shape!r}. Pass a function of many rows."
+        )
+    return maps
+
+
+def _whole(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")

@@ -1,0 +1,370 @@
+"""Decision boundaries: what a black box and rules answer in the plane of two features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.pipeline import Pipeline
+
+from skescore._validation import label_order, python_value
+from skescore.plots._answers import Answers, answers_of, rows_of_plane
+from skescore.plots._features import Side, side_of, two_features
+from skescore.plots._style import (
+    SEQUENTIAL,
+    axes_or_new,
+    colours_of,
+    legend_beside,
+    markers_of,
+    matplotlib_module,
+    pale,
+    short,
+)
+from skescore.rules import RuleSet, as_ruleset
+from skescore.rules._columns import Table
+
+__all__ = ["decision_boundaries", "decision_boundary"]
+
+#: Of more rows some are drawn, evenly spaced, or points would hide what is behind them.
+_MOST_POINTS = 600
+
+
+def decision_boundary(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    features: Sequence[str | int] | None = None,
+    others: Mapping[str | int, Any] | None = None,
+    resolution: int = 160,
+    title: str | None = None,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw what a model answers in the plane of two features.
+
+    Use :func:`decision_boundaries` to see a black box and rules side by side.
+
+    Parameters
+    ----------
+    model : estimator, RuleSet or callable
+        A fitted black box or extractor, rules, or a function of rows.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that tell the ranges of the features, and that are drawn as points.
+    y : array-like of shape (n_rows,), optional
+        The truth, for the colours of the points; without it no points are drawn.
+    features : sequence of two str or int, optional
+        For the x axis and the y axis, by name or index; by default the two that most conditions
+        of the rules use.
+    others : mapping of str or int to value, optional
+        Values of the other features; by default the median, or the commonest category.
+    resolution : int, default=160
+        Pixels along each axis of numbers.
+    title : str, optional
+        Title of the axes.
+    legend : bool, default=True
+        Whether a legend, or a scale of the colours, stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If a feature is unknown, the resolution is no positive whole number, or X does not fit the
+        model.
+
+    Notes
+    -----
+    The picture is a slice: all other features keep one value, so that points, which have values
+    of their own, may lie on another colour than the model answers for them. Where no rule holds,
+    what is shown is the fallback, and it is hatched; it is white where there is no answer at all.
+
+    Examples
+    --------
+    >>> from skescore.plots import decision_boundary
+    >>> ax = decision_boundary(extractor, X, y, features=(2, 3))  # doctest: +SKIP
+    """
+    ax = axes_or_new(ax)
+    made = decision_boundaries(
+        {title or "": model}, X, y, features=features, others=others, resolution=resolution,
+        legend=legend, axes=[ax],
+    )  # fmt: skip
+    return made[0]
+
+
+def decision_boundaries(
+    models: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    features: Sequence[str | int] | None = None,
+    others: Mapping[str | int, Any] | None = None,
+    resolution: int = 160,
+    legend: bool = True,
+    axes: Any = None,
+) -> Any:
+    """Draw what several models answer in the plane of the same two features, side by side.
+
+    Use it to see where rules differ from the black box that they explain.
+
+    Parameters
+    ----------
+    models : fitted extractor or search, mapping of str to model, or sequence of models
+        One extractor is drawn beside its black box. Models are estimators, rule sets or functions
+        of rows; the keys of a mapping are the titles.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that tell the ranges of the features, and that are drawn as points.
+    y : array-like of shape (n_rows,), optional
+        The truth, for the colours of the points; without it no points are drawn.
+    features : sequence of two str or int, optional
+        For the x axis and the y axis, by name or index; by default the two that most conditions
+        of the rules among the models use.
+    others : mapping of str or int to value, optional
+        Values of the other features; by default the median, or the commonest category.
+    resolution : int, default=160
+        Pixels along each axis of numbers.
+    legend : bool, default=True
+        Whether a legend, or a scale of the colours, stands beside the last axes.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one for each model; a new figure with one row by default.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If there is no model, a feature is unknown, there are not as many axes as models, or
+        classifiers are mixed with regressors.
+
+    Notes
+    -----
+    See :func:`decision_boundary`. Compare Figure 5 of F. Sabbatini, R. Calegari: Symbolic
+    knowledge-extraction evaluation metrics: the FiRe score. ECAI 2023, doi:10.3233/FAIA230496.
+
+    Examples
+    --------
+    >>> from skescore.plots import decision_boundaries
+    >>> axes = decision_boundaries(extractor, X, y)  # doctest: +SKIP
+    >>> axes[0].figure.savefig("boundaries.png")  # doctest: +SKIP
+    """
+    named = _named(models)
+    if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
+        raise ValueError(f"resolution must be a whole number from 2 on, got {resolution!r}.")
+    rulesets = [rules for model in named.values() if (rules := _rules_of(model)) is not None]
+    names = _feature_names(X, rulesets)
+    table = Table(X, names)
+    if not len(table):
+        raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
+    pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])
+    sides = [side_of(feature, names, table=table) for feature in pair]
+    rows = rows_of_plane(X, table, names, (sides[0], sides[1]), others, resolution)
+    tasks = {_is_regression(model) for model in named.values()}
+    if len(tasks) > 1:
+        raise ValueError(
+            f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
+        )
+    found = [answers_of(model, rows, rules_known=_rules_of(model)) for model in named.values()]
+    truth = None if y is None else np.asarray(y)
+    if truth is not None and truth.shape != (len(table),):
+        raise ValueError(f"y must hold one answer per row, {len(table)}, got {truth.shape}.")
+    drawn = _axes_for(axes, len(named))
+    shape = (len(sides[1].centres(resolution)), len(sides[0].centres(resolution)))
+    centres = [side.centres(resolution) for side in sides]
+    points = None if truth is None else _Points(table, sides, truth)
+    paint = (_Numbers if tasks == {True} else _Classes)(named, found, truth)
+    for (name, _), answers, ax in zip(named.items(), found, drawn, strict=True):
+        paint.panel(ax, centres, answers, shape, points)
+        _hatch(ax, centres, ~answers.covered.reshape(shape))
+        sides[0].dress(ax.xaxis)
+        sides[1].dress(ax.yaxis)
+        ax.set_xlim(sides[0].low, sides[0].high)
+        ax.set_ylim(sides[1].low, sides[1].high)
+        if axes is None:
+            ax.label_outer()
+        if name:
+            ax.set_title(short(name, 40))
+    if legend:
+        paint.legend(drawn, any(not answers.covered.all() for answers in found))
+    return drawn
+
+
+class _Points:
+    """The rows that are drawn, with their places in the picture."""
+
+    def __init__(self, table: Table, sides: list[Side], truth: np.ndarray) -> None:
+        n = len(table)
+        some = np.unique(np.linspace(0, n - 1, min(n, _MOST_POINTS)).astype(int))
+        self.x, self.y = (
+            side.scattered(table.column(side.feature)[some], seed)
+            for seed, side in enumerate(sides)
+        )
+        self.truth = truth[some]
+
+
+class _Classes:
+    """Pictures of labels."""
+
+    def __init__(self, models: Any, found: list[Answers], truth: np.ndarray | None) -> None:
+        labels: dict[Any, None] = {}
+        for model, answers in zip(models.values(), found, strict=True):
+            known = getattr(_rules_of(model), "classes", None)
+            known = getattr(model, "classes_", ()) if known is None else known
+            for label in (*np.asarray(known, dtype=object).tolist(), *answers.labels()):
+                labels[python_value(label)] = None
+        seen = [] if truth is None else [python_value(v) for v in truth.tolist()]
+        self.labels = sorted({*labels, *seen}, key=label_order)
+        self._code = {label: code for code, label in enumerate(self.labels)}
+        self.colours = colours_of(len(self.labels))
+        self.markers = markers_of(len(self.labels))
+        self._with_points = truth is not None
+
+    def panel(self, ax: Any, centres: Any, answers: Answers, shape: Any, points: Any) -> None:
+        colors = matplotlib_module("colors")
+        codes = np.array(
+            [self._code[python_value(v)] if known else -1
+             for v, known in zip(answers.values.tolist(), answers.known.tolist(), strict=True)]
+        ).reshape(shape)  # fmt: skip
+        ax.pcolormesh(
+            *centres, np.ma.masked_less(codes, 0), shading="nearest", rasterized=True,
+            cmap=colors.ListedColormap([pale(colour) for colour in self.colours]), vmin=-0.5,
+            vmax=len(self.labels) - 0.5,
+        )  # fmt: skip
+        for code in np.unique(codes)[1:]:
+            ax.contour(*centres, codes >= code, levels=[0.5], colors="black", linewidths=0.7)
+        if points is None:
+            return
+        for label, colour, marker in zip(self.labels, self.colours, self.markers, strict=True):
+            own = np.array([python_value(v) == label for v in points.truth.tolist()])
+            ax.scatter(
+                points.x[own], points.y[own], s=14, c=colour, marker=marker, edgecolors="black",
+                linewidths=0.4, zorder=3,
+            )  # fmt: skip
+
+    def legend(self, axes: Any, hatched: bool) -> None:
+        lines, patches = matplotlib_module("lines"), matplotlib_module("patches")
+        handles = [
+            lines.Line2D([], [], ls="", marker=marker if self._with_points else "s", color=colour,
+                         mec="black", mew=0.5, label=short(label))
+            for label, colour, marker in zip(self.labels, self.colours, self.markers, strict=True)
+        ]  # fmt: skip
+        if hatched:
+            handles.append(patches.Patch(fc="white", ec="0.3", hatch="///", label="no rule holds"))
+        legend_beside(axes[-1], None, handles)
+
+
+class _Numbers:
+    """Pictures of numbers."""
+
+    def __init__(self, models: Any, found: list[Answers], truth: np.ndarray | None) -> None:
+        values = [answers.values[answers.known].astype(float) for answers in found]
+        if truth is not None:
+            values.append(truth.astype(float))
+        everything = np.concatenate(values)
+        everything = everything[np.isfinite(everything)]
+        ends = (everything.min(), everything.max()) if len(everything) else (0.0, 1.0)
+        self._scale = {"cmap": SEQUENTIAL, "vmin": float(ends[0]), "vmax": float(ends[1])}
+        self._image: Any = None
+
+    def panel(self, ax: Any, centres: Any, answers: Answers, shape: Any, points: Any) -> None:
+        values = np.where(answers.known, answers.values, np.nan).astype(float).reshape(shape)
+        self._image = ax.pcolormesh(
+            *centres, values, shading="nearest", rasterized=True, **self._scale
+        )
+        if points is not None:
+            ax.scatter(
+                points.x, points.y, s=14, c=points.truth.astype(float), edgecolors="white",
+                linewidths=0.5, zorder=3, **self._scale,
+            )  # fmt: skip
+
+    def legend(self, axes: Any, hatched: bool) -> None:
+        label = "answer" + (" (hatched: no rule holds)" if hatched else "")
+        axes[-1].figure.colorbar(self._image, ax=list(axes), label=label)
+
+
+def _hatch(ax: Any, centres: Any, mask: np.ndarray) -> None:
+    if not mask.any():
+        return
+    if mask.all():  # no line runs round all of it
+        ax.fill_between(ax.get_xlim(), *ax.get_ylim(), facecolor="none", edgecolor="0.3",
+                        hatch="///", lw=0)  # fmt: skip
+        return
+    shading = ax.contourf(*centres, mask, levels=[0.5, 1.5], colors="none", hatches=["///"])
+    shading.set_edgecolor("0.3")
+    shading.set_linewidth(0)
+
+
+def _named(models: Any) -> dict[str, Any]:
+    extractor = getattr(models, "best_extractor_", models)
+    if hasattr(extractor, "rules_") and hasattr(extractor, "estimator_"):
+        return {"black box": extractor.estimator_, "rules": extractor}
+    if isinstance(models, Mapping):
+        named = {str(name): model for name, model in models.items()}
+    elif isinstance(models, (Sequence, np.ndarray)) and not isinstance(models, (RuleSet, Pipeline)):
+        named = {f"{i}. {type(model).__name__}": model for i, model in enumerate(models, 1)}
+    else:
+        named = {type(models).__name__: models}
+    if not named:
+        raise ValueError("models must hold at least one model, got none.")
+    for name, model in named.items():
+        if not (hasattr(model, "predict") or callable(model)) or isinstance(model, type):
+            raise TypeError(
+                f"models must have a method predict or be functions of rows, got {model!r} for "
+                f"{name!r}."
+            )
+    return named
+
+
+def _rules_of(model: Any) -> RuleSet | None:
+    """The rules of a model that is made of rules; not of a forest, which is a black box here."""
+    last = model[-1] if isinstance(model, Pipeline) and len(model) else model
+    last = getattr(last, "best_estimator_", last)
+    if isinstance(last, RuleSet) or isinstance(getattr(last, "rules_", None), RuleSet):
+        return as_ruleset(model)
+    return None
+
+
+def _is_regression(model: Any) -> bool:
+    rules = _rules_of(model)
+    if rules is not None:
+        return rules.task == "regression"
+    return bool(hasattr(model, "predict") and is_regressor(model))
+
+
+def _feature_names(X: Any, rulesets: list[RuleSet]) -> tuple[str, ...]:
+    if hasattr(X, "columns") and any(isinstance(c, str) for c in X.columns):
+        return tuple(map(str, X.columns))
+    if rulesets:
+        return rulesets[0].feature_names
+    shape = np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"X must be two-dimensional (rows, features), got shape {shape}.")
+    return tuple(f"x{j}" for j in range(shape[1]))
+
+
+def _axes_for(axes: Any, n: int) -> np.ndarray:
+    if axes is None:
+        pyplot = matplotlib_module("pyplot")
+        size = (3.4 * n + 1.6, 3.4)
+        figure = pyplot.figure(figsize=size, layout="constrained")
+        return np.asarray(figure.subplots(1, n, sharex=True, sharey=True, squeeze=False)[0])
+    found = np.empty(np.size(axes), dtype=object)
+    found[:] = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(found) != n:
+        raise ValueError(f"axes must be as many as models, {n}, got {len(found)}.")
+    for ax in found:
+        axes_or_new(ax)
+    return found

@@ -1,0 +1,255 @@
+"""The two features of a picture: which ones, how far they reach, and where rules lie on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore._text import did_you_mean
+from skescore._validation import label_order, python_value
+from skescore.plots._style import short
+from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet
+from skescore.rules._columns import Table
+
+#: Pixels of a category: its place reaches from half before its number to half behind.
+_PER_CATEGORY = 12
+
+
+@dataclass(frozen=True)
+class Side:
+    """A feature as an axis of a picture.
+
+    Parameters
+    ----------
+    feature : int
+        Its column.
+    name : str
+        Its name.
+    low, high : float
+        The ends of the axis.
+    values : tuple or None
+        Known values of a categorical feature, which stand at 0, 1, 2, ...; None for numbers.
+    """
+
+    feature: int
+    name: str
+    low: float
+    high: float
+    values: tuple[Any, ...] | None = None
+
+    def centres(self, resolution: int) -> np.ndarray:
+        """Places of the pixels along the axis."""
+        n = resolution if self.values is None else _PER_CATEGORY * len(self.values)
+        edges = np.linspace(self.low, self.high, n + 1)
+        return np.asarray((edges[:-1] + edges[1:]) / 2)
+
+    def at(self, centres: np.ndarray) -> np.ndarray:
+        """Values of the feature at places of the axis."""
+        if self.values is None:
+            return centres
+        values = np.empty(len(self.values), dtype=object)
+        values[:] = self.values
+        return values[np.rint(centres).astype(int)]
+
+    def places(self, column: np.ndarray) -> np.ndarray:
+        """Where values lie on the axis; NaN for unknown ones."""
+        if self.values is None:
+            return np.asarray(column, dtype=float)
+        place = {value: float(code) for code, value in enumerate(self.values)}
+        return np.array([place.get(python_value(v), np.nan) for v in column.tolist()])
+
+    def scattered(self, column: np.ndarray, seed: int) -> np.ndarray:
+        """Where values lie, those of a category beside each other so that all can be seen."""
+        places = self.places(column)
+        if self.values is None:
+            return places
+        return places + np.random.default_rng(seed).uniform(-0.3, 0.3, size=len(places))
+
+    def pieces(self, conditions: Iterable[Condition]) -> list[tuple[float, float]]:
+        """Where conditions on this feature hold; an infinite end is free."""
+        held = [(-np.inf, np.inf)]
+        for condition in conditions:
+            if isinstance(condition, Interval) and condition.feature == self.feature:
+                held = [(condition.lower, condition.upper)]
+            elif isinstance(condition, OneOf) and condition.feature == self.feature:
+                named = [v in condition.values for v in self.values or ()]
+                chosen = np.array(named, dtype=bool) != condition.negated
+                edges = np.flatnonzero(np.diff(np.r_[False, chosen, False]))
+                held = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
+        return held
+
+    def dress(self, axis: Any) -> None:
+        """Write names and ticks on an axis of matplotlib."""
+        axis.set_label_text(short(self.name, 40))
+        if self.values is not None:
+            step = 1 + (len(self.values) - 1) // 20
+            texts = [short(v, 16) for v in self.values[::step]]
+            axis.set_ticks(range(0, len(self.values), step), texts)
+
+
+def feature_index(feature: Any, names: Sequence[str]) -> int:
+    """Find a feature by its name or index.
+
+    Parameters
+    ----------
+    feature : str or int
+        What the caller passed.
+    names : sequence of str
+        The names.
+
+    Returns
+    -------
+    int
+        The column.
+
+    Raises
+    ------
+    ValueError
+        If there is none such.
+    """
+    if isinstance(feature, str):
+        if feature in names:
+            return list(names).index(feature)
+        few = names if len(names) <= 40 else list(names)[:40]
+        raise ValueError(f"There is no feature {feature!r}. {did_you_mean(feature, few)}")
+    is_whole = isinstance(feature, (int, np.integer)) and not isinstance(feature, bool)
+    if is_whole and 0 <= feature < len(names):
+        return int(feature)
+    raise ValueError(
+        f"A feature must be a name or an index from 0 to {len(names) - 1}, got {feature!r}."
+    )
+
+
+def two_features(
+    features: Any, names: Sequence[str], rulesets: Sequence[RuleSet]
+) -> tuple[int, int]:
+    """The two features to draw: the caller's, or those that rules use most.
+
+    Parameters
+    ----------
+    features : sequence of two str or int, or None
+        What the caller passed.
+    names : sequence of str
+        Names of all features.
+    rulesets : sequence of RuleSet
+        Rules whose conditions are counted.
+
+    Returns
+    -------
+    (int, int)
+        For the x axis and the y axis.
+
+    Raises
+    ------
+    ValueError
+        If they are not two different features.
+    """
+    if features is None:
+        if len(names) < 2:
+            raise ValueError(
+                f"Two features are needed for a picture, but there is only {list(names)!r}."
+            )
+        counts = np.sum([feature_counts(rules) for rules in rulesets], axis=0, dtype=float)
+        counts = np.zeros(len(names)) + counts
+        first, second = np.argsort(-counts, kind="stable")[:2].tolist()
+        return first, second
+    if isinstance(features, str) or not hasattr(features, "__len__") or len(features) != 2:
+        raise ValueError(f"features must be two names or indices, got {features!r}.")
+    pair = feature_index(features[0], names), feature_index(features[1], names)
+    if pair[0] == pair[1]:
+        raise ValueError(f"features must be two different ones, got {features!r}.")
+    return pair
+
+
+def feature_counts(ruleset: RuleSet, n_rules: int | None = None) -> np.ndarray:
+    """Count in how many conditions of the (first) rules each feature is used."""
+    counts = np.zeros(ruleset.n_features)
+    for rule in ruleset.rules[:n_rules]:
+        for condition in rule.conditions:
+            counts[list(condition.features)] += 1
+    return counts
+
+
+def side_of(
+    feature: int,
+    names: Sequence[str],
+    *,
+    ruleset: RuleSet | None = None,
+    table: Table | None = None,
+    margin: float = 0.04,
+) -> Side:
+    """Find how far a feature reaches: over the domain, the rows and else the rules' own bounds.
+
+    Parameters
+    ----------
+    feature : int
+        The column.
+    names : sequence of str
+        Names of all features.
+    ruleset : RuleSet, optional
+        The rules.
+    table : Table, optional
+        The rows.
+    margin : float, default=0.04
+        Share of the range that is added at both ends. Of a range that is known by the rules'
+        bounds alone a quarter is, as rules go on beyond them.
+
+    Returns
+    -------
+    Side
+        The axis.
+    """
+    known: set[Any] = set()
+    ends: list[float] = []
+    bounds: list[float] = []
+    is_category = False
+    for rule in ruleset.rules if ruleset is not None else ():
+        for condition in _flat(rule.conditions):
+            if isinstance(condition, OneOf) and condition.feature == feature:
+                known |= set(condition.values)
+                is_category = True
+            elif isinstance(condition, Interval) and condition.feature == feature:
+                bounds += [condition.lower, condition.upper]
+    domain = None if ruleset is None else ruleset.domain
+    if domain is not None:
+        values = domain.values_of(feature)
+        if values is None:
+            ends += [domain.lower[feature], domain.upper[feature]]
+        else:
+            is_category, known = True, known | set(values)
+    if table is not None and len(table):
+        column = table.column(feature)
+        if column.dtype.kind in "OUSTb" or is_category:
+            is_category = True
+            known |= {python_value(v) for v in column.tolist() if v is not None and v == v}
+        else:
+            numbers = column[np.isfinite(column)].astype(float)
+            ends += [float(numbers.min()), float(numbers.max())] if len(numbers) else []
+    name = str(names[feature])
+    if is_category:
+        ordered = tuple(sorted(known, key=label_order))
+        return Side(feature, name, -0.5, max(len(ordered), 1) - 0.5, ordered)
+    if not ends:
+        ends = [bound for bound in bounds if np.isfinite(bound)]
+        margin = 0.25 if ends else margin
+        ends = ends or [0.0, 1.0]
+    low, high = min(ends), max(ends)
+    extra = margin * (high - low) if high > low else 0.5 * max(1.0, abs(low))
+    return Side(feature, name, low - extra, high + extra)
+
+
+def further_conditions(rule: Rule, features: Sequence[int]) -> bool:
+    """Whether a rule asks for more than intervals and values of these features."""
+    simple = (Interval, OneOf)
+    return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)
+
+
+def _flat(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            yield from _flat(condition.conditions)
+        else:
+            yield condition

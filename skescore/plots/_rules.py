@@ -1,0 +1,323 @@
+"""Rules of any number of features: as parallel coordinates, and how much they overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skescore.plots._features import (
+    Side,
+    feature_counts,
+    feature_index,
+    further_conditions,
+    side_of,
+)
+from skescore.plots._outputs import Palette
+from skescore.plots._style import SEQUENTIAL, axes_or_new, contrast, matplotlib_module, short
+from skescore.rules import LinearOutput, RuleSet, as_ruleset
+from skescore.rules._columns import Table
+from skescore.rules._text import format_number
+
+__all__ = ["overlap_matrix", "parallel_rules"]
+
+#: Numbers are written into the cells of a matrix of so many rules at most.
+_WRITTEN = 15
+#: So many lines can still carry the number of their rule.
+_NUMBERED = 12
+
+
+def parallel_rules(
+    rules: Any,
+    X: Any = None,
+    *,
+    features: Sequence[str | int] | None = None,
+    max_rules: int = 20,
+    max_features: int = 12,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw every rule as a line through the features, with a bar for each of its conditions.
+
+    Use it for rules of more than two features: which ones they ask for, and for how much of them.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows that tell the ranges of features for rules that came without a domain.
+    features : sequence of str or int, optional
+        Which features, from left to right; by default those of the conditions, and of more than
+        `max_features` the ones with most conditions.
+    max_rules : int, default=20
+        Of more rules the first ones are drawn.
+    max_features : int, default=12
+        Most features that are chosen by default.
+    legend : bool, default=True
+        Whether a legend stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If there are no rules, or a feature is unknown.
+
+    Notes
+    -----
+    An axis goes from the least value of the feature (below) to the greatest. Bars of rules stand
+    side by side, the first rule on the left; lines join the bars of a rule and pass features that
+    it does not ask for. A dashed line has a condition that is not drawn: on another feature, on
+    several at once, or of the kind "at least m of".
+
+    Examples
+    --------
+    >>> from skescore.plots import parallel_rules
+    >>> ax = parallel_rules(extractor)  # doctest: +SKIP
+    """
+    ruleset: RuleSet = as_ruleset(rules)
+    if not len(ruleset):
+        raise ValueError("rules must hold at least one rule to draw, got none.")
+    for name, value in (("max_rules", max_rules), ("max_features", max_features)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
+    names = ruleset.feature_names
+    chosen = _chosen(features, ruleset, max_features, max_rules)
+    table = None if X is None else Table(X, names)
+    sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in chosen]
+    drawn = ruleset.rules[:max_rules]
+    palette = Palette(ruleset)
+    ax = axes_or_new(ax, (min(14.0, 2.4 + 1.5 * len(sides)), 4.4))
+    for k in range(len(sides)):
+        ax.axvspan(k - 0.38, k + 0.38, color="0.95", lw=0, zorder=0)
+    spread = np.linspace(-0.3, 0.3, len(drawn)) if len(drawn) > 1 else np.zeros(1)
+    elsewhere: list[str] = []
+    for i, (rule, shift) in enumerate(zip(drawn, spread, strict=True)):
+        middles = []
+        for k, side in enumerate(sides):
+            pieces = side.pieces(rule.conditions)
+            if pieces == [(-np.inf, np.inf)]:
+                continue
+            ends = [(_scaled(low, side), _scaled(high, side)) for low, high in pieces]
+            for low, high in ends:
+                ax.plot(
+                    [k + shift] * 2, [low, high], color=palette.colour(i), lw=_bar(len(drawn)),
+                    solid_capstyle="butt", zorder=3, gid=f"rule {i + 1}",
+                )  # fmt: skip
+            middles.append((k + shift, float(np.mean(ends)) if ends else 0.5))
+        style = "--" if further_conditions(rule, chosen) else "-"
+        if not middles:
+            elsewhere.append(str(i + 1))
+        else:
+            ax.plot(*zip(*middles, strict=True), color=palette.colour(i), lw=1.0, ls=style,
+                    alpha=0.7, zorder=2)  # fmt: skip
+            if len(drawn) > _NUMBERED:
+                continue
+            ax.text(
+                middles[0][0], max(0.0, middles[0][1]), str(i + 1), fontsize="x-small", ha="center",
+                va="center", zorder=4,
+                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": palette.colour(i),
+                      "lw": 0.8},
+            )  # fmt: skip
+    _parallel_axes(ax, sides)
+    if elsewhere:
+        ax.set_xlabel(short(f"ask for none of these: {', '.join(elsewhere)}", 90), fontsize="small")
+    n = len(ruleset)
+    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" if len(drawn) == n else
+                 f"the first {len(drawn)} of {n} rules", pad=18)  # fmt: skip
+    if legend:
+        line = matplotlib_module("lines").Line2D
+        dashed = any(further_conditions(rule, chosen) for rule in drawn)
+        extra = [line([], [], color="black", ls="--", lw=1.0, label="has further conditions")]
+        palette.legend(ax, extra if dashed else [], faces=False)
+    return ax
+
+
+def overlap_matrix(
+    rules: Any,
+    X: Any = None,
+    *,
+    share: bool = True,
+    max_rules: int = 60,
+    colorbar: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw how much each rule covers (on the diagonal) and how much each two have in common.
+
+    Use it to find rules that say the same, and those that hold almost nowhere.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows that are counted. Without them the volume counts that is common to boxes within the
+        domain; rules must be boxes then.
+    share : bool, default=True
+        Shares of the rows; False: numbers of rows.
+    max_rules : int, default=60
+        Of more rules the first ones are drawn.
+    colorbar : bool, default=True
+        Whether a scale of the colours stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If there are no rules or rows, or volumes are asked for of rules that are not boxes or have
+        no domain.
+
+    Notes
+    -----
+    A rule counts wherever its premise holds, whatever the order of the rules. In an ordered list
+    earlier rules answer for what they share with later ones.
+
+    Examples
+    --------
+    >>> from skescore.plots import overlap_matrix
+    >>> ax = overlap_matrix(extractor, X)  # doctest: +SKIP
+    """
+    ruleset: RuleSet = as_ruleset(rules)
+    if not len(ruleset):
+        raise ValueError("rules must hold at least one rule to draw, got none.")
+    if isinstance(max_rules, bool) or not isinstance(max_rules, int) or max_rules < 1:
+        raise ValueError(f"max_rules must be a whole number from 1 on, got {max_rules!r}.")
+    n = min(len(ruleset), max_rules)
+    if X is None:
+        if not share:
+            raise ValueError("share=False counts rows, so it needs X.")
+        matrix, what = _common_volume(ruleset, n), "share of the domain's volume"
+    else:
+        matrix = _common_rows(ruleset, X, n)
+        what = "share of the rows" if share else "rows"
+        if share:
+            matrix = matrix / len(Table(X, ruleset.feature_names))
+    ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
+    top = float(matrix.max()) or 1.0
+    image = ax.imshow(matrix, cmap=SEQUENTIAL, vmin=0.0, vmax=top, aspect="auto")
+    if n <= _WRITTEN:
+        for i, j in np.ndindex(n, n):
+            text = format_number(float(matrix[i, j]), 2 if share else 0) if matrix[i, j] else "0"
+            if share and text == "0" and matrix[i, j]:
+                text = "<.01"
+            ax.text(j, i, text, ha="center", va="center", fontsize="x-small",
+                    color=contrast(image.cmap(image.norm(matrix[i, j]))))  # fmt: skip
+    step = 1 + (n - 1) // 30
+    numbers = np.arange(0, n, step)
+    outputs = [_output_text(ruleset.rules[i].output, ruleset.task) for i in numbers]
+    ax.set_xticks(numbers, [str(i + 1) for i in numbers])
+    ax.set_yticks(numbers, [
+        f"{i + 1}: {short(text, 20)}" for i, text in zip(numbers, outputs, strict=True)
+    ])  # fmt: skip
+    ax.set_xlabel("rule")
+    ax.set_ylabel("rule: its answer")
+    ax.set_title("Where two rules hold" + (f" (first {n} of {len(ruleset)})" if n < len(ruleset)
+                                           else ""))  # fmt: skip
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label=what)
+    return ax
+
+
+def _output_text(output: Any, task: str) -> str:
+    if isinstance(output, LinearOutput):
+        return "linear" if output.terms else format_number(output.intercept)
+    return format_number(output) if task == "regression" else str(output)
+
+
+def _common_rows(ruleset: RuleSet, X: Any, n: int) -> np.ndarray:
+    table = Table(X, ruleset.feature_names)
+    if not len(table):
+        raise ValueError("X must hold at least one row to count, got 0 rows.")
+    holds = ruleset.match(table)[:, :n].astype(float)
+    return np.asarray(holds.T @ holds)
+
+
+def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
+    domain = ruleset.domain
+    if domain is None or not ruleset.boxes_only:
+        raise ValueError(
+            "Without X the common volume of rules is drawn, which needs rules that are boxes, and "
+            f"a domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
+        )
+    low, high = np.asarray(domain.lower), np.asarray(domain.upper)
+    wide = high > low  # a constant feature has no length to take a share of
+    width = (high - low)[wide]
+    lower = np.clip(ruleset.boxes.lower[:n], low, high)[:, wide]
+    upper = np.clip(ruleset.boxes.upper[:n], low, high)[:, wide]
+    matrix = np.empty((n, n))
+    for i in range(n):
+        sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])
+        matrix[i] = np.prod(np.clip(sides, 0.0, None) / width, axis=1)
+    return matrix
+
+
+def _chosen(features: Any, ruleset: RuleSet, most: int, n_rules: int) -> list[int]:
+    if features is not None:
+        if isinstance(features, str) or not len(features):
+            raise ValueError(f"features must be a list of names or indices, got {features!r}.")
+        found = [feature_index(feature, ruleset.feature_names) for feature in features]
+        if len(set(found)) < len(found):
+            raise ValueError(f"features must be different, got {features!r}.")
+        return found
+    counts = feature_counts(ruleset, n_rules)
+    order = np.argsort(-counts, kind="stable")
+    used = [int(j) for j in order if counts[j] > 0][:most]
+    return sorted(used) or [0]
+
+
+def _scaled(value: float, side: Side) -> float:
+    width = side.high - side.low
+    return float(np.clip((value - side.low) / width, 0.0, 1.0)) if width > 0 else 0.5
+
+
+def _end(value: float, side: Side) -> str:
+    """An end of an axis, without digits that are nothing beside its length."""
+    width = side.high - side.low
+    if width <= 0:
+        return format_number(value)
+    decimals = max(0, 2 - int(np.floor(np.log10(width))))
+    return format_number(round(value, decimals) + 0.0, decimals)  # no negative zero
+
+
+def _bar(n: int) -> float:
+    return max(2.0, 9.0 - 0.35 * n)
+
+
+def _parallel_axes(ax: Any, sides: list[Side]) -> None:
+    for k, side in enumerate(sides):
+        if side.values is None:
+            ax.text(k, -0.02, _end(side.low, side), ha="center", va="top", fontsize="x-small")
+            ax.text(k, 1.02, _end(side.high, side), ha="center", va="bottom", fontsize="x-small")
+            continue
+        step = 1 + (len(side.values) - 1) // 12
+        for code in range(0, len(side.values), step):
+            ax.text(k + 0.34, _scaled(float(code), side),
+                    short(side.values[code], 12), ha="left", va="center",
+                    fontsize="x-small", color="0.35")  # fmt: skip
+    texts = [short(side.name, 24) for side in sides]
+    tilted = max(map(len, texts)) > 14
+    ax.set_xticks(range(len(texts)), texts, rotation=25 if tilted else 0,
+                  ha="right" if tilted else "center")  # fmt: skip
+    ax.tick_params(axis="x", length=0, pad=12)
+    ax.set_yticks([])
+    ax.set_xlim(-0.55, len(sides) - 0.45)
+    ax.set_ylim(-0.02, 1.02)
+    for name in ("left", "right", "top", "bottom"):
+        ax.spines[name].set_visible(False)

@@ -1,0 +1,279 @@
+"""Scores as bars: extractors side by side, the best and the worst marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skescore.plots._results import (
+    MEASURES,
+    finished,
+    results_candidates,
+    results_table,
+    score_values,
+)
+from skescore.plots._scales import number
+from skescore.plots._style import (
+    axes_or_new,
+    colours_of,
+    legend_beside,
+    matplotlib_module,
+    pale,
+    short,
+)
+from skescore.tuning._winner import SCORES
+
+__all__ = ["score_bars"]
+
+_NAMES = {
+    "ice": "ICE", "fire": "FiRe", "q": "Q", "performance": "predictive performance p",
+    "loss": "predictive loss p", "loss_q": "predictive loss of Q", "n_rules": "number of rules",
+    "size": "size r", "completeness_volume": "completeness c (share of volume)",
+    "completeness_instances": "coverage (share of rows)",
+}  # fmt: skip
+_GREATER = {"ice", "performance", "completeness_volume", "completeness_instances"}
+_BEST, _WORST = "*", "x"
+#: More bars than that nobody can tell apart, nor read their names.
+_MOST_BARS = 40
+
+
+def score_bars(
+    results: Any,
+    score: str = "ice",
+    *,
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+    completeness: str = "volume",
+    by: str | None = None,
+    group: str | None = None,
+    mark: bool = True,
+    values: bool = True,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw a score of each extractor as a bar, with the best one and the worst one marked.
+
+    Use it to compare a few extractors; :func:`pareto_plot` is for many candidates.
+
+    Parameters
+    ----------
+    results : fitted search, Candidates, DataFrame or dict
+        Of a search and its candidates or leaderboard each extractor's best candidate is drawn. Of
+        rows of a benchmark the means over seeds and folds, with their standard deviation. A
+        dict of label to (performance, number of rules, completeness) is drawn as it is; its loss
+        is one minus the performance.
+    score : str, default="ice"
+        ``"ice"``, ``"fire"`` or ``"q"``, or one of the measures: ``"performance"``, ``"loss"``,
+        ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"completeness_volume"``,
+        ``"completeness_instances"``.
+    psi, phi, rho : float, default=1.0
+        Weights of the scores.
+    completeness : {"volume", "instances"}, default="volume"
+        How the scores measure completeness.
+    by : str, optional
+        Column of a data frame whose values get a bar each; ``"extractor"`` by default.
+    group : str, optional
+        Column of a data frame by whose values bars stand together; by default ``"data"`` if there
+        are several data sets.
+    mark : bool, default=True
+        Hatch the best bar of each group with stars and the worst with crosses.
+    values : bool, default=True
+        Write the score above each bar while there are up to twelve.
+    legend : bool, default=True
+        Whether a legend stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If results are none, or a name or weight is out of its range.
+
+    Notes
+    -----
+    Equally good bars are all marked; if all are equal, none is. Of more than forty bars the forty
+    best are drawn, the best first, and the title says so. Of a benchmark the score of each
+    seed and fold is averaged, which is not the score of the averages. Compare Figure 4 of the
+    paper.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024.
+
+    Examples
+    --------
+    >>> from skescore.plots import score_bars
+    >>> ax = score_bars({"CREAM": (0.95, 4, 1), "ITER": (0.92, 9, 0.75)}, phi=3)  # doctest: +SKIP
+    """
+    if score not in _NAMES:
+        raise ValueError(f"score must be one of {list(_NAMES)}, got {score!r}.")
+    weights = {"psi": psi, "phi": phi, "rho": rho}
+    table = _bars(results, score, weights, completeness, by, group)
+    n_bars = len(table)
+    if n_bars > _MOST_BARS:
+        best = table.sort_values("value", ascending=score not in _GREATER, kind="stable")
+        table = best[:_MOST_BARS].reset_index(drop=True)
+    groups = list(dict.fromkeys(table["group"]))
+    names = list(dict.fromkeys(table["bar"]))
+    size = max(4.2, 1.6 + 0.55 * len(table)) + (1.8 if len(groups) > 1 else 0.0)
+    ax = axes_or_new(ax, (min(size, 14.0), 4.0))
+    colours = dict(zip(names, colours_of(len(names)), strict=True))
+    grouped = len(groups) > 1
+    greater = score in _GREATER
+    for i, name in enumerate(groups):
+        members = table[table["group"] == name]
+        hatches = _hatches(members["value"].to_numpy(float), greater) if mark else {}
+        if n_bars > len(table):  # the worst one is not among them
+            hatches = {k: sign for k, sign in hatches.items() if sign == _BEST}
+        for k, (_, row) in enumerate(members.iterrows()):
+            width = 0.8 / len(names) if grouped else 0.7
+            at = i - 0.4 + width * (names.index(row["bar"]) + 0.5) if grouped else float(k)
+            bars = ax.bar(
+                at, row["value"], width, color=pale(colours[row["bar"]], 0.7), edgecolor="black",
+                linewidth=0.7, hatch=hatches.get(k), label="_nolegend_",
+                yerr=row["spread"] if np.isfinite(row["spread"]) else None,
+                error_kw={"elinewidth": 1.0, "capsize": 2.5},
+            )  # fmt: skip
+            if values and len(table) <= 12 and np.isfinite(row["value"]):
+                ax.bar_label(bars, fmt=number, fontsize="x-small", padding=2)
+    ax.set_xlim(-0.6, (len(groups) if grouped else len(table)) - 0.4)
+    shown = groups if grouped else table["bar"].tolist()
+    texts = [short(text, 22) for text in shown]
+    tilted = len(texts) * max(map(len, texts)) > 60
+    turned = (90 if len(texts) > 20 else 30) if tilted else 0
+    ax.set_xticks(range(len(texts)), texts, rotation=turned,
+                  ha="right" if turned == 30 else "center")  # fmt: skip
+    _name_axis(ax, score, weights)
+    if n_bars > len(table):
+        ax.set_title(f"{ax.get_title()}: the best {_MOST_BARS} of {n_bars}")
+    tops = table["value"] + table["spread"].fillna(0.0)
+    if table["value"].min() >= 0:
+        ax.set_ylim(0.0, 1.15 * float(tops.max()) or 1.0)
+    else:
+        ax.margins(y=0.15)
+    ax.axhline(0.0, color="black", lw=0.8)
+    if legend:
+        _legend(ax, colours if grouped else {}, mark and len(table) > 1, n_bars == len(table))
+    return ax
+
+
+def _bars(
+    results: Any,
+    score: str,
+    weights: dict[str, float],
+    completeness: str,
+    by: str | None,
+    group: str | None,
+) -> pd.DataFrame:
+    """One row per bar: its name, its group, its value and the spread of that."""
+    if isinstance(results, pd.DataFrame) and ("fold" in results or "seed" in results):
+        return _of_rows(finished(results), score, weights, completeness, by, group)
+    plain = ("performance", "n_rules", "completeness_volume")
+    if isinstance(results, pd.DataFrame) or hasattr(results, "keys"):
+        table = results_table(results, plain=plain)
+        if not isinstance(results, pd.DataFrame):
+            loss = 1.0 - table["performance"]
+            share = table["completeness_volume"]
+            table = table.assign(loss=loss, loss_q=loss, completeness_instances=share)
+        elif by is not None and by in results:
+            table[by] = finished(results)[by].to_numpy()
+        elif group is not None and group in results:
+            table[group] = finished(results)[group].to_numpy()
+        table["value"] = _scored(table, score, weights, completeness)
+    else:
+        found = results_candidates(results)
+        table = found.table()
+        if score in SCORES:
+            table["value"] = found.scores(score, completeness=completeness, **weights).mean(axis=1)
+        else:
+            table["value"] = found.means(score)
+    bar = by or ("label" if hasattr(results, "keys") and "label" in results else "extractor")
+    table = table.assign(bar=_column(table, bar).astype(str), spread=np.nan)
+    grouping = group or ("data" if "data" in table and table["data"].nunique() > 1 else None)
+    table["group"] = "" if grouping is None else _column(table, grouping).astype(str)
+    table = table[np.isfinite(table["value"])]
+    best = table.sort_values("value", ascending=score not in _GREATER, kind="stable")
+    best = best.drop_duplicates(["group", "bar"])
+    return best.loc[[i for i in table.index if i in set(best.index)]].reset_index(drop=True)
+
+
+def _of_rows(
+    rows: pd.DataFrame,
+    score: str,
+    weights: dict[str, float],
+    completeness: str,
+    by: str | None,
+    group: str | None,
+) -> pd.DataFrame:
+    if "size" not in rows and "n_rules" in rows:
+        rows = rows.assign(size=rows["n_rules"])
+    rows = rows.assign(value=_scored(rows, score, weights, completeness))
+    grouping = group or ("data" if "data" in rows and rows["data"].nunique() > 1 else None)
+    rows["group"] = "" if grouping is None else _column(rows, grouping).astype(str)
+    rows["bar"] = _column(rows, by or "extractor").astype(str)
+    found = rows.groupby(["group", "bar"], sort=False)["value"]
+    table = found.mean().rename("value").to_frame()
+    return table.assign(spread=found.std(ddof=1)).reset_index()
+
+
+def _scored(
+    table: pd.DataFrame, score: str, weights: dict[str, float], completeness: str
+) -> np.ndarray:
+    if score in SCORES:
+        return score_values(table, score, completeness=completeness, **weights)
+    return _column(table, score).to_numpy(dtype=float)
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    if name not in table:
+        known = [c for c in table if c not in ("value", "spread")]
+        raise ValueError(f"There is no column {name!r} among the results; there are {known}.")
+    return table[name]
+
+
+def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
+    """Signs of the best and the worst of some bars, by place."""
+    if not len(values) or np.ptp(values) <= 1e-12 * np.abs(values).max():
+        return {}
+    low, high = values.min(), values.max()
+    noise = 1e-12 * np.abs(values).max()
+    best, worst = (high, low) if greater else (low, high)
+    marks = {int(k): _WORST for k in np.flatnonzero(np.abs(values - worst) <= noise)}
+    return marks | {int(k): _BEST for k in np.flatnonzero(np.abs(values - best) <= noise)}
+
+
+def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
+    sign = "greater" if score in _GREATER else "smaller"
+    ax.set_ylabel(f"{_NAMES[score]} ({sign} is better)")
+    of = {"ice": f", φ = {number(weights['phi'])}, ρ = {number(weights['rho'])}",
+          "fire": f", ψ = {number(weights['psi'])}"}.get(score, "")  # fmt: skip
+    ax.set_title(f"{_NAMES[score]}{of}")
+
+
+def _legend(ax: Any, colours: dict[str, str], marked: bool, with_worst: bool) -> None:
+    patch = matplotlib_module("patches").Patch
+    handles = [
+        patch(facecolor=pale(colour, 0.7), edgecolor="black", label=short(name, 40))
+        for name, colour in colours.items()
+    ]
+    if marked:
+        handles += [
+            patch(facecolor="white", edgecolor="black", hatch=hatch * 2, label=text)
+            for hatch, text in ((_BEST, "best"), (_WORST, "worst"))
+            if with_worst or hatch == _BEST
+        ]
+    legend_beside(ax, None, handles)
+
+
+assert set(MEASURES) <= set(_NAMES)  # every measure of a result can be drawn

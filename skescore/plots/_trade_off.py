@@ -1,0 +1,407 @@
+"""The trade-off of a search: its front with the knee, and who wins for which weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skescore.plots._points import draw_points, groups_of
+from skescore.plots._results import (
+    finished,
+    one_task_only,
+    results_candidates,
+    results_table,
+    score_values,
+)
+from skescore.plots._scales import checked_range, log_ticks, number, whole_ticks
+from skescore.plots._style import (
+    SEQUENTIAL,
+    axes_or_new,
+    colours_of,
+    legend_beside,
+    markers_of,
+    short,
+)
+from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._pareto import check_objectives, pareto_front
+from skescore.tuning._winner import SCORES
+from skescore.tuning.weights._regions import WinningRegions, winning_regions
+
+__all__ = ["pareto_plot", "score_sensitivity", "winner_map"]
+
+_NAMES = {
+    "loss": "predictive loss p",
+    "loss_q": "predictive loss of Q",
+    "n_rules": "number of rules",
+    "size": "size r (as the score counts rules)",
+    "incompleteness": "incompleteness, 1 − c (share of {completeness})",
+    "incompleteness_instances": "incompleteness (share of rows)",
+    "seconds": "time (s)",
+    "black_box_calls": "calls of the black box",
+    "black_box_rows": "rows asked of the black box",
+}
+_WHOLE = ("n_rules", "size", "black_box_calls", "black_box_rows")
+#: An axis that reaches over more than this ratio is logarithmic.
+_WIDE = 30.0
+#: Weights and where they are looked at by default, as for the winning regions.
+_WEIGHTS = {"phi": (0.1, 10.0), "rho": (0.1, 10.0), "psi": (0.1, 100.0)}
+_SIGNS = {"phi": "φ", "rho": "ρ", "psi": "ψ"}
+
+
+def pareto_plot(
+    results: Any,
+    x: str = "n_rules",
+    y: str = "loss",
+    *,
+    color: str = "extractor",
+    completeness: str = "volume",
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+    x_label: str | None = None,
+    y_label: str | None = None,
+    log: bool | None = None,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw all candidates of a search, the front that no other beats, and its knee.
+
+    Use it to choose by eye: how much loss does a further rule save?
+
+    Parameters
+    ----------
+    results : fitted search, Candidates or DataFrame
+        A search, its candidates or leaderboard, or rows of a benchmark on one data set and black
+        box (averaged over seeds and folds).
+    x, y : str, default="n_rules", "loss"
+        What is traded; less is better: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``,
+        ``"size"``, ``"incompleteness"``, ``"incompleteness_instances"``, and of searches
+        ``"seconds"``, ``"black_box_calls"`` and ``"black_box_rows"``.
+    color : {"extractor", "ice", "fire", "q"}, default="extractor"
+        What colours tell: the extractor, or a score with the weights below.
+    completeness : {"volume", "instances"}, default="volume"
+        How completeness is measured.
+    psi, phi, rho : float, default=1.0
+        Weights of the scores, for the colours.
+    x_label, y_label : str, optional
+        Names of the axes, with units: ``"mean absolute error (mg/dl)"``.
+    log : bool, optional
+        Whether the x axis is logarithmic; by default if it reaches over a ratio of more than 30.
+    legend : bool, default=True
+        Whether a legend (or scale of the colours) stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If results are none or of several data sets, or a name is unknown.
+
+    Notes
+    -----
+    The front is that of the two measures shown: a candidate off it may still be the best in
+    another one, such as completeness. The knee is that of :func:`skescore.tuning.knee`.
+
+    Examples
+    --------
+    >>> from skescore.plots import pareto_plot
+    >>> ax = pareto_plot(search)  # doctest: +SKIP
+    >>> ax.figure.savefig("front.svg")  # doctest: +SKIP
+    """
+    check_objectives((x, y))
+    if color not in ("extractor", *SCORES):
+        raise ValueError(f"color must be one of {['extractor', *SCORES]}, got {color!r}.")
+    measured = _measured(results, x, y, completeness)
+    front = pareto_front(measured, (x, y), completeness=completeness)
+    table = measured.table()
+    table["label"] = table["extractor"]
+    xs, ys = _values(measured, x, completeness), _values(measured, y, completeness)
+    scores = None
+    if color != "extractor":
+        scores = score_values(table, color, psi=psi, phi=phi, rho=rho, completeness=completeness)
+    ax = axes_or_new(ax, (7.0, 4.4))
+    order = np.lexsort([front[y], front[x]])
+    front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
+    knee = front["knee"].to_numpy(bool)[order]
+    if scores is None:
+        # A candidate per row, but colours by extractor, however few rows there are.
+        draw_points(ax, table, xs, ys, legend=False)
+    else:
+        points = _scored(ax, table, xs, ys, scores, color)
+        if legend:
+            sign = "greater" if SCORES[color] else "smaller"
+            weights = {"ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
+                       "fire": f" (ψ = {number(psi)})", "q": ""}[color]  # fmt: skip
+            ax.figure.colorbar(points, ax=ax, location="left", label=(
+                f"{_score_name(color)}{weights}, {sign} is better"
+            ))  # fmt: skip
+    ax.plot(
+        front_x, front_y, color="black", lw=1.2, drawstyle="steps-post", zorder=3,
+        label="front: none is better in both",
+    )  # fmt: skip
+    ax.scatter(
+        front_x[knee], front_y[knee], s=190, facecolors="none", edgecolors="black", linewidths=1.6,
+        zorder=5, label=f"knee: {x} = {number(front_x[knee][0])}, {y} = {number(front_y[knee][0])}",
+    )  # fmt: skip
+    wide = xs.min() > 0 and xs.max() / xs.min() > _WIDE
+    if wide if log is None else log:
+        ax.set_xscale("log")
+        log_ticks(ax.xaxis)
+    elif x in _WHOLE:
+        whole_ticks(ax.xaxis)
+    kind = "volume" if completeness == "volume" else "rows"
+    ax.set_xlabel(x_label or _NAMES[x].format(completeness=kind))
+    ax.set_ylabel(y_label or _NAMES[y].format(completeness=kind))
+    ax.set_title(
+        f"{len(table)} candidate{'' if len(table) == 1 else 's'}, {len(front)} on the front"
+    )
+    if legend:
+        legend_beside(ax)
+    return ax
+
+
+def winner_map(
+    results: Any,
+    score: str = "ice",
+    *,
+    within: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
+    completeness: str = "volume",
+    ax: Any = None,
+) -> Any:
+    """Draw which candidate wins for which weights: a plane of phi and rho, or a strip of psi.
+
+    Use it before deciding for weights: often one candidate wins for all that seem sensible.
+
+    Parameters
+    ----------
+    results : fitted search, Candidates, DataFrame or WinningRegions
+        A search, its candidates or leaderboard (whose means then stand for the folds), rows of a
+        benchmark on one data set and black box, or the regions themselves.
+    score : {"ice", "fire"}, default="ice"
+        What decides; that of WinningRegions is their own.
+    within : (float, float) or dict of str to (float, float), optional
+        Ranges of the weights, see :func:`skescore.tuning.winning_regions`.
+    completeness : {"volume", "instances"}, default="volume"
+        How completeness is measured.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If results are none or of several data sets, or a name or weight is out of its range.
+
+    Examples
+    --------
+    >>> from skescore.plots import winner_map
+    >>> ax = winner_map(search, "ice")  # doctest: +SKIP
+    """
+    regions = results
+    if not isinstance(results, WinningRegions):
+        found = results_candidates(results)
+        regions = winning_regions(found, score, within=within, completeness=completeness)
+    plane = regions.score == "ice"
+    ax = regions.plot(axes_or_new(ax, (9.0, 5.6) if plane else (9.0, 2.6)))
+    ax.set_xlabel(_axis_of_weight("phi" if plane else "psi"))
+    log_ticks(ax.xaxis)
+    if plane:
+        ax.set_ylabel(_axis_of_weight("rho"))
+        log_ticks(ax.yaxis)
+    return ax
+
+
+def score_sensitivity(
+    results: Any,
+    weight: str = "phi",
+    *,
+    within: tuple[float, float] | None = None,
+    psi: float = 1.0,
+    phi: float = 1.0,
+    rho: float = 1.0,
+    completeness: str = "volume",
+    top: int = 6,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw the scores of the candidates while one weight changes, the leaders in colour.
+
+    Use it to see how much hangs on a weight: lines that cross change ranks there.
+
+    Parameters
+    ----------
+    results : fitted search, Candidates or DataFrame
+        A search, its candidates or leaderboard (whose means then stand for the folds), or rows of a
+        benchmark on one data set and black box.
+    weight : {"phi", "rho", "psi"}, default="phi"
+        What changes: phi and rho draw ICE, psi draws FiRe.
+    within : (float, float), optional
+        Its range, on a logarithmic axis; from 0.1 to 10 (psi: 100) by default.
+    psi, phi, rho : float, default=1.0
+        Where the weight stands now, marked by a line; those of the other weights are kept.
+    completeness : {"volume", "instances"}, default="volume"
+        How ICE measures completeness.
+    top : int, default=6
+        So many candidates at most are named: those that lead for some weight, then those with the
+        best scores now. The others are grey.
+    legend : bool, default=True
+        Whether a legend stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        If results are none or of several data sets, or a name or weight is out of its range.
+
+    Notes
+    -----
+    The score of a candidate is the mean over the folds of its scores on them, as in a search.
+
+    Examples
+    --------
+    >>> from skescore.plots import score_sensitivity
+    >>> ax = score_sensitivity(search, "rho", phi=3)  # doctest: +SKIP
+    """
+    if weight not in _WEIGHTS:
+        raise ValueError(f"weight must be one of {list(_WEIGHTS)}, got {weight!r}.")
+    if not isinstance(top, int) or top < 1:
+        raise ValueError(f"top must be a whole number from 1 on, got {top!r}.")
+    low, high = checked_range("within", within, *_WEIGHTS[weight], at_least=1e-9)
+    found = results_candidates(results)
+    score = "fire" if weight == "psi" else "ice"
+    now = {"psi": psi, "phi": phi, "rho": rho}
+    at = np.geomspace(low, high, 241)
+    curves = np.empty((len(found), len(at)))
+    for place, value in enumerate(at):
+        curves[:, place] = _means(found, score, now | {weight: float(value)}, completeness)
+    sign = 1.0 if SCORES[score] else -1.0
+    today = sign * _means(found, score, now, completeness)
+    leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(found))
+    order = np.lexsort([-today, -leads])
+    named = order[:top]
+    ax = axes_or_new(ax, (7.5, 4.4))
+    rest = np.setdiff1d(np.arange(len(found)), named)
+    for place in rest:
+        ax.plot(at, curves[place], color="0.8", lw=0.7, zorder=1,
+                label="others" if place == rest[0] else "_nolegend_")  # fmt: skip
+    styles = ("-", "--", "-.", ":")
+    for i, (place, colour) in enumerate(zip(named, colours_of(len(named)), strict=True)):
+        share = leads[place] / len(at)
+        text = f"{int(place)}: {_label(found[int(place)])}" + (
+            f" (leads {share:.0%})" if share else ""
+        )
+        ax.plot(at, curves[place], color=colour, ls=styles[i % 4], lw=1.8, label=text, zorder=3)
+    ax.axvline(now[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
+    ax.set_xscale("log")
+    if score == "fire" and curves.min() > 0:
+        ax.set_yscale("log")
+    ax.set_xlim(low, high)
+    log_ticks(ax.xaxis)
+    ax.set_xlabel(_axis_of_weight(weight))
+    ax.set_ylabel(f"{_score_name(score)} ({'greater' if sign > 0 else 'smaller'} is better)")
+    kept = {"phi": f", ρ = {number(rho)}", "rho": f", φ = {number(phi)}", "psi": ""}[weight]
+    ax.set_title(f"{_score_name(score)} along {_SIGNS[weight]}{kept}")
+    if legend:
+        legend_beside(ax, "candidate: extractor, size")
+    return ax
+
+
+def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
+    """Candidates of one fold each: the means, so that broken benchmarks can be looked at too."""
+    import pandas as pd
+
+    if isinstance(results, pd.DataFrame):
+        one_task_only(finished(results))
+        costs = [n for n in ("seconds", "black_box_calls", "black_box_rows") if n in results]
+        table = results_table(results)
+        needed = {x, y} & set(costs)
+        if needed:
+            raise ValueError(
+                f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its "
+                "candidates_."
+            )
+        names = {"incompleteness": f"completeness_{completeness}",
+                 "incompleteness_instances": "completeness_instances"}  # fmt: skip
+        lacking = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
+        if lacking:
+            raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
+        records = table.to_dict("records")
+        blank = dict.fromkeys(
+            ("performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+             "completeness_instances"), float("nan")
+        )  # fmt: skip
+        return Candidates(
+            Candidate(str(r["extractor"]), {}, i, (blank | {k: r[k] for k in blank if k in r},))
+            for i, r in enumerate(records)
+        )
+    return results_candidates(results)
+
+
+def _values(found: Candidates, name: str, completeness: str) -> np.ndarray:
+    if name == "incompleteness":
+        return 1.0 - found.means(f"completeness_{completeness}")
+    if name == "incompleteness_instances":
+        return 1.0 - found.means("completeness_instances")
+    return found.means(name)
+
+
+def _means(
+    found: Candidates, score: str, weights: dict[str, float], completeness: str
+) -> np.ndarray:
+    return found.scores(score, completeness=completeness, **weights).mean(axis=1)
+
+
+def _scored(
+    ax: Any, table: Any, xs: np.ndarray, ys: np.ndarray, scores: np.ndarray, color: str
+) -> Any:
+    groups = groups_of(table)
+    names = list(dict.fromkeys(groups.tolist()))
+    known = scores[np.isfinite(scores)]
+    ends = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    points = None
+    for name, marker in zip(names, markers_of(len(names)), strict=True):
+        own = groups == name
+        points = ax.scatter(
+            xs[own], ys[own], c=scores[own], marker=marker, s=40, edgecolors="black",
+            linewidths=0.5, cmap=SEQUENTIAL + ("" if SCORES[color] else "_r"), vmin=ends[0],
+            vmax=ends[1], label=short(name, 40), zorder=4, plotnonfinite=True,
+        )  # fmt: skip
+    return points
+
+
+def _axis_of_weight(weight: str) -> str:
+    what = {"phi": "importance of performance", "rho": "importance of few rules",
+            "psi": "so many rules weigh as much as one"}[weight]  # fmt: skip
+    return f"{_SIGNS[weight]}: {what}"
+
+
+def _score_name(score: str) -> str:
+    return {"ice": "ICE", "fire": "FiRe", "q": "Q"}[score]
+
+
+def _label(candidate: Candidate) -> str:
+    n_rules = candidate.mean("n_rules")
+    return f"{candidate.extractor}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"

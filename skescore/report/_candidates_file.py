@@ -1,0 +1,206 @@
+"""``candidates.json``: what was measured of every candidate, so that any weights can judge it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skescore.tuning._candidates import Candidate, Candidates
+
+__all__ = [
+    "FORMAT", "KEPT", "KEPT_OF_ALL_ROWS", "Kept", "candidates_json", "read_candidates",
+]  # fmt: skip
+
+FORMAT = "skescore.candidates"
+VERSION = 1
+#: Without these a candidate cannot be judged by other weights.
+_NEEDED = (
+    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+    "completeness_instances",
+)  # fmt: skip
+#: What is kept of the rules of all rows, where there are any.
+KEPT_OF_ALL_ROWS = _NEEDED
+#: What is kept of every fold.
+KEPT = (*_NEEDED, "score", "seconds", "black_box_calls", "black_box_rows")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The candidates of a search, and how it chose among them.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        In the order in which ties are broken.
+    winner : int or None
+        Index of the search's winner; None if it is none of them.
+    standard_errors : float
+        How far from the best mean the search's winner might be.
+    extractor_seed : int or None
+        The ``random_state`` of all extractors, by which their rules can be made again.
+    """
+
+    candidates: Candidates
+    winner: int | None
+    standard_errors: float
+    extractor_seed: int | None
+
+
+def candidates_json(
+    candidates: Candidates,
+    *,
+    winner: tuple[str, int] | None,
+    standard_errors: float,
+    extractor_seed: int | None = None,
+) -> str:
+    """Write candidates with their measures on every fold as JSON.
+
+    Use it to keep what a search has measured; :func:`read_candidates` reads it back.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        The candidates of one search.
+    winner : (str, int) or None
+        Extractor and trial that the search chose.
+    standard_errors : float
+        The search's parameter of that name.
+    extractor_seed : int, optional
+        The ``random_state`` that the extractors got.
+
+    Returns
+    -------
+    str
+        The JSON, one line per candidate.
+
+    Examples
+    --------
+    >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
+    ...             completeness_volume=1.0, completeness_instances=1.0)
+    >>> text = candidates_json(
+    ...     Candidates([Candidate("cart", {"max_leaves": 3}, 0, (fold,))]), winner=("cart", 0),
+    ...     standard_errors=1.0,
+    ... )
+    >>> kept = read_candidates(text)
+    >>> kept.candidates[0].params, kept.winner
+    ({'max_leaves': 3}, 0)
+    """
+    lines = []
+    for candidate in candidates:
+        folds = {
+            name: [_number(fold[name]) for fold in candidate.folds]
+            for name in KEPT
+            if candidate.folds and all(name in fold for fold in candidate.folds)
+        }
+        record = {
+            "extractor": candidate.extractor,
+            "trial": candidate.trial,
+            "params": candidate.params,
+            "folds": folds,
+        }
+        if candidate.all_rows is not None:
+            known = candidate.all_rows
+            record["all_rows"] = {n: _number(known.get(n, math.nan)) for n in KEPT_OF_ALL_ROWS}
+        lines.append("  " + _dumps(record))
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "winner": None if winner is None else {"extractor": winner[0], "trial": winner[1]},
+        "standard_errors": standard_errors,
+        "extractor_seed": extractor_seed,
+    }
+    body = ",\n".join(lines)
+    return f'{_dumps(head)[:-1]}, "candidates": [\n{body}\n]}}\n'
+
+
+def _number(value: Any) -> Any:
+    """A plain number; null for what JSON does not know."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's; a parameter of any other type by what it shows of itself."""
+    return value.item() if hasattr(value, "item") else repr(value)
+
+
+def read_candidates(text: str) -> Kept:
+    """Read what :func:`candidates_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+
+    Returns
+    -------
+    Kept
+        The candidates, and how the search chose.
+
+    Raises
+    ------
+    ValueError
+        If the text is something else, or a candidate lacks a measure.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This is not JSON: {error}.") from error
+    found = data.get("format") if isinstance(data, dict) else type(data).__name__
+    if found != FORMAT or data.get("version") != VERSION:
+        version = data.get("version") if isinstance(data, dict) else None
+        raise ValueError(
+            f"candidates.json must have the format {FORMAT!r} in version {VERSION}, got {found!r} "
+            f"in version {version!r}. Make the run again with this skescore."
+        )
+    read = []
+    for number, record in enumerate(data.get("candidates", []), 1):
+        try:
+            read.append(_candidate(record))
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"Candidate {number} must have an extractor, params, a trial and, for every fold, "
+                f"{', '.join(_NEEDED)}; it has not: {error}. Make the run again."
+            ) from error
+    chosen = data.get("winner")
+    places = [
+        place
+        for place, candidate in enumerate(read)
+        if chosen and (candidate.extractor, candidate.trial) == (chosen["extractor"],
+                                                                 chosen["trial"])
+    ]  # fmt: skip
+    return Kept(
+        Candidates(read),
+        places[0] if places else None,
+        float(data.get("standard_errors", 1.0)),
+        data.get("extractor_seed"),
+    )
+
+
+def _candidate(record: dict[str, Any]) -> Candidate:
+    columns = record["folds"]
+    for name in _NEEDED:
+        if not columns[name] or not all(math.isfinite(value) for value in columns[name]):
+            raise ValueError(f"{name} must be finite numbers, got {columns[name]!r}")
+    names = list(columns)
+    rows = [
+        {name: _number_read(v) for name, v in zip(names, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
+    all_rows = record.get("all_rows")
+    if all_rows is not None:
+        all_rows = {name: _number_read(all_rows[name]) for name in KEPT_OF_ALL_ROWS}
+    return Candidate(
+        str(record["extractor"]), dict(record["params"]), int(record["trial"]), tuple(rows),
+        all_rows,
+    )  # fmt: skip
+
+
+def _number_read(value: float | None) -> float:
+    return math.nan if value is None else float(value)

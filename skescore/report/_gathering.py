@@ -1,0 +1,276 @@
+"""What a run's folder holds, as one dictionary for the page."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from skescore._text import listed
+from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
+from skescore.report._bench_rows import find_rows, groups_of
+from skescore.report._candidates_file import (
+    KEPT,
+    KEPT_OF_ALL_ROWS,
+    Kept,
+    read_candidates,
+)
+from skescore.report._remaking import front_of, remake_rules
+from skescore.report._rule_views import rule_view, sample_rows
+from skescore.rules import RuleSet
+from skescore.tuning._winner import SHARE_OF_ALL_ROWS
+
+__all__ = ["data_of_run", "gather"]
+
+#: Rules of candidates other than the winner may take so many signs in the page.
+_OTHERS_AT_MOST = 700_000
+_FAILED = ("fail", "pruned")
+
+
+def gather(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
+    """Read a run and all that belongs to it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a tune or a bench run.
+    data : Dataset or None
+        The rows; by default what the run names, if it is still there.
+    black_box : estimator or None
+        The run's black box, to make rules again.
+    time_limit : float
+        Seconds for making them.
+
+    Returns
+    -------
+    dict
+        Ready for JSON.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If the folder is not that of a run, or a file in it is damaged.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {folder}. Name the folder that `skescore tune --output` or "
+            "`skescore bench --output` wrote."
+        )
+    if (folder / "candidates.json").exists():
+        return _tune(folder, data, black_box, time_limit)
+    rows = find_rows(folder)
+    if rows is not None:
+        if not len(rows):
+            raise ValueError(f"{folder} holds a bench run without any rows yet. Go on with it.")
+        return _bench(folder, rows)
+    there = sorted(path.name for path in folder.iterdir())
+    if "rules.json" in there and "run.json" in there:
+        raise ValueError(
+            f"{folder} holds a run of an earlier skescore, without candidates.json. Make it again: "
+            "skescore tune ... --output DIR."
+        )
+    raise ValueError(
+        f"{folder} is not the folder of a run: it must hold candidates.json (skescore tune "
+        f"--output) or the rows of a bench as CSV, and holds {listed(there) or 'nothing'}."
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no file {path}, which every run has. Make the run again."
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. Make the run again.") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} must hold an object, got {type(value).__name__}.")
+    return value
+
+
+# --- a search ------------------------------------------------------------------------------------
+
+
+def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
+    run = _read_json(folder / "run.json")
+    try:
+        kept = read_candidates((folder / "candidates.json").read_text(encoding="utf-8"))
+        rules = RuleSet.from_json((folder / "rules.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder}: {error}") from error
+    notes: list[str] = []
+    about, search = run["data"], run["search"]
+    if data is None:
+        data, note = data_of_run(about)
+        notes += [note] if note else []
+    same = data is not None and data.checksum == about["checksum_sha256"]
+    if data is not None and not same:
+        notes.append(
+            f"The rows shown, and the measures of the rules, are of {data.source}, not of the data "
+            "of the search."
+        )
+    places = [place for place in front_of(kept.candidates) if place != kept.winner]
+    others: dict[int, RuleSet] = {}
+    if places and same and data is not None and black_box is not None:
+        made, why = remake_rules(
+            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit
+        )
+        others = {place: found for place, found in made.items() if place != kept.winner}
+        if why:
+            notes.append(f"Not all rules of the front are in this page: {why}.")
+    elif places:
+        lacking = "its black box" if same else "its data and black box"
+        notes.append(
+            f"Only the winner's rules are in this page: the run was read without {lacking}, by "
+            "which others could be made again."
+        )
+    views = {kept.winner if kept.winner is not None else -1: rule_view(rules, data)}
+    left = _OTHERS_AT_MOST
+    shown: list[RuleSet] = []
+    for place, ruleset in others.items():
+        view = rule_view(ruleset, data)
+        left -= len(json.dumps(view))
+        if left < 0:
+            notes.append("Some longer rule sets of the front are left out of this page.")
+            break
+        views[place] = view
+        shown.append(ruleset)
+    return {
+        "kind": "tune",
+        "run": run,
+        "groups": [
+            {
+                "name": about["name"],
+                "data": about["name"],
+                "black_box": run["black_box"]["name"],
+                "task": about["task"],
+                "quality": run["black_box"]["quality"],
+                "candidates": [_candidate(kept, place) for place in range(len(kept.candidates))],
+                "winner": kept.winner,
+                "failures": _failures(folder / "leaderboard.csv"),
+                "standard_errors": kept.standard_errors,
+                "share_of_all_rows": SHARE_OF_ALL_ROWS,
+            }
+        ],
+        "start": {
+            "score": _score_of(search["scoring"]),
+            "completeness": search["completeness"],
+            **search["weights"],
+        },
+        "views": {str(place): view for place, view in views.items()},
+        "rows": None if data is None else sample_rows(data, rules, shown),
+        "notes": [*run.get("notes", []), *notes],
+    }
+
+
+def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
+    """Read the data of a run again, if they are still where they were.
+
+    Parameters
+    ----------
+    about : dict
+        What ``run.json`` says of them.
+
+    Returns
+    -------
+    data : Dataset or None
+        The very same data; None if they are gone or have changed.
+    note : str
+        Why they are not there.
+    """
+    built_in = about["name"] in BUILT_IN and about["source"] == BUILT_IN[about["name"]].source
+    source = about["name"] if built_in else about["source"]
+    hint = "Without the rows, the page has no measures of single rules; pass --data."
+    try:
+        data = load_dataset(
+            source,
+            target=about["target"],
+            task=about["task"],
+            features=about["features"],
+            categories=about["categories"],
+            missing="drop" if about["rows_dropped"] else "error",
+        )
+    except (ValueError, OSError, ImportError) as error:
+        return None, f"The data of the run cannot be read again: {error} {hint}"
+    if data.checksum != about["checksum_sha256"]:
+        return None, f"{source} has changed since the run. {hint}"
+    return data, ""
+
+
+def _candidate(kept: Kept, place: int) -> dict[str, Any]:
+    candidate = kept.candidates[place]
+    folds = {
+        name: [_finite(fold[name]) for fold in candidate.folds]
+        for name in KEPT
+        if all(name in fold for fold in candidate.folds)
+    }
+    return {
+        "extractor": candidate.extractor,
+        "params": candidate.params,
+        "trial": candidate.trial,
+        "folds": folds,
+        "all_rows": candidate.all_rows
+        and {name: [_finite(candidate.all_rows.get(name))] for name in KEPT_OF_ALL_ROWS},
+        "missing": 0,
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value
+
+
+def _score_of(scoring: Any) -> str:
+    """The score that the page starts with: the search's own, if its weights can be moved."""
+    name = scoring.removeprefix("neg_") if isinstance(scoring, str) else ""
+    return name if name in ("ice", "fire", "q") else "ice"
+
+
+def _failures(path: Path) -> list[dict[str, Any]]:
+    """Trials without a score, by extractor, with the first error of each."""
+    failures: dict[str, dict[str, Any]] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row.get("state") in _FAILED:
+                    name = str(row.get("extractor"))
+                    entry = failures.setdefault(
+                        name, {"extractor": name, "count": 0, "error": row.get("error") or ""}
+                    )
+                    entry["count"] += 1
+    except (OSError, ValueError, csv.Error):
+        return []
+    return list(failures.values())
+
+
+# --- a bench -------------------------------------------------------------------------------------
+
+
+def _bench(folder: Path, rows: Any) -> dict[str, Any]:
+    path = folder / "run.json"
+    run = _read_json(path) if path.exists() else {}
+    return {
+        "kind": "bench",
+        "run": run,
+        "groups": groups_of(rows),
+        "start": {"score": "ice", "completeness": "volume", "psi": 1.0, "phi": 1.0, "rho": 1.0},
+        "views": {},
+        "rows": None,
+        "notes": [
+            "A bench keeps what was measured, not the rules. skescore tune keeps rules.",
+            *_left_out(run),
+        ],
+    }
+
+
+def _left_out(run: dict[str, Any]) -> list[str]:
+    """What was not measured, since it suits some data sets only; one note for each reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for pair in run.get("not_applicable") or ():
+        name = str(pair.get("extractor") or pair.get("black_box"))
+        if pair.get("why") != "not asked for":
+            found.setdefault((name, str(pair.get("why"))), []).append(str(pair.get("data")))
+    return [
+        f"{name} is left out on {', '.join(data)}: {why}." for (name, why), data in found.items()
+    ]

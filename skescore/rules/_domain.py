@@ -1,0 +1,233 @@
+"""The box in which rules are meant to answer, and what is said outside of all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore._validation import check_feature, check_label, check_number
+
+#: Numbers in a row over which NumPy is quick.
+_WIDE = 512
+
+UNCOVERED_POLICIES = ("default", "nearest", "abstain")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The box around the training rows.
+
+    Parameters
+    ----------
+    lower, upper : sequence of float of length n_features
+        Finite bounds; equal ones mark a constant feature. A categorical feature with K values
+        reaches from 0 to K: one unit of length for each.
+    categories : iterable of (int, sequence), default=()
+        Pairs of column index and the known values of that categorical feature.
+
+    Examples
+    --------
+    >>> Domain((0, 1), (2, 1)).ranges
+    (2.0, 0.0)
+    >>> Domain((0, 0), (2, 3), [(1, ["blue", "green", "red"])]).values_of(1)
+    ('blue', 'green', 'red')
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    categories: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            bounds = tuple(check_number(name, v, finite=True) for v in getattr(self, name))
+            object.__setattr__(self, name, bounds)
+        if len(self.lower) != len(self.upper):
+            raise ValueError(
+                "lower and upper must have one length, "
+                f"got {len(self.lower)} and {len(self.upper)}."
+            )
+        for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if not low <= high:
+                raise ValueError(
+                    f"A domain needs lower <= upper, got {low!r} and {high!r} for feature {j}."
+                )
+        object.__setattr__(self, "categories", self._checked_categories())
+
+    def _checked_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
+        pairs: dict[int, tuple[Any, ...]] = {}
+        for feature, given in self.categories:
+            feature = check_feature(feature)
+            values = tuple(check_label("categories", value) for value in given)
+            if feature in pairs or feature >= len(self.lower):
+                raise ValueError(
+                    f"categories must name each of the {len(self.lower)} features once at most, "
+                    f"got feature {feature}."
+                )
+            if not values or len(set(values)) != len(values):
+                raise ValueError(
+                    f"categories must hold different values, at least one, got {list(values)!r} "
+                    f"for feature {feature}."
+                )
+            if (self.lower[feature], self.upper[feature]) != (0.0, float(len(values))):
+                raise ValueError(
+                    f"A domain reaches from 0 to {len(values)} along feature {feature}, which has "
+                    f"so many categories, got {self.lower[feature]!r} to {self.upper[feature]!r}."
+                )
+            pairs[feature] = values
+        return tuple(sorted(pairs.items()))
+
+    def values_of(self, feature: int) -> tuple[Any, ...] | None:
+        """Known values of a categorical feature; None for a number."""
+        return dict(self.categories).get(feature)
+
+    @classmethod
+    def around(
+        cls,
+        X: np.ndarray,
+        margin: float = 1e-9,
+        categories: Mapping[int, Sequence[Any]] | None = None,
+    ) -> Domain:
+        """The bounding box of rows, each side widened by `margin` times the feature's range.
+
+        Columns of categorical features hold codes, which number their `categories` from 0.
+        """
+        low, high = _column_range(np.asarray(X))
+        # Halves first: the range of numbers near the largest float would overflow.
+        extra = margin * 2 * (high / 2 - low / 2)
+        largest = np.finfo(float).max
+        with np.errstate(over="ignore"):
+            low, high = low - extra, high + extra
+        low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
+        for feature, values in (categories or {}).items():
+            low[feature], high[feature] = 0.0, len(values)
+        pairs = tuple((feature, tuple(values)) for feature, values in (categories or {}).items())
+        return cls(tuple(low), tuple(high), pairs)
+
+    @property
+    def ranges(self) -> tuple[float, ...]:
+        """Length of the domain along each feature; 0 for a constant one."""
+        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+
+def _column_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest number of each column.
+
+    Down the columns of a long narrow array NumPy goes one number at a time; many rows laid side by
+    side are one wide row, over which it goes many numbers at a time.
+    """
+    n_rows, n_columns = X.shape
+    beside = max(1, _WIDE // max(1, n_columns))
+    if not X.flags.c_contiguous or n_rows < 4 * beside:
+        return X.min(axis=0), X.max(axis=0)
+    whole = n_rows // beside * beside
+    wide, rest = X[:whole].reshape(-1, beside * n_columns), X[whole:]
+    low = wide.min(axis=0).reshape(beside, n_columns)
+    high = wide.max(axis=0).reshape(beside, n_columns)
+    return np.vstack([low, rest]).min(axis=0), np.vstack([high, rest]).max(axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What a rule set says where no rule holds. It is not knowledge and never counts as a rule.
+
+    Parameters
+    ----------
+    output : str, int, float or bool
+        The default answer: the black box's majority class or mean on the training rows.
+    policy : {"default", "nearest", "abstain"}, default="default"
+        ``"default"`` answers `output`, ``"nearest"`` asks the rule whose box is nearest (in units
+        of the features' ranges), ``"abstain"`` answers `abstain_label`.
+    class_counts : tuple of float, optional
+        Classification: how often the black box gave each class on the training rows.
+    abstain_label : str, int or float, optional
+        Answer of an abstaining rule set; NaN for regression.
+    """
+
+    output: Any
+    policy: str = "default"
+    class_counts: tuple[float, ...] | None = None
+    abstain_label: Any = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in UNCOVERED_POLICIES:
+            raise ValueError(
+                f"uncovered must be one of {', '.join(map(repr, UNCOVERED_POLICIES))}, "
+                f"got {self.policy!r}."
+            )
+        put = object.__setattr__
+        put(self, "output", check_label("the fallback's output", self.output))
+        if self.abstain_label is not None:
+            put(self, "abstain_label", check_label("abstain_label", self.abstain_label))
+        if self.class_counts is not None:
+            counts = (check_number("class_counts", c, finite=True) for c in self.class_counts)
+            put(self, "class_counts", tuple(counts))
+
+    def check(self, classes: Sequence[Any] | None) -> None:
+        """Raise a ValueError unless the fallback suits the classes (None: a regression)."""
+        if classes is None:
+            if isinstance(self.output, str | bool):
+                raise ValueError(
+                    f"The fallback of a regression must answer a number, got {self.output!r}."
+                )
+            return
+        if self.output not in classes:
+            raise ValueError(
+                f"The fallback answers {self.output!r}, which is not among the classes "
+                f"{list(classes)}."
+            )
+        if self.class_counts is not None and len(self.class_counts) != len(classes):
+            raise ValueError(
+                f"The fallback has {len(self.class_counts)} class_counts for {len(classes)} "
+                "classes."
+            )
+        if self.policy == "abstain" and self.abstain_label in classes:
+            raise ValueError(
+                f"abstain_label must be none of the classes, got {self.abstain_label!r}."
+            )
+
+    def abstention(self, classes: Sequence[Any]) -> Any:
+        """What an abstaining classification answers."""
+        if self.abstain_label is not None:
+            return self.abstain_label
+        return default_abstain_label(classes)
+
+
+def default_abstain_label(classes: Sequence[Any]) -> Any:
+    """A label of the classes' type that is none of them.
+
+    Raises
+    ------
+    ValueError
+        If there is none (bool labels), naming the remedy.
+    """
+    if all(isinstance(c, bool) for c in classes):
+        raise ValueError(
+            "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "
+            "or choose uncovered='default' or 'nearest'."
+        )
+    if all(isinstance(c, str) for c in classes):
+        label: Any = "no rule"
+    else:
+        label = -1
+    if label in classes:
+        raise ValueError(
+            f"uncovered='abstain' would answer {label!r}, which is one of the classes: pass "
+            "abstain_label=... with a label that is not."
+        )
+    return label
+
+
+def label_array(labels: Sequence[Any]) -> np.ndarray:
+    """Class labels as an array of their common type; of objects where the types differ."""
+    kinds = {bool if isinstance(v, bool) else type(v) for v in labels}
+    if len(kinds) <= 1 or kinds == {int, float}:
+        array = np.asarray(labels)
+        # Whole numbers that fit no common integer type would be rounded.
+        if kinds != {int} or array.dtype.kind in "iu":
+            return array
+    result = np.empty(len(labels), dtype=object)
+    result[:] = labels
+    return result

@@ -1,0 +1,285 @@
+"""Rules to JSON and back, without loss and without ever running code."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+JSON_FORMAT = "skescore.RuleSet"
+JSON_VERSION = 1
+
+
+def _bounds_to_json(condition: Interval | Linear) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if condition.lower > -math.inf:
+        data |= {"lower": condition.lower, "lower_closed": condition.lower_closed}
+    if condition.upper < math.inf:
+        data |= {"upper": condition.upper, "upper_closed": condition.upper_closed}
+    return data
+
+
+def _condition_to_json(condition: Condition) -> dict[str, Any]:
+    if isinstance(condition, Interval):
+        return {"type": "interval", "feature": condition.feature, **_bounds_to_json(condition)}
+    if isinstance(condition, OneOf):
+        return {
+            "type": "one_of",
+            "feature": condition.feature,
+            "values": list(condition.values),
+            "negated": condition.negated,
+        }
+    if isinstance(condition, AtLeast):
+        inner = [_condition_to_json(c) for c in condition.conditions]
+        return {"type": "at_least", "m": condition.m, "conditions": inner}
+    terms = [list(term) for term in condition.terms]
+    return {"type": "linear", "terms": terms, **_bounds_to_json(condition)}
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, LinearOutput):
+        return {"intercept": value.intercept, "terms": [list(t) for t in value.terms]}
+    return value
+
+
+def _rule_to_json(rule: Rule) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "if": [_condition_to_json(c) for c in rule.conditions],
+        "then": _value_to_json(rule.output),
+    }
+    if rule.weight != 1.0:
+        data["weight"] = _value_to_json(rule.weight)
+    if rule.statistics is not None:
+        seen = rule.statistics
+        counts = None if seen.class_counts is None else list(seen.class_counts)
+        fields = {
+            "n_rows": seen.n_rows, "class_counts": counts, "mean": seen.mean, "spread": seen.spread,
+        }  # fmt: skip
+        data["statistics"] = {name: value for name, value in fields.items() if value is not None}
+    return data
+
+
+def _domain_to_json(domain: Domain) -> dict[str, Any]:
+    data: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
+    if domain.categories:
+        data["categories"] = [[feature, list(values)] for feature, values in domain.categories]
+    return data
+
+
+def to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
+    """Write a rule set as JSON, without loss."""
+    domain, fallback = ruleset.domain, ruleset.fallback
+    data = {
+        "format": JSON_FORMAT,
+        "version": JSON_VERSION,
+        "task": ruleset.task,
+        "feature_names": list(ruleset.feature_names),
+        "classes": None if ruleset.classes is None else list(ruleset.classes),
+        "ordered": ruleset.ordered,
+        "disjoint": ruleset.disjoint,
+        # Only where it is: readers of earlier releases know no other way to answer.
+        **({"voting": ruleset.voting} if ruleset.voting else {}),
+        "domain": domain and _domain_to_json(domain),
+        "fallback": fallback
+        and {
+            "policy": fallback.policy,
+            "output": fallback.output,
+            "class_counts": fallback.class_counts and list(fallback.class_counts),
+            "abstain_label": fallback.abstain_label,
+        },
+        "rules": [_rule_to_json(rule) for rule in ruleset.rules],
+    }
+    # Floats are written in their shortest exact form; NaN and infinity have no place here.
+    return json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _fields(
+    what: str, data: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Give a JSON object whose fields are those it must and may have."""
+    if not isinstance(data, dict):
+        raise TypeError(f"{what} must be an object, got {data!r}")
+    missing = [name for name in required if name not in data]
+    if missing:
+        raise ValueError(f"{what} lacks the field {missing[0]!r}")
+    unknown = sorted(data.keys() - {*required, *optional})
+    if unknown:
+        known = ", ".join((*required, *optional))
+        raise ValueError(f"{what} has the unknown field {unknown[0]!r}; known: {known}")
+    return data
+
+
+def _list(what: str, data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError(f"{what} must be a list, got {data!r}")
+    return data
+
+
+def _terms(data: Any) -> list[Any]:
+    for term in _list("terms", data):
+        if len(_list("a term", term)) != 2:
+            raise ValueError(f"a term must be a pair of feature and coefficient, got {term!r}")
+    return [tuple(term) for term in data]
+
+
+_BOUNDS = ("lower", "lower_closed", "upper", "upper_closed")
+
+
+def _interval_from_json(data: dict[str, Any]) -> Interval:
+    _fields("an interval", data, ("type", "feature"), _BOUNDS)
+    return Interval(**{name: value for name, value in data.items() if name != "type"})
+
+
+def _one_of_from_json(data: dict[str, Any]) -> OneOf:
+    _fields("a one_of", data, ("type", "feature", "values"), ("negated",))
+    return OneOf(
+        data["feature"], tuple(_list("values", data["values"])), data.get("negated", False)
+    )
+
+
+def _at_least_from_json(data: dict[str, Any]) -> AtLeast:
+    _fields("an at_least", data, ("type", "m", "conditions"))
+    return AtLeast(data["m"], _conditions_from_json("conditions", data["conditions"]))
+
+
+def _linear_from_json(data: dict[str, Any]) -> Linear:
+    _fields("a linear", data, ("type", "terms"), _BOUNDS)
+    bounds = {name: value for name, value in data.items() if name in _BOUNDS}
+    return Linear(tuple(_terms(data["terms"])), **bounds)
+
+
+_CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
+    "interval": _interval_from_json,
+    "one_of": _one_of_from_json,
+    "at_least": _at_least_from_json,
+    "linear": _linear_from_json,
+}
+
+
+def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
+    conditions = []
+    for number, item in enumerate(_list(what, data), 1):
+        try:
+            if not isinstance(item, dict) or "type" not in item:
+                raise ValueError(f"a condition must be an object with a 'type', got {item!r}")
+            reader = _CONDITION_READERS.get(str(item["type"]))
+            if reader is None:
+                known = ", ".join(_CONDITION_READERS)
+                raise ValueError(f"unknown type of condition {item['type']!r}; known: {known}")
+            conditions.append(reader(item))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"condition {number}: {error}") from error
+    return tuple(conditions)
+
+
+def _value_from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    _fields("a linear output", value, ("intercept", "terms"))
+    return LinearOutput(value["intercept"], tuple(_terms(value["terms"])))
+
+
+def _rule_from_json(data: Any) -> Rule:
+    _fields("a rule", data, ("if", "then"), ("weight", "statistics"))
+    output, weight = _value_from_json(data["then"]), _value_from_json(data.get("weight", 1.0))
+    statistics = data.get("statistics")
+    if statistics is not None:
+        _fields("statistics", statistics, ("n_rows",), ("class_counts", "mean", "spread"))
+        statistics = RuleStatistics(**_with_counts(statistics))
+    return Rule(_conditions_from_json("'if'", data["if"]), output, statistics, weight)
+
+
+def _with_counts(data: dict[str, Any]) -> dict[str, Any]:
+    counts = data.get("class_counts")
+    return {**data, "class_counts": None if counts is None else _list("class_counts", counts)}
+
+
+def _fallback_from_json(data: Any) -> Fallback:
+    _fields("fallback", data, ("policy", "output"), ("class_counts", "abstain_label"))
+    return Fallback(**_with_counts(data))
+
+
+def _domain_from_json(data: Any) -> Domain:
+    _fields("domain", data, ("lower", "upper"), ("categories",))
+    categories = []
+    for pair in _list("categories", data.get("categories", [])):
+        if len(_list("a categorical feature", pair)) != 2:
+            raise ValueError(f"a categorical feature must be a pair of column and values: {pair!r}")
+        categories.append((pair[0], tuple(_list("values", pair[1]))))
+    lower, upper = (tuple(_list(name, data[name])) for name in ("lower", "upper"))
+    return Domain(lower, upper, tuple(categories))
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The JSON as it stands, if it claims to be a rule set of this version."""
+    try:
+        data = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This is not JSON: {error}.") from error
+    if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise ValueError(
+            f"This JSON is not a rule set: its 'format' must be {JSON_FORMAT!r}, got {found!r}. "
+            "Rule sets are written by RuleSet.to_json()."
+        )
+    version = data.get("version")
+    if type(version) is not int or version != JSON_VERSION:
+        raise ValueError(
+            f"The rule set has version {version!r}, this skescore reads version {JSON_VERSION}. "
+            "A later skescore may read it: pip install --upgrade skescore."
+        )
+    return data
+
+
+def from_json(text: str) -> RuleSet:
+    """Read a rule set that :func:`to_json` wrote."""
+    from skescore.rules._ruleset import RuleSet
+
+    data = _parsed(text)
+    place = "the rule set"
+    try:
+        _fields(
+            place,
+            data,
+            ("format", "version", "task", "feature_names", "classes", "ordered", "rules"),
+            ("disjoint", "voting", "domain", "fallback"),
+        )
+        names = _list("feature_names", data["feature_names"])
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"feature_names must be texts, got {names!r}")
+        rules = []
+        for number, item in enumerate(_list("rules", data["rules"]), 1):
+            place = f"rule {number}"
+            rules.append(_rule_from_json(item))
+        place = "the rule set"
+        classes, domain, fallback = (data.get(k) for k in ("classes", "domain", "fallback"))
+        return RuleSet(
+            rules,
+            names,
+            task=data["task"],
+            classes=None if classes is None else _list("classes", classes),
+            domain=None if domain is None else _domain_from_json(domain),
+            ordered=data["ordered"],
+            disjoint=data.get("disjoint", False),
+            voting=data.get("voting"),
+            fallback=None if fallback is None else _fallback_from_json(fallback),
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The JSON has a fault in {place}: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"The JSON has a fault in {place}: it is nested too deeply") from error

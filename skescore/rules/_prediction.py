@@ -1,0 +1,198 @@
+"""Rule sets in which all rules that hold answer together.
+
+Forests, boosted rules and additive models do not have one rule that answers: what their rules say
+is summed. The sums run in the order of the rules and start from 0, so that every way of computing
+them (here, in SQL, in Prolog, in Python) rounds alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skescore.rules._columns import Table
+from skescore.rules._rule import LinearOutput
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+#: How rules may answer together, by task.
+VOTINGS = {
+    "classification": ("votes", "shares", "logistic"),
+    "regression": ("mean", "sum"),
+}
+#: What each of them means, for people.
+VOTING_TEXTS = {
+    "votes": "all rules that hold vote with their weights",
+    "shares": "all rules that hold share out their weights by what they saw of each class",
+    "logistic": "the weights of all rules that hold add up to log odds",
+    "mean": "the weighted mean of all rules that hold",
+    "sum": "the weighted sum of all rules that hold",
+}
+#: Pairs of row and rule worked on at a time.
+_PAIRS = 1 << 22
+
+
+def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
+    """Give a kind of voting that suits the task; None where one rule answers.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind for the task, or the rules are ordered.
+    """
+    if voting is None:
+        return None
+    known = VOTINGS[task]
+    if voting not in known:
+        listed = ", ".join(map(repr, known))
+        raise ValueError(f"voting must be None or, for {task}, one of {listed}, got {voting!r}.")
+    if ordered:
+        raise ValueError(
+            f"voting={voting!r} lets all rules that hold answer together, but ordered=True lets "
+            "the first of them answer alone: pass ordered=False, or voting=None."
+        )
+    return str(voting)
+
+
+def _pairs(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Blocks of rows, with every pair of row (within its block) and rule that holds for it.
+
+    A block of rows comes once per block of rules; each row meets its rules in their order.
+    """
+    blocks = ruleset._matcher_in_order.blocks
+    size = max(1, _PAIRS // max(1, blocks[0][1].n_rules))
+    for begin in range(0, len(table), size):
+        rows = slice(begin, min(begin + size, len(table)))
+        for first, block in blocks:
+            row, rule = np.nonzero(block.match(table, rows))
+            yield rows, row, rule + first
+
+
+def _values(
+    constants: np.ndarray,
+    functions: dict[int, LinearOutput],
+    table: Table,
+    rows: slice,
+    row: np.ndarray,
+    rule: np.ndarray,
+) -> np.ndarray:
+    """What each pair's rule says of its row."""
+    result = constants[rule]
+    for index, function in functions.items():
+        pairs = np.flatnonzero(rule == index)
+        if len(pairs):
+            total = np.full(len(pairs), function.intercept)
+            for feature, coefficient in function.terms:
+                total += coefficient * table.numbers(feature, rows)[row[pairs]]
+            result[pairs] = total
+    return result
+
+
+def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
+    """Numbers, and the functions that stand among them."""
+    functions = {i: value for i, value in enumerate(values) if isinstance(value, LinearOutput)}
+    numbers = [np.nan if isinstance(value, LinearOutput) else value for value in values]
+    return np.asarray(numbers, dtype=float), functions
+
+
+def _weights(ruleset: RuleSet) -> tuple[np.ndarray, dict[int, LinearOutput]]:
+    if ruleset._rules is not None:
+        return _split([rule.weight for rule in ruleset._rules])
+    weights = ruleset.conclusions.weights
+    return np.ones(len(ruleset)) if weights is None else np.asarray(weights, dtype=float), {}
+
+
+def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Add up what the rules say for every class.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        A classification with a kind of voting.
+    table : Table
+        The rows.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_rows, n_classes)
+        Votes, class shares or log odds; 0 where no rule holds.
+    covered : ndarray of bool, shape (n_rows,)
+        Whether any rule holds.
+    """
+    n_classes = len(ruleset.classes or ())
+    sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
+    constants, functions = _weights(ruleset)
+    outputs = ruleset.conclusions.outputs.astype(np.intp)
+    shares = ruleset.conclusions.shares(n_classes) if ruleset.voting == "shares" else None
+    for rows, row, rule in _pairs(ruleset, table):
+        covered[rows][row] = True
+        weight = _values(constants, functions, table, rows, row, rule)
+        weight[np.isnan(weight)] = 0.0  # a weight that a missing value leaves unknown says nothing
+        # Each row's pairs come rule by rule, and np.add.at adds in that order.
+        if shares is None:
+            np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
+        else:
+            for k in range(n_classes):
+                np.add.at(sums[rows, k], row, weight * shares[rule, k])
+    return sums, covered
+
+
+def class_shares(voting: str, sums: np.ndarray) -> np.ndarray:
+    """Turn sums into class shares; where they cannot be shares, the winner has it all.
+
+    Parameters
+    ----------
+    voting : {"votes", "shares", "logistic"}
+        What the sums mean.
+    sums : ndarray of shape (n_rows, n_classes)
+        As :func:`class_sums` gives them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+        Every row adds up to 1.
+    """
+    if voting == "logistic":
+        powers = np.exp(sums - sums.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    total = sums.sum(axis=1, keepdims=True)
+    winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
+    usable = (total > 0) & (sums >= 0).all(axis=1, keepdims=True)
+    return np.where(usable, sums / np.where(usable, total, 1.0), winner)
+
+
+def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted sums or means of what the rules of a regression say.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        A regression with a kind of voting.
+    table : Table
+        The rows.
+
+    Returns
+    -------
+    values : ndarray of shape (n_rows,)
+        The answers; NaN where there is none.
+    answered : ndarray of bool, shape (n_rows,)
+        False where no rule holds, or the weights of a mean add up to 0 or less.
+    """
+    totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
+    answered = np.zeros(len(table), dtype=bool)
+    weights, _ = _weights(ruleset)
+    conclusions = ruleset.conclusions
+    linear = dict(conclusions.linear)
+    for rows, row, rule in _pairs(ruleset, table):
+        said = _values(conclusions.outputs, linear, table, rows, row, rule)
+        answered[rows][row] = True
+        np.add.at(totals[rows], row, weights[rule] * said)
+        if ruleset.voting == "mean":
+            np.add.at(total_weights[rows], row, weights[rule])
+    if ruleset.voting == "mean":
+        answered &= total_weights > 0
+        totals /= np.where(answered, total_weights, 1.0)
+    return np.where(answered, totals, np.nan), answered

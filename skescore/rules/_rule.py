@@ -1,0 +1,361 @@
+"""One rule: a premise, what it concludes, and what was seen where it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from skescore._validation import check_feature, check_label, check_number
+from skescore.rules._conditions import Columns, Condition, Interval, normalise
+from skescore.rules._text import (
+    NumberFormat,
+    format_label,
+    format_number,
+    linear_text,
+    percent_text,
+    plain_number,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearOutput:
+    """An affine function of the features, as the conclusion of a regression rule.
+
+    Parameters
+    ----------
+    intercept : float
+        Value where all features are 0.
+    terms : iterable of (int, float), default=()
+        Pairs of column index and coefficient; features repeated are summed, zeros dropped.
+
+    Examples
+    --------
+    >>> print(LinearOutput(1.5, [(0, 2.0), (2, -0.25)]))
+    1.5 + 2·x0 - 0.25·x2
+    """
+
+    intercept: float
+    terms: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        summed: dict[int, float] = {}
+        for feature, coefficient in self.terms:
+            feature = check_feature(feature)
+            coefficient = check_number("coefficient", coefficient, finite=True)
+            summed[feature] = check_number(
+                "the sum of coefficients", summed.get(feature, 0.0) + coefficient, finite=True
+            )
+        terms = tuple((f, c) for f, c in sorted(summed.items()) if c != 0)
+        object.__setattr__(
+            self, "intercept", check_number("intercept", self.intercept, finite=True)
+        )
+        object.__setattr__(self, "terms", terms)
+
+    def evaluate(self, columns: Columns, n_rows: int) -> np.ndarray:
+        """Evaluate the function on every row."""
+        total = np.full(n_rows, self.intercept)
+        for feature, coefficient in self.terms:
+            total += coefficient * np.asarray(columns(feature), dtype=float)
+        return total
+
+    def to_text(self, names: Sequence[str] | None = None) -> str:
+        """Write the function with the given feature names."""
+        constant = format_number(self.intercept)
+        if not self.terms:
+            return constant
+        if self.intercept == 0:
+            return linear_text(self.terms, names)
+        text = linear_text(self.terms, names)
+        return f"{constant} - {text[1:]}" if text.startswith("-") else f"{constant} + {text}"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+#: What a rule concludes: a class label, a number, or an affine function of the features.
+Output: TypeAlias = str | int | float | bool | LinearOutput
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStatistics:
+    """What was seen where a rule answers, when it was made.
+
+    Parameters
+    ----------
+    n_rows : float
+        Training rows that the rule answers (a sum of weights for weighted rows).
+    class_counts : tuple of float, optional
+        Classification: how often the black box gave each class there, in the order of the rule
+        set's classes; queried points count as well.
+    mean, spread : float, optional
+        Regression: mean and population standard deviation of the black box's answers there.
+    """
+
+    n_rows: float
+    class_counts: tuple[float, ...] | None = None
+    mean: float | None = None
+    spread: float | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "n_rows", _count("n_rows", self.n_rows))
+        if self.class_counts is not None:
+            put(self, "class_counts", tuple(_count("class_counts", c) for c in self.class_counts))
+        for name in ("mean", "spread"):
+            value = getattr(self, name)
+            if value is not None:
+                put(self, name, check_number(name, value, finite=True))
+        if self.spread is not None and self.spread < 0:
+            raise ValueError(f"spread must be 0 or more, got {self.spread!r}.")
+
+
+def _count(name: str, value: Any) -> float:
+    """Give whole numbers as int, since counts print and compare more clearly so."""
+    value = check_number(name, value, finite=True)
+    if value < 0:
+        raise ValueError(f"{name} must be 0 or more, got {value!r}.")
+    return int(value) if value.is_integer() else value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A premise (all conditions must hold) and a conclusion.
+
+    Parameters
+    ----------
+    conditions : iterable of conditions
+        The premise; none means that the rule always holds. Intervals on one feature are joined
+        into one, conditions that always hold are dropped.
+    output : str, int, float, bool or LinearOutput
+        The conclusion: a class label, a number or an affine function.
+    statistics : RuleStatistics, optional
+        What was seen where the rule answers.
+    weight : float or LinearOutput, default=1.0
+        How much the rule says in a set whose rules answer together, see the `voting` of
+        :class:`RuleSet`; an affine function weighs each row by itself. Without voting it has no
+        meaning.
+
+    Raises
+    ------
+    ValueError
+        If two conditions contradict each other, or the weight is not finite.
+
+    Examples
+    --------
+    >>> rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
+    >>> print(rule)
+    IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    >>> print(rule.to_text(["petal length (cm)"]))
+    IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+
+    A rule taken out of a rule set is written with the names, and as the line, that it has there.
+    """
+
+    conditions: tuple[Condition, ...]
+    output: Output
+    statistics: RuleStatistics | None = None
+    weight: float | LinearOutput = 1.0
+    #: The rule set it stands in and its position there: they know the names of things.
+    _home: Any = field(default=None, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "conditions", normalise(self.conditions))
+        if not isinstance(self.output, LinearOutput):
+            object.__setattr__(self, "output", check_label("output", self.output))
+        if not isinstance(self.weight, LinearOutput):
+            object.__setattr__(self, "weight", check_number("weight", self.weight, finite=True))
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """The conditions that together make a box."""
+        return tuple(c for c in self.conditions if isinstance(c, Interval))
+
+    @property
+    def others(self) -> tuple[Condition, ...]:
+        """The conditions that are not intervals."""
+        return tuple(c for c in self.conditions if not isinstance(c, Interval))
+
+    @property
+    def n_conditions(self) -> int:
+        """Conditions in the premise; a two-sided interval is one."""
+        return len(self.conditions)
+
+    @property
+    def n_literals(self) -> int:
+        """Elementary comparisons in the premise; a two-sided interval is two."""
+        return sum(condition.n_literals for condition in self.conditions)
+
+    def holds(self, columns: Columns, n_rows: int) -> np.ndarray:
+        """Tell for every row whether the premise holds."""
+        result = np.ones(n_rows, dtype=bool)
+        for condition in self.conditions:
+            result &= condition.holds(columns)
+        return result
+
+    def premise_text(
+        self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
+    ) -> str:
+        """Write the premise; empty if there is none."""
+        return " AND ".join(condition.to_text(names, number) for condition in self.conditions)
+
+    def output_text(self, names: Sequence[str] | None = None, *, numeric: bool = False) -> str:
+        """Write the conclusion; `numeric` tells numbers from number-like labels."""
+        if isinstance(self.output, LinearOutput):
+            return self.output.to_text(names)
+        return format_number(float(self.output)) if numeric else format_label(self.output)
+
+    def statistics_text(
+        self,
+        output_index: int | None = None,
+        names: Sequence[str] | None = None,
+        *,
+        weighted: bool | None = None,
+    ) -> str:
+        """Write the statistics, such as ``50 rows, 100 % pure``; empty if there are none.
+
+        The weight stands before them if `weighted`; by default if it is not 1.
+        """
+        if self.weight != 1.0 if weighted is None else weighted:
+            seen = self.statistics_text(output_index, weighted=False)
+            return f"weight {self.weight_text(names)}{', ' if seen else ''}{seen}"
+        if self.statistics is None:
+            return ""
+        rows = self.statistics.n_rows
+        parts = [f"{format_number(rows)} row{'' if rows == 1 else 's'}"]
+        purity = self.purity(output_index)
+        if purity is not None:
+            parts.append(f"{percent_text(purity)} pure")
+        elif self.statistics.spread is not None:
+            parts.append(f"± {format_number(self.statistics.spread)}")
+        return ", ".join(parts)
+
+    def weight_text(self, names: Sequence[str] | None = None) -> str:
+        """Write the weight."""
+        if isinstance(self.weight, LinearOutput):
+            return self.weight.to_text(names)
+        return format_number(self.weight)
+
+    def purity(self, output_index: int | None = None) -> float | None:
+        """Share of the rule's class (by default the commonest) where it answers.
+
+        None where nothing was counted.
+        """
+        counts = None if self.statistics is None else self.statistics.class_counts
+        if not counts or not sum(counts) > 0:
+            return None
+        return (max(counts) if output_index is None else counts[output_index]) / sum(counts)
+
+    def to_text(
+        self,
+        names: Sequence[str] | None = None,
+        number: NumberFormat = plain_number,
+        *,
+        numeric: bool | None = None,
+        output_index: int | None = None,
+        first: bool = True,
+        weighted: bool | None = None,
+    ) -> str:
+        """Write the rule as one line.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Feature names; ``x0``, ``x1``, ... by default.
+        number : callable, optional
+            Writes the bounds; see :func:`skescore.rules._text.number_format`.
+        numeric : bool, optional
+            Whether the output is a number rather than a label; by default floats are.
+        output_index : int, optional
+            Index of the output among the classes, for the purity.
+        first : bool, default=True
+            False writes ``ELSE IF``, as in the later lines of an ordered list.
+        weighted : bool, optional
+            Whether to write the weight; by default where it is not 1.
+        """
+        if numeric is None:
+            numeric = isinstance(self.output, float)
+        premise = self.premise_text(names, number)
+        output = self.output_text(names, numeric=numeric)
+        if premise:
+            text = f"{'' if first else 'ELSE '}IF {premise} THEN {output}"
+        else:
+            text = f"ALWAYS {output}" if first else f"ELSE {output}"
+        statistics = self.statistics_text(output_index, names, weighted=weighted)
+        return f"{text}   [{statistics}]" if statistics else text
+
+    def at_home(self, ruleset: Any, position: int) -> Rule:
+        """Return an equal rule that is written as it stands in a rule set.
+
+        Parameters
+        ----------
+        ruleset : RuleSet
+            The set, which knows the names of features.
+        position : int
+            Index of the rule in it, from 0.
+
+        Returns
+        -------
+        Rule
+            The rule; it travels (pickle, copy) without the set.
+        """
+        rule = object.__new__(Rule)
+        rule.__setstate__((*self.__getstate__(), (ruleset, position)))
+        return rule
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.conditions, self.output, self.statistics, self.weight
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        names = ("conditions", "output", "statistics", "weight", "_home")
+        for name, value in zip(names, (*state, None), strict=False):
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        if self._home is None:
+            return self.to_text()
+        ruleset, position = self._home
+        return ruleset.line(position)
+
+    def __repr__(self) -> str:
+        return f"<Rule: {self}>"
+
+
+def check_rules(
+    rules: Sequence[Rule], feature_names: Sequence[str], classes: Sequence[Any] | None
+) -> None:
+    """Raise a ValueError for a rule that does not fit the names or classes (None: a regression)."""
+    for number, rule in enumerate(rules, 1):
+        used = [f for c in rule.conditions for f in c.features]
+        for part in (rule.output, rule.weight):
+            if isinstance(part, LinearOutput):
+                used += [f for f, _ in part.terms]
+        if used and max(used) >= len(feature_names):
+            raise ValueError(
+                f"Rule {number} uses feature {max(used)}, but there are only {len(feature_names)} "
+                f"feature names: {', '.join(feature_names)}."
+            )
+        if classes is None:
+            if isinstance(rule.output, str | bool):
+                raise ValueError(
+                    f"Rule {number} of a regression has the output {rule.output!r}; it must be a "
+                    "number or a LinearOutput."
+                )
+            if isinstance(rule.weight, LinearOutput):
+                raise ValueError(
+                    f"Rule {number} of a regression has the weight {rule.weight}; it must be a "
+                    "number. What depends on the row belongs in the output."
+                )
+            continue
+        if rule.output not in classes:
+            raise ValueError(
+                f"Rule {number} concludes {rule.output!r}, which is not among the classes "
+                f"{list(classes)}."
+            )
+        counts = None if rule.statistics is None else rule.statistics.class_counts
+        if counts is not None and len(counts) != len(classes):
+            raise ValueError(
+                f"Rule {number} has {len(counts)} class_counts for {len(classes)} classes."
+            )

@@ -1,0 +1,81 @@
+"""What the writers of programs ask of a rule set: which rules can answer, and in what order."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._domain import label_array
+from skescore.rules._rule import LinearOutput
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+
+def answering_rules(ruleset: RuleSet) -> list[int]:
+    """Indices of the rules that can answer, the one that is asked first in front.
+
+    Where rules answer together that is all of them, in their order; otherwise those up to the first
+    one without conditions.
+    """
+    if ruleset.voting is not None:
+        return list(range(len(ruleset)))
+    order: list[int] = ruleset._priority.tolist()
+    for place, index in enumerate(order):
+        if not ruleset.rules[index].conditions:
+            return order[: place + 1]
+    return order
+
+
+def always_answers(ruleset: RuleSet) -> bool:
+    """Whether some rule holds for every row, so that the fallback is never asked."""
+    return any(not rule.conditions for rule in ruleset.rules)
+
+
+def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Linear]:
+    """All conditions, those inside of others instead of the others."""
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            yield from elementary(condition.conditions)
+        else:
+            yield condition
+
+
+def plain_letters(name: str) -> str:
+    """A name in ASCII, for variables: ``Größe`` becomes ``Grosse``, and other scripts nothing."""
+    name = name.replace("ß", "ss")
+    return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+
+
+def class_labels(ruleset: RuleSet) -> list[Any]:
+    """The classes as the rule set answers them: whole numbers among floats are floats."""
+    return _answers(ruleset)[: len(ruleset.classes or ())]
+
+
+def abstention(ruleset: RuleSet) -> Any:
+    """What an abstaining classification answers."""
+    return _answers(ruleset)[-1]
+
+
+def _answers(ruleset: RuleSet) -> list[Any]:
+    """The classes, and what an abstaining rule set answers instead."""
+    labels = list(ruleset.classes or ())
+    fallback = ruleset.fallback
+    if labels and fallback is not None and fallback.policy == "abstain":
+        labels.append(fallback.abstention(labels))
+    converted: list[Any] = label_array(labels).tolist()
+    return converted
+
+
+def class_votes(ruleset: RuleSet, index: int) -> list[tuple[int, float]]:
+    """For which classes a rule votes, and with which share of its weight."""
+    n_classes = len(ruleset.classes or ())
+    rule = ruleset.rules[index]
+    if ruleset.voting != "shares":
+        return [(int(ruleset.conclusions.outputs[index]), 1.0)]
+    shares: list[float] = ruleset.conclusions.shares(n_classes)[index].tolist()
+    # An infinite weight times a share of 0 is no number, so a weight by row needs them all.
+    everything = isinstance(rule.weight, LinearOutput)
+    return [(k, share) for k, share in enumerate(shares) if share or everything]

@@ -1,0 +1,355 @@
+"""Rule sets as a Python function that needs nothing but Python."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules.exporters._common import (
+    abstention,
+    always_answers,
+    answering_rules,
+    class_labels,
+    class_votes,
+)
+from skescore.rules.exporters._python_names import (
+    Variables,
+    condition_text,
+    literal,
+    number,
+    summands,
+    tuple_text,
+)
+from skescore.rules.exporters._rounding import shorten_numbers
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+_WIDTH = 88
+_OWN_NAMES = (
+    "Any", "Mapping", "Sequence", "answers", "box", "boxes", "distance", "gap", "given", "held",
+    "high", "i", "k", "label", "labels", "least", "low", "named", "nearest", "number", "row",
+    "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
+)  # fmt: skip
+_NUMBER_HELPER = """\
+    def number(value: Any) -> float:
+        return float("nan") if value is None else float(value)
+"""
+_LABEL_HELPER = """\
+    def label(value: Any) -> Any:
+        value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
+        return None if value != value else value
+"""
+
+
+def to_python(ruleset: RuleSet, *, function_name: str = "predict", X: Any = None) -> str:
+    """Write a rule set as the source of one Python function that needs no package.
+
+    Use it to take rules where skescore is not installed: the function answers one row exactly as
+    :meth:`RuleSet.predict` does.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    function_name : str, default="predict"
+        Name of the function.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows whose answers must stay the same: bounds are then written in as few digits as that
+        takes, see :func:`skescore.rules.exporters._rounding.shorten_numbers`.
+
+    Returns
+    -------
+    str
+        The source, for Python 3.10 or newer. The function takes one row: a mapping from feature
+        names to values (a dict, a row of a data frame), which may hold more, or a sequence of all
+        values in the order of the features. It returns a class label or a float.
+
+    Raises
+    ------
+    ValueError
+        If `function_name` is not a name that Python allows.
+
+    Notes
+    -----
+    A missing value (None or NaN) satisfies no condition. Where no rule holds and the rule set has
+    no fallback, the function raises a ValueError, as `RuleSet.predict` does. Sums run in the same
+    order as there, so numbers are equal to the last digit. Numbers may come as anything that
+    `float` reads; labels must have the type that they had in the rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(0, lower=5)], "virginica")],
+    ...     ["petal length (cm)"], task="classification", fallback=Fallback("versicolor"),
+    ... )
+    >>> source = to_python(rules)
+    >>> print(source[source.index("    # Rule 1"):].rstrip())
+        # Rule 1
+        if petal_length_cm <= 2.5:
+            return "setosa"
+        # Rule 2
+        if petal_length_cm > 5.0:
+            return "virginica"
+        # No rule holds.
+        return "versicolor"
+    """
+    if not function_name.isidentifier() or keyword.iskeyword(function_name):
+        raise ValueError(
+            f"function_name must be a name that Python allows, got {function_name!r}. "
+            "Use letters, digits and underscores, and no digit in front."
+        )
+    if X is not None:
+        ruleset = shorten_numbers(ruleset, X)
+    return _Function(ruleset, function_name).source()
+
+
+class _Function:
+    """The parts of the function that answers by a rule set."""
+
+    def __init__(self, ruleset: RuleSet, name: str) -> None:
+        self.ruleset, self.name = ruleset, name
+        self.classes = class_labels(ruleset)
+        self.rules = answering_rules(ruleset)
+        self.names = Variables(ruleset.feature_names, [*_OWN_NAMES, name])
+        used = [ruleset.rules[i] for i in self.rules]
+        fallback = ruleset.fallback
+        self.asks_nearest = (
+            fallback is not None
+            and fallback.policy == "nearest"
+            and len(ruleset) > 0
+            and not always_answers(ruleset)
+        )
+        self.box_features, self.units = self._box_units() if self.asks_nearest else ([], [])
+        numbers = list(self.box_features)
+        for rule in used:
+            for part in (rule.output, rule.weight):
+                if isinstance(part, LinearOutput):
+                    numbers += [feature for feature, _ in part.terms]
+        self.names.reserve([c for rule in used for c in rule.conditions], numbers)
+
+    def source(self) -> str:
+        """The whole text."""
+        body = self._together() if self.ruleset.voting else self._one_by_one()
+        parts = [
+            "from collections.abc import Mapping, Sequence",
+            "from typing import Any",
+            "",
+            "",
+            f"def {self.name}(row: Mapping[str, Any] | Sequence[Any]) -> {self._return_type()}:",
+            self._docstring(),
+            *self._reading(),
+            *body,
+        ]
+        return "\n".join(parts) + "\n"
+
+    def _return_type(self) -> str:
+        if self.ruleset.task == "regression":
+            return "float"
+        answers = list(self.classes)
+        if self.ruleset.fallback is not None and self.ruleset.fallback.policy == "abstain":
+            answers.append(abstention(self.ruleset))
+        return " | ".join(sorted({type(answer).__name__ for answer in answers})) or "Any"
+
+    def _docstring(self) -> str:
+        ruleset = self.ruleset
+        count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
+        lines = [f"Answer one row by {count}.", ""]
+        lines.append("The row is a mapping from these feature names to values, or a sequence of")
+        lines.append("all values in this order; None and NaN are missing values.")
+        lines += ["", *(f"    {i}: {name!r}" for i, name in enumerate(ruleset.feature_names)), ""]
+        if ruleset.task == "classification":
+            lines += ["The classes are", *(f"    {label!r}" for label in self.classes), ""]
+        text = "\n".join(f"    {line}".rstrip() for line in lines)
+        # A name must neither end the docstring nor be read as an escape.
+        text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+        return f'    """{text.strip()}\n    """'
+
+    def _reading(self) -> list[str]:
+        """Take the values that are used out of the row."""
+        variables = self.names.items()
+        lines = [""] if variables else []
+        if any(as_number for _, _, as_number in variables):
+            lines.append(_NUMBER_HELPER)
+        if not all(as_number for _, _, as_number in variables):
+            lines.append(_LABEL_HELPER)
+        n_features = self.ruleset.n_features
+        count = f"{n_features} value{'' if n_features == 1 else 's'}"
+        lines += [
+            '    named = hasattr(row, "keys")',
+            f"    if not named and len(row) != {n_features}:",
+            f'        raise ValueError(f"row must hold {count}, got {{len(row)}}.")',
+        ]
+        if variables:
+            lines.append("    given: Any = row  # asked by name or by place")
+        for name, feature, as_number in variables:
+            key = literal(self.ruleset.feature_names[feature])
+            helper = "number" if as_number else "label"
+            lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
+        return lines
+
+    # --- one rule answers --------------------------------------------------------------------
+
+    def _one_by_one(self) -> list[str]:
+        lines: list[str] = []
+        for index in self.rules:
+            rule = self.ruleset.rules[index]
+            lines.append(self._comment(index))
+            lines += self._where(rule, self._statement("return ", rule.output))
+            if not rule.conditions:
+                return lines
+        return lines + self._fallback(1)
+
+    def _comment(self, index: int) -> str:
+        rule = self.ruleset.rules[index]
+        output = None
+        if self.ruleset.classes is not None:
+            output = self.ruleset.classes.index(rule.output)
+        seen = rule.statistics_text(output, weighted=False)
+        return f"    # Rule {index + 1}{': ' if seen else ''}{seen}"
+
+    def _where(self, rule: Rule, statements: Iterable[str]) -> list[str]:
+        """Do something where a rule holds."""
+        conditions = [condition_text(c, self.names) for c in rule.conditions]
+        if not conditions:
+            return [f"    {statement}" for statement in statements]
+        line = f"    if {' and '.join(conditions)}:"
+        lines = [line]
+        if len(line) > _WIDTH and len(conditions) > 1:
+            lines = ["    if (", f"        {conditions[0]}"]
+            lines += [*(f"        and {text}" for text in conditions[1:]), "    ):"]
+        return [*lines, *(f"        {statement}" for statement in statements)]
+
+    def _statement(self, start: str, value: Any, *, brackets: bool = False) -> list[str]:
+        """A statement that ends with an answer; one term per line where a sum is long."""
+        if not isinstance(value, LinearOutput):
+            return [f"{start}{self._constant(value)}"]
+        parts = summands(value.intercept, value.terms, self.names)
+        text = " ".join(parts)
+        if len(start) + len(text) + 8 <= _WIDTH or len(parts) == 1:  # within two levels
+            return [f"{start}({text})" if brackets else f"{start}{text}"]
+        return [f"{start}(", *(f"    {part}" for part in parts), ")"]
+
+    def _constant(self, output: Any) -> str:
+        if self.ruleset.classes is None:
+            return number(output)
+        return literal(self.classes[self.ruleset.classes.index(output)])
+
+    def _fallback(self, depth: int) -> list[str]:
+        """Answer where no rule does."""
+        fallback, indent = self.ruleset.fallback, "    " * depth
+        if self.asks_nearest:
+            return self._nearest()
+        if fallback is None:
+            return [f'{indent}raise ValueError("No rule holds for this row.")']
+        if fallback.policy == "abstain":
+            regression = self.ruleset.classes is None
+            answer = number(np.nan) if regression else literal(abstention(self.ruleset))
+        else:
+            answer = self._constant(fallback.output)
+        return [f"{indent}# No rule holds.", f"{indent}return {answer}"]
+
+    # --- the nearest rule answers ------------------------------------------------------------
+
+    def _box_units(self) -> tuple[list[int], list[float]]:
+        """The features that count for the distance of a box, and what is one unit of each."""
+        ruleset = self.ruleset
+        scale = ruleset.domain.ranges if ruleset.domain else (1.0,) * ruleset.n_features
+        bounded = np.asarray(ruleset.boxes.bounded.any(axis=0))
+        used = [j for j, s in enumerate(scale) if bounded[j] and s > 0 and np.isfinite(s)]
+        return used, [float(scale[j]) for j in used]
+
+    def _nearest(self) -> list[str]:
+        boxes, rules = self.ruleset.boxes, self.ruleset.rules
+        lines = [
+            "    # No rule holds: the one whose box is nearest answers, in units of the ranges.",
+            f"    values = {tuple_text(map(self.names.number, self.box_features)) or '()'}",
+            "    boxes = (",
+        ]
+        for i in range(len(rules)):
+            sides = (
+                tuple_text(number(v) for v in (boxes.lower[i, j], boxes.upper[i, j], unit))
+                for j, unit in zip(self.box_features, self.units, strict=True)
+            )
+            lines.append(f"        {tuple_text(sides)},")
+        lines += ["    )", "    answers = ("]
+        for rule in rules:
+            *before, last = self._statement("", rule.output)
+            lines += [f"        {text}" for text in (*before, f"{last},")]
+        lines += [
+            "    )",
+            '    nearest, least = 0, float("inf")',
+            "    for i, box in enumerate(boxes):",
+            "        distance = 0.0",
+            "        for value, (low, high, unit) in zip(values, box, strict=True):",
+            "            gap = 0.0",
+            "            if value < low:",
+            "                gap = (low - value) / unit",
+            "            elif value > high:",
+            "                gap = (value - high) / unit",
+            "            distance += gap * gap",
+            "        if distance < least:",
+            "            nearest, least = i, distance",
+            "    return answers[nearest]",
+        ]
+        return lines
+
+    # --- all rules that hold answer together -------------------------------------------------
+
+    def _together(self) -> list[str]:
+        votes = self.ruleset.task == "classification"
+        mean = self.ruleset.voting == "mean"
+        sure = always_answers(self.ruleset)
+        counted = not sure and not mean
+        lines = [f"    sums = [0.0] * {len(self.classes)}" if votes else "    total = 0.0"]
+        lines += ["    weights = 0.0"] if mean else []
+        lines += ["    held = False"] if counted else []
+        for index in self.rules:
+            rule = self.ruleset.rules[index]
+            statements = ["held = True"] if counted and rule.conditions else []
+            statements += self._votes(index) if votes else self._share_of_number(rule, mean)
+            lines += [self._comment(index), *self._where(rule, statements)]
+        if mean:
+            lines += ["    if weights > 0.0:", "        return total / weights"]
+            return lines + self._fallback(1)
+        if counted:
+            lines += ["    if not held:", *self._fallback(2)]
+        if not votes:
+            return [*lines, "    return total"]
+        lines.append(f"    labels = {tuple_text(map(literal, self.classes))}")
+        if any(isinstance(rule.weight, LinearOutput) for rule in self.ruleset.rules):
+            # Infinite values may leave NaN, which counts as the greatest.
+            key = "lambda k: (sums[k] != sums[k], sums[k])"
+            return [
+                *lines,
+                f"    winner = max(range({len(self.classes)}), key={key})",
+                "    return labels[winner]",
+            ]
+        return [*lines, "    return labels[sums.index(max(sums))]"]
+
+    def _votes(self, index: int) -> list[str]:
+        rule = self.ruleset.rules[index]
+        statements: list[str] = []
+        by_row = isinstance(rule.weight, LinearOutput)
+        if isinstance(rule.weight, LinearOutput):
+            statements += self._statement("weight = ", rule.weight)
+            statements.append("weight = weight if weight == weight else 0.0  # missing values")
+        for k, share in class_votes(self.ruleset, index):
+            weight = "weight" if by_row else number(float(rule.weight) * share)  # type: ignore[arg-type]
+            times = f" * {number(share)}" if by_row and self.ruleset.voting == "shares" else ""
+            statements.append(f"sums[{k}] += {weight}{times}  # {self.classes[k]!r}")
+        return statements
+
+    def _share_of_number(self, rule: Rule, mean: bool) -> list[str]:
+        assert not isinstance(rule.weight, LinearOutput)  # the rule set has seen to it
+        if isinstance(rule.output, LinearOutput):
+            times = "" if rule.weight == 1 else f"{number(rule.weight)} * "
+            statements = self._statement(f"total += {times}", rule.output, brackets=True)
+        else:
+            statements = [f"total += {number(rule.weight * float(rule.output))}"]
+        return [*statements, f"weights += {number(rule.weight)}"] if mean else statements

@@ -1,0 +1,239 @@
+"""Rules as sentences of plain English."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from skescore.rules._conditions import Condition, Interval, Linear, OneOf
+from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules._text import (
+    NumberFormat,
+    feature_name,
+    format_label,
+    format_number,
+    percent_text,
+    plain_number,
+)
+from skescore.rules.exporters._text import can_be_lost, output_index
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+#: Words of ours that a value must not be mistaken for.
+_OUR_WORDS = re.compile(r"\b(and|or|nor)\b")
+_VOTING = {
+    "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
+    "with most is the answer.",
+    "shares": "All rules that hold vote together: each divides its weight among the classes as it "
+    "has seen them, and the class with most is the answer.",
+    "logistic": "All rules that hold vote together: each adds its weight to the log odds of its "
+    "class, and the class with most is the answer.",
+    "mean": "All rules that hold answer together: the answer is the mean of what they say, by "
+    "weight.",
+    "sum": "All rules that hold answer together: the answer is the sum of what they say, each "
+    "times its weight.",
+}
+
+
+def to_sentences(ruleset: RuleSet) -> str:
+    """Write a rule set as English sentences, one rule per line.
+
+    Use it for readers who do not read formulas, or to read rules aloud.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+
+    Returns
+    -------
+    str
+        The numbered rules, and where it is needed a line on how they answer together and one on
+        what is said where no rule holds.
+
+    Examples
+    --------
+    >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet, RuleStatistics
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
+    ...      Rule([Interval(0, 4, 6), OneOf(1, ["red", "blue"])], "rose", RuleStatistics(1))],
+    ...     ["petal length (cm)", "colour"],
+    ...     task="classification",
+    ...     classes=["setosa", "rose"],
+    ...     fallback=Fallback("rose"),
+    ... )
+    >>> print(to_sentences(rules))
+    1. If petal length (cm) is at most 2.45, then the answer is setosa. (50 rows, all of that class)
+    2. Otherwise, if petal length (cm) is above 4 and at most 6, and colour is blue or red, then
+    the answer is rose. (1 row)
+    Where no rule holds, the answer is rose.
+    """
+    return "\n".join(_lines(ruleset))
+
+
+def _lines(ruleset: RuleSet) -> Iterator[str]:
+    if ruleset.voting:
+        yield _VOTING[ruleset.voting]
+    elif not ruleset.ordered and not ruleset.disjoint and len(ruleset) > 1:
+        yield (
+            "Where several rules hold, the purest of them answers; of equally pure ones the one "
+            "that has seen most rows, then the first."
+        )
+    width = len(str(len(ruleset)))
+    for position in range(len(ruleset)):
+        yield f"{position + 1:>{width}}. {_sentence(ruleset, position)}"
+    if not len(ruleset):
+        yield "There are no rules."
+    last = _last_sentence(ruleset)
+    if last:
+        yield last
+
+
+def _last_sentence(ruleset: RuleSet) -> str:
+    fallback = ruleset.fallback
+    if fallback is None or not can_be_lost(ruleset):
+        return ""
+    where = "Where no rule holds"
+    if ruleset.voting == "mean":
+        where += " or the weights add up to 0 or less"
+    if fallback.policy == "nearest" and len(ruleset):
+        return f"{where}, the rule whose box is nearest answers."
+    if fallback.policy == "abstain":
+        return f"{where}, there is no answer."
+    return f"{where}, the answer is {_output(ruleset, fallback.output)}."
+
+
+def _sentence(ruleset: RuleSet, position: int) -> str:
+    rule = ruleset.rules[position]
+    names, number = ruleset.feature_names, ruleset.number
+    output = _output(ruleset, rule.output)
+    premise = _premise(rule.conditions, names, number)
+    if ruleset.voting:
+        verb = "says" if ruleset.classes is None else "votes for"
+        conclusion = f"{verb} {output} with weight {_function(rule.weight, names)}."
+        text = f"If {premise}, then it {conclusion}" if premise else f"It always {conclusion}"
+    else:
+        conclusion, later = f"the answer is {output}.", ruleset.ordered and position > 0
+        if premise:
+            text = f"{'Otherwise, if' if later else 'If'} {premise}, then {conclusion}"
+        else:
+            text = f"{'Otherwise' if later else 'In every case'}, {conclusion}"
+    seen = _statistics(rule, output_index(ruleset, rule))
+    return f"{text} ({seen})" if seen else text
+
+
+def _output(ruleset: RuleSet, output: object) -> str:
+    if ruleset.task == "regression":
+        assert isinstance(output, LinearOutput | int | float)
+        return _function(output, ruleset.feature_names)
+    return _label(output)
+
+
+def _label(value: object) -> str:
+    """A value, in quotation marks where it holds words that join others."""
+    text = format_label(value)
+    plain = text == str(value) and not _OUR_WORDS.search(text)
+    return text if plain else json.dumps(str(value), ensure_ascii=False)
+
+
+def _statistics(rule: Rule, index: int | None) -> str:
+    seen = rule.statistics
+    if seen is None:
+        return ""
+    text = f"{format_number(seen.n_rows)} row{'' if seen.n_rows == 1 else 's'}"
+    purity = rule.purity(index)
+    if purity is None:
+        return text if seen.spread is None else f"{text}, spread {format_number(seen.spread)}"
+    if purity == 1:
+        share = "" if seen.n_rows == 1 else "all "
+    else:
+        share = f"{percent_text(purity)} " if purity else "none "
+        share = share.replace("> ", "more than ").replace("< ", "less than ")
+    return f"{text}, {share}of that class"
+
+
+# --- premises ------------------------------------------------------------------------------------
+
+
+def _premise(
+    conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
+) -> str:
+    parts = [_condition(condition, names, number) for condition in conditions]
+    if len(parts) < 2:
+        return "".join(parts)
+    # A comma keeps "above 1 and at most 2" together.
+    comma = "," if len(parts) > 2 or any(" and " in part for part in parts) else ""
+    return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
+
+
+def _condition(condition: Condition, names: Sequence[str] | None, number: NumberFormat) -> str:
+    if isinstance(condition, Interval):
+        name = feature_name(names, condition.feature)
+        return f"{name} is {_bounds(condition, lambda v: number(condition.feature, v))}"
+    if isinstance(condition, Linear):
+        text = _terms(condition.terms, names)
+        return f"{text} is {_bounds(condition, lambda v: plain_number(0, v))}"
+    if isinstance(condition, OneOf):
+        return _one_of(condition, feature_name(names, condition.feature))
+    inner = "; ".join(_condition(c, names, number) for c in condition.conditions)
+    count = _NUMBERS[condition.m] if condition.m < len(_NUMBERS) else str(condition.m)
+    hold = "holds" if condition.m == 1 else "hold"
+    return f"at least {count} of the following {hold}: ({inner})"
+
+
+def _bounds(condition: Interval | Linear, write: Callable[[float], str]) -> str:
+    lower, upper = condition.lower, condition.upper
+    if math.isinf(lower) and math.isinf(upper):
+        return "any number"
+    if lower == upper:
+        return f"exactly {write(lower)}"
+    low, high = write(lower), write(upper)
+    if low == high:  # rounding must not make an interval look empty
+        low, high = repr(lower), repr(upper)
+    parts = []
+    if lower > -math.inf:
+        parts.append(f"{'at least' if condition.lower_closed else 'above'} {low}")
+    if upper < math.inf:
+        parts.append(f"{'at most' if condition.upper_closed else 'below'} {high}")
+    return " and ".join(parts)
+
+
+def _one_of(condition: OneOf, name: str) -> str:
+    values = [_label(value) for value in condition.values]
+    if len(values) == 1:
+        return f"{name} is {'not ' if condition.negated else ''}{values[0]}"
+    listed, last = ", ".join(values[:-1]), values[-1]
+    return (
+        f"{name} is neither {listed} nor {last}"
+        if condition.negated
+        else (f"{name} is {listed} or {last}")
+    )
+
+
+# --- sums ----------------------------------------------------------------------------------------
+
+
+def _function(value: LinearOutput | float, names: Sequence[str] | None) -> str:
+    """A number or an affine function in words."""
+    if not isinstance(value, LinearOutput):
+        return format_number(value)
+    if not value.terms:
+        return format_number(value.intercept)
+    first = "" if value.intercept == 0 else format_number(value.intercept)
+    return _terms(value.terms, names, first)
+
+
+def _terms(terms: Sequence[tuple[int, float]], names: Sequence[str] | None, text: str = "") -> str:
+    for feature, coefficient in terms:
+        size, name = format_number(abs(coefficient)), feature_name(names, feature)
+        term = name if size == "1" else f"{size} times {name}"
+        if text:
+            text += f" {'minus' if coefficient < 0 else 'plus'} {term}"
+        else:
+            text = f"minus {term}" if coefficient < 0 else term
+    return text

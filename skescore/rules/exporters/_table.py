@@ -1,0 +1,156 @@
+"""Rules as a table with one row per condition, for spreadsheets and CSV files."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._rule import LinearOutput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.rules._ruleset import RuleSet
+
+#: What stands in the column ``rule`` for the fallback.
+OTHERWISE = "otherwise"
+#: Name of the column of conclusions, which also tells the task.
+OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
+#: What spreadsheets calculate, or take for a number or a date: "=1+1", "-x", "10-20", "3/4", "5 %".
+_CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
+
+
+def cell(value: Any) -> Any:
+    """Give a value as the content of a cell: texts that look like something else in quotes.
+
+    Parameters
+    ----------
+    value : str, int, float or bool
+        A label or a number.
+
+    Returns
+    -------
+    str, int or float
+        What :func:`skescore.rules.importers._tables.value_of` reads back.
+
+    Examples
+    --------
+    >>> cell("red"), cell("12"), cell(12), cell(True), cell(""), cell("10-20")
+    ('red', '"12"', 12, 'true', '""', '"10-20"')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return value
+    # What a reader of CSV files, or a spreadsheet, would take for something else.
+    plain = value == value.strip() and value.isprintable() and value[:1] not in {"", '"', "["}
+    plain = plain and not _CALCULATED.fullmatch(value)
+    if plain and value.lower() not in {"true", "false", "nan", "na", "n/a", "null", "none"}:
+        try:
+            float(value)
+        except ValueError:
+            return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _comparisons(
+    condition: Condition, place: str, names: Sequence[str]
+) -> Iterator[tuple[str, Any]]:
+    """A condition as operators and values."""
+    if isinstance(condition, Interval):
+        if condition.lower == condition.upper:
+            yield "=", condition.lower
+            return
+        if condition.lower > -math.inf:
+            yield (">=" if condition.lower_closed else ">"), condition.lower
+        if condition.upper < math.inf:
+            yield ("<=" if condition.upper_closed else "<"), condition.upper
+    elif isinstance(condition, OneOf):
+        # Always as a list: "= 3" would be read as a comparison of numbers.
+        values = json.dumps(list(condition.values), ensure_ascii=False)
+        yield ("not in" if condition.negated else "in"), values
+    else:
+        raise ValueError(
+            f"{place} has the condition {condition.to_text(names)}, which no single cell can "
+            "hold. Use to_json(), which holds everything."
+        )
+
+
+def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
+    """Write a rule set as a table with one row per condition.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules; intervals and sets of values only, constant outputs only.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``, ``>``,
+        ``>=``, ``=``, ``in``, ``not in``), ``value``, ``class`` or ``number`` (what the rule
+        concludes), ``rows`` where rows were counted and ``weight`` where rules answer together. A
+        rule that always holds has one row without a feature. The fallback is the rule
+        ``otherwise``.
+
+    Raises
+    ------
+    ValueError
+        If a condition or an output does not fit into a cell, or the fallback is no constant.
+
+    Notes
+    -----
+    The table does not hold the domain, the class counts, nor whether rules are ordered:
+    :func:`skescore.rules.importers.read_table` is told. JSON holds everything.
+
+    Examples
+    --------
+    >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a")], ["size", "colour"],
+    ...     task="classification", fallback=Fallback("b"),
+    ... )
+    >>> print(to_conditions(rules).to_csv(index=False).strip())
+    rule,feature,operator,value,class
+    1,size,>,1.0,a
+    1,size,<=,2.0,a
+    1,colour,in,"[""red""]",a
+    otherwise,,,,b
+    """
+    import pandas as pd
+
+    output = OUTPUT_COLUMNS[ruleset.task]
+    records: list[dict[str, Any]] = []
+    for number, rule in enumerate(ruleset.rules, 1):
+        place = f"Rule {number}"
+        if isinstance(rule.output, LinearOutput) or isinstance(rule.weight, LinearOutput):
+            raise ValueError(
+                f"{place} says a sum of features, which no single cell can hold. Use to_json(), "
+                "which holds everything."
+            )
+        shared = {output: cell(rule.output)}
+        if ruleset.voting is not None:
+            shared["weight"] = rule.weight
+        if rule.statistics is not None:
+            shared["rows"] = rule.statistics.n_rows
+        parts: list[dict[str, Any]] = []
+        for condition in rule.conditions:
+            for sign, value in _comparisons(condition, place, ruleset.feature_names):
+                feature = cell(ruleset.feature_names[condition.features[0]])
+                parts.append({"feature": feature, "operator": sign, "value": value})
+        records += [{"rule": number, **part, **shared} for part in parts or [{}]]
+    fallback = ruleset.fallback
+    if fallback is not None:
+        if fallback.policy != "default":
+            raise ValueError(
+                f"The fallback has policy={fallback.policy!r}, which no single cell can hold: use "
+                "to_json(), or replace(fallback=Fallback(output))."
+            )
+        records.append({"rule": OTHERWISE, output: cell(fallback.output)})
+    columns = ["rule", "feature", "operator", "value", output]
+    columns += [c for c in ("weight", "rows") if any(c in record for record in records)]
+    return pd.DataFrame({c: pd.Series([r.get(c) for r in records], dtype=object) for c in columns})

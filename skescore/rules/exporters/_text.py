@@ -1,0 +1,248 @@
+"""Rules for people: text, tables and HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skescore.rules._conditions import AtLeast, Condition, Interval
+from skescore.rules._prediction import VOTING_TEXTS
+from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules._text import (
+    NumberFormat,
+    distinct_numbers,
+    format_label,
+    format_number,
+    number_format,
+    plain_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.rules._ruleset import RuleSet
+
+
+def number_for(ruleset: RuleSet) -> NumberFormat:
+    """Make the formatter of a rule set's bounds; see :attr:`RuleSet.number`."""
+    write: NumberFormat = plain_number
+    if ruleset.domain is not None:
+        write = number_format(ruleset.domain.lower, ruleset.domain.upper)
+    boxes = ruleset.boxes
+    bounds: dict[int, set[float]] = {}
+    for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
+        both = np.concatenate([boxes.lower[:, j], boxes.upper[:, j]])
+        bounds[j] = set(both[np.isfinite(both)].tolist())
+    if not ruleset.boxes_only:
+        for interval in _inner_intervals(c for rule in ruleset.rules for c in rule.others):
+            known = bounds.setdefault(interval.feature, set())
+            known.update(b for b in (interval.lower, interval.upper) if math.isfinite(b))
+    return distinct_numbers(write, bounds)
+
+
+def _inner_intervals(conditions: Iterable[Condition]) -> Iterator[Interval]:
+    """The intervals that other conditions are made of."""
+    for condition in conditions:
+        if isinstance(condition, Interval):
+            yield condition
+        elif isinstance(condition, AtLeast):
+            yield from _inner_intervals(condition.conditions)
+
+
+def output_index(ruleset: RuleSet, rule: Rule) -> int | None:
+    """Index of a rule's output among the classes; None for a regression."""
+    return None if ruleset.classes is None else ruleset.classes.index(rule.output)
+
+
+def line(ruleset: RuleSet, position: int) -> str:
+    """Write one rule of a rule set."""
+    rule = ruleset.rules[position]
+    return rule.to_text(
+        ruleset.feature_names,
+        ruleset.number,
+        numeric=ruleset.task == "regression",
+        output_index=output_index(ruleset, rule),
+        first=not ruleset.ordered or position == 0,
+        weighted=ruleset.voting is not None,
+    )
+
+
+def can_be_lost(ruleset: RuleSet) -> bool:
+    """Whether the fallback may have to answer, as far as a glance at the rules tells."""
+    always = any(not rule.conditions for rule in ruleset.rules)
+    if ruleset.voting == "mean":
+        positive = all(
+            not isinstance(rule.weight, LinearOutput) and rule.weight > 0 for rule in ruleset.rules
+        )
+        return not (always and positive)
+    return not always
+
+
+def closing_lines(ruleset: RuleSet) -> list[str]:
+    """How rules answer together, and what is answered without them; both only where needed."""
+    lines = [f"together: {VOTING_TEXTS[ruleset.voting]}"] if ruleset.voting else []
+    fallback = ruleset.fallback
+    if fallback is None or not can_be_lost(ruleset):
+        return lines  # there is none, or a rule that always holds leaves it nothing to answer
+    if fallback.policy == "nearest" and len(ruleset):
+        answer = "the rule whose box is nearest"
+    elif fallback.policy == "abstain":
+        answer = "no answer"
+    elif ruleset.task == "regression":
+        answer = format_number(fallback.output)
+    else:
+        answer = format_label(fallback.output)
+    where = "no rule holds"
+    if ruleset.voting == "mean":
+        where += " or the weights add up to 0 or less"
+    return [*lines, f"otherwise, where {where}: {answer}"]
+
+
+def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
+    """Write a rule set, one numbered rule per line; only the first `limit` rules if given."""
+    shown = len(ruleset) if limit is None else min(limit, len(ruleset))
+    width = len(str(shown))
+    numbered = [f"{i + 1:>{width}}. {line(ruleset, i)}" for i in range(shown)]
+    if shown < len(ruleset):
+        numbered.append(f"... and {len(ruleset) - shown} more; to_text() gives all")
+    return "\n".join([*(numbered or ["(no rules)"]), *closing_lines(ruleset)])
+
+
+def to_frame(ruleset: RuleSet) -> pd.DataFrame:
+    """Give a rule set as a table, one row per rule."""
+    import pandas as pd
+
+    number, numeric = ruleset.number, ruleset.task == "regression"
+    records = []
+    for rule in ruleset.rules:
+        output = rule.output
+        record: dict[str, Any] = {
+            "premise": rule.premise_text(ruleset.feature_names, number) or "(always)",
+            "output": rule.output_text(ruleset.feature_names, numeric=numeric)
+            if isinstance(output, LinearOutput)
+            else output,
+            "conditions": rule.n_conditions,
+            "rows": None if rule.statistics is None else rule.statistics.n_rows,
+        }
+        if ruleset.voting:
+            weight = rule.weight
+            row_by_row = isinstance(weight, LinearOutput)
+            record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
+        if ruleset.classes is not None:
+            record["purity"] = rule.purity(output_index(ruleset, rule))
+        else:
+            record["mean"] = None if rule.statistics is None else rule.statistics.mean
+            record["spread"] = None if rule.statistics is None else rule.statistics.spread
+        records.append(record)
+    columns = ["premise", "output", "conditions", "rows"]
+    columns += ["weight"] if ruleset.voting else []
+    columns += ["purity"] if ruleset.classes is not None else ["mean", "spread"]
+    index = pd.RangeIndex(1, len(records) + 1, name="rule")
+    return pd.DataFrame.from_records(records, columns=columns).set_axis(index)
+
+
+def table_head(ruleset: RuleSet) -> list[str]:
+    """The headings of a table of rules, without that of their numbers."""
+    weight = ["Weight"] if ruleset.voting else []
+    return ["Premise", "Conclusion", *weight, "Seen"]
+
+
+def table_row(ruleset: RuleSet, position: int) -> list[str]:
+    """What a table says of one rule, without its number."""
+    rule = ruleset.rules[position]
+    premise = rule.premise_text(ruleset.feature_names, ruleset.number)
+    word = "if" if not ruleset.ordered or position == 0 else "else if"
+    if not premise:
+        word = "else" if position and ruleset.ordered else "always"
+    return [
+        f"{word} {premise}".strip(),
+        rule.output_text(ruleset.feature_names, numeric=ruleset.task == "regression"),
+        *([rule.weight_text(ruleset.feature_names)] if ruleset.voting else []),
+        rule.statistics_text(output_index(ruleset, rule), weighted=False),
+    ]
+
+
+def caption(ruleset: RuleSet) -> str:
+    """What stands with a table of rules: how many there are, and how they answer."""
+    text = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
+    if ruleset.ordered and len(ruleset) > 1:
+        text += ", the first that holds answers"
+    return "; ".join([text, *closing_lines(ruleset)])
+
+
+def to_html(
+    ruleset: RuleSet,
+    limit: int | None = None,
+    *,
+    standalone: bool = False,
+    title: str | None = None,
+) -> str:
+    """Write a rule set as an HTML table, for notebooks, or as a page of its own.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    limit : int, optional
+        Show only so many rules, and say how many more there are; all by default.
+    standalone : bool, default=False
+        True writes a whole page that needs nothing else: style inside, no scripts, no network.
+    title : str, optional
+        Title of the page; by default what the rules are for.
+
+    Returns
+    -------
+    str
+        The HTML. Names and labels are escaped.
+    """
+    shown = len(ruleset) if limit is None else min(limit, len(ruleset))
+    headings = ["Rule" if standalone else "", *table_head(ruleset)]
+    rows = []
+    for position in range(shown):
+        cells = "".join(f"<td>{html.escape(c)}</td>" for c in table_row(ruleset, position))
+        rows.append(f'<tr><th scope="row">{position + 1}</th>{cells}</tr>')
+    if shown < len(ruleset):
+        more = f"... and {len(ruleset) - shown} more; to_frame() gives all"
+        rows.append(f'<tr><td colspan="{len(headings)}">{more}</td></tr>')
+    head = "".join(f'<th scope="col">{c}</th>' for c in headings)
+    # Lines of their own keep a page of many rules readable as text, too.
+    gap = "\n" if standalone else ""
+    table = (
+        f"<table><caption>{html.escape(caption(ruleset))}</caption>{gap}"
+        f"<thead><tr>{head}</tr></thead><tbody>{gap}{gap.join(rows)}{gap}</tbody></table>"
+    )
+    if not standalone:
+        return table
+    heading = html.escape(f"Rules for {ruleset.task}" if title is None else title)
+    return _PAGE.format(title=heading, table=table)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 2rem auto; max-width: 70rem; padding: 0 1rem; font: 1rem/1.5 sans-serif;
+  color: CanvasText; background: Canvas; }}
+table {{ width: 100%; border-collapse: collapse; }}
+caption {{ padding-bottom: 1rem; text-align: left; }}
+th, td {{ padding: .4rem .8rem; border-bottom: 1px solid GrayText; text-align: left;
+  vertical-align: top; overflow-wrap: anywhere; white-space: pre-wrap; }}
+th {{ white-space: nowrap; }}
+</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+{table}
+</main>
+</body>
+</html>
+"""

@@ -1,0 +1,221 @@
+"""Anyone's rules become a :class:`RuleSet`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import singledispatch
+from importlib import import_module
+from typing import Any
+
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from skescore.rules._ruleset import RuleSet
+from skescore.rules.importers._missing_values import check_simplified, check_splits
+from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
+from skescore.rules.importers._trees import tree_to_ruleset
+
+#: Where models of other libraries are read, by the module that their class comes from. The
+#: libraries are not imported: a model that is there has brought its own.
+_READERS = {
+    "imodels": "_imodels:read_imodels",
+    "psyke": "_psyke:read_psyke",
+    "rulekit": "_rulekit:read_rulekit",
+    "decision_rules": "_decision_rules:read_decision_rules",
+    "sklearn.ensemble._forest": "_sklearn:read_forest",
+    "sklearn.ensemble._gb": "_sklearn:read_boosted",
+    "sklearn.ensemble._weight_boosting": "_sklearn:read_boosted",
+}
+
+
+def _foreign_reader(model: Any) -> Callable[..., RuleSet] | None:
+    """The function that reads models of this class; None if none is known."""
+    for parent in type(model).__mro__:
+        if parent.__module__.partition(".")[0] == "skescore":
+            return None  # an extractor of ours speaks for itself
+        for place in (parent.__module__, parent.__module__.partition(".")[0]):
+            if place in _READERS:
+                module, _, function = _READERS[place].partition(":")
+                reader: Callable[..., RuleSet] = getattr(
+                    import_module(f"skescore.rules.importers.{module}"), function
+                )
+                return reader
+    return None
+
+
+@singledispatch
+def as_ruleset(model: Any, **options: Any) -> RuleSet:
+    """Turn a fitted model into a :class:`RuleSet`.
+
+    Works for rule sets, extractors and searches of this package; scikit-learn's decision trees,
+    random forests, extra trees, gradient boosting and AdaBoost on trees; models of PSyKE, RuleKit,
+    imodels and decision-rules; tables of conditions (:meth:`RuleSet.to_conditions`); scikit-learn's
+    searches over any of these, its FrozenEstimator, and Pipelines that end in one: scalers in front
+    are undone, so that the rules speak in the units of the Pipeline's input. Further kinds are
+    added with ``@as_ruleset.register(TheirClass)``.
+
+    Parameters
+    ----------
+    model : object
+        The fitted model.
+    **options
+        Depends on the kind of model; for trees see
+        :func:`skescore.rules.importers.tree_to_ruleset`, for others the modules of
+        :mod:`skescore.rules.importers`.
+
+    Returns
+    -------
+    RuleSet
+        The model's rules.
+
+    Raises
+    ------
+    TypeError
+        If the model has no rules that this function knows how to read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
+    >>> print(as_ruleset(tree)[0].to_text(list(X.columns)))
+    IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % pure]
+    """
+    rules = getattr(model, "rules_", None)
+    if isinstance(rules, RuleSet):
+        return rules
+    if hasattr(model, "best_estimator_"):  # a search: the rules are those of its winner
+        return as_ruleset(model.best_estimator_, **options)
+    reader = _foreign_reader(model)
+    if reader is not None:
+        return reader(model, **options)
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class: pass a fitted model, not its class.")
+    if hasattr(model, "cv_results_"):
+        raise TypeError(
+            f"{type(model).__name__} kept no winner: fit it with refit=True (or the name of a "
+            "score), or fit one of its candidates and read that."
+        )
+    promised = hasattr(type(model), "rules_") or hasattr(model, "estimator")
+    if rules is None and promised and hasattr(model, "fit"):
+        check_is_fitted(model)
+    raise TypeError(
+        f"{type(model).__name__} has no rules that skescore can read. Known are RuleSet, fitted "
+        "extractors, scikit-learn's trees and ensembles of trees, models of PSyKE, RuleKit, "
+        "imodels and decision-rules, tables of conditions, and Pipelines that end in one of them; "
+        "add a kind with @as_ruleset.register(TheirClass)."
+    )
+
+
+@as_ruleset.register
+def _(model: RuleSet, **options: Any) -> RuleSet:
+    if options:
+        raise TypeError(
+            f"A RuleSet takes no options, got {sorted(options)}; see RuleSet.replace(...)."
+        )
+    return model
+
+
+@as_ruleset.register(DecisionTreeClassifier)
+@as_ruleset.register(DecisionTreeRegressor)
+def _(model: Any, **options: Any) -> RuleSet:
+    reader = _foreign_reader(model)  # what others derived from a tree may answer otherwise
+    if reader is not None:
+        return reader(model, **options)
+    check_is_fitted(model)
+    check_splits([model], "tree", getattr(model, "feature_names_in_", None))
+    if options.get("simplify"):
+        check_simplified(model)
+    return tree_to_ruleset(model, **options)
+
+
+@as_ruleset.register
+def _(model: FrozenEstimator, **options: Any) -> RuleSet:
+    return as_ruleset(model.estimator, **options)
+
+
+@as_ruleset.register
+def _(model: pd.DataFrame, **options: Any) -> RuleSet:
+    from skescore.rules.importers._tables import read_table
+
+    return read_table(model, **options)
+
+
+@as_ruleset.register
+def _(model: Pipeline, **options: Any) -> RuleSet:
+    inner = as_ruleset(model[-1], **options)
+    before = model[:-1]
+    if does_nothing(before):
+        return inner
+    try:
+        mapping = affine_map(before)
+    except TypeError as error:
+        if hasattr(model[-1], "rules_"):  # where they are is in the message
+            raise
+        raise TypeError(
+            f"{error} Those of this model: as_ruleset(pipeline[-1], "
+            "feature_names=pipeline[:-1].get_feature_names_out())."
+        ) from error
+    if inner.voting is not None and _fills(before):
+        warnings.warn(
+            "The Pipeline fills missing values, its rules do not: where values are missing, only "
+            "rules that do not need them vote. For the Pipeline's answers fill them before.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return in_user_units(inner, mapping)
+
+
+def _fills(transformer: Pipeline) -> bool:
+    """Whether a step of a Pipeline, however deep inside, fills missing values."""
+    return any(isinstance(step, SimpleImputer) for step in transformer.get_params().values())
+
+
+def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
+    """Turn every tree of a forest into a rule set of its own.
+
+    Use it to look at, or to score, the trees one by one; :func:`as_ruleset` gives one rule set in
+    which they all vote.
+
+    Parameters
+    ----------
+    model : forest
+        A fitted RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier or
+        ExtraTreesRegressor.
+    **options
+        See :func:`skescore.rules.importers.tree_to_ruleset`.
+
+    Returns
+    -------
+    tuple of RuleSet
+        One per tree, in order; each answers like its tree.
+
+    Raises
+    ------
+    TypeError
+        If the model is no forest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(3, max_depth=1, random_state=0).fit(X, y)
+    >>> print(as_rulesets(forest)[1])
+    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % pure]
+    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % pure]
+    """
+    from skescore.rules.importers._sklearn import FORESTS, trees_of_forest
+
+    if not isinstance(model, FORESTS):
+        raise TypeError(
+            f"{type(model).__name__} is no forest of decision trees; as_ruleset(model) reads one "
+            "model as one rule set."
+        )
+    return trees_of_forest(model, **options)

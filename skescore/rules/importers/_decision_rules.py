@@ -1,0 +1,311 @@
+"""Rules from the JSON of the package decision-rules, which answer like its rule sets."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skescore._optional import import_optional
+from skescore._text import listed
+from skescore._validation import check_label, check_number, label_order, python_value
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._rule import Rule, RuleStatistics
+from skescore.rules._ruleset import RuleSet
+from skescore.rules.importers._decision_rules_premises import Premises, part
+
+STRATEGIES = ("vote", "best_rule", "first")
+_STRATEGY_CLASSES = {
+    "VotingPredictionStrategy": "vote",
+    "BestRulePredictionStrategy": "best_rule",
+    "FirstRuleCoveringStrategy": "first",
+}
+#: Sums of votes up to this size are no votes in decision-rules.
+_NOTHING = 1e-8
+
+
+def read_decision_rules(
+    model: Any,
+    *,
+    strategy: str | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    zero_bounds: str = "evaluated",
+    domain: Domain | None = None,
+) -> RuleSet:
+    """Turn a rule set of decision-rules, or its JSON, into rules that answer like it.
+
+    Use it for what ``JSONSerializer.serialize(ruleset)`` of decision-rules gives, as a dictionary
+    or as text; the package itself is not needed for that.
+
+    Parameters
+    ----------
+    model : dict, str or rule set of decision-rules
+        The JSON of a classification or a regression.
+    strategy : {"vote", "best_rule", "first"}, optional
+        How the rules answer, which is not in the JSON: all with their voting weights, the one that
+        weighs most, or the first that holds. By default that of the rule set, for JSON ``"vote"``.
+    categories : mapping from str to sequence, optional
+        The values of categorical features. JSON compares texts; each is taken for the value of
+        which it is ``str(value)``. Features that are not named hold texts.
+    zero_bounds : {"evaluated", "written"}, default="evaluated"
+        decision-rules 1.9 overlooks lower bounds where a bound is exactly 0: of ``<0, 5)`` it only
+        asks for ``x < 5``. ``"evaluated"`` reads such conditions as it evaluates them, so that the
+        answers agree; ``"written"`` as they stand there.
+    domain : Domain, optional
+        The box in which the rules are meant to answer.
+
+    Returns
+    -------
+    RuleSet
+        Voting rules, or an ordered list for the other strategies.
+
+    Raises
+    ------
+    TypeError
+        If it is neither JSON nor a rule set.
+    ValueError
+        If the JSON has a fault, naming the place; is of survival rules; lacks the weights that the
+        strategy needs; or has what a RuleSet cannot express: negated compounds, nominal features
+        compared with each other, and weights that decision-rules would count otherwise.
+
+    Warns
+    -----
+    UserWarning
+        If rules with the weight 0 are left out, since decision-rules has no use for them; if
+        values look like numbers and `categories` does not name their feature; or if a zero bound
+        was overlooked.
+
+    Notes
+    -----
+    - Equal votes go to the label that sorts first, as there. A disabled default conclusion becomes
+      an abstaining fallback: ``""``, or NaN for a regression.
+    - decision-rules cuts a default label that is longer than all labels it predicts, takes a
+      missing value for the text ``nan``, and says of two features that they differ (``!=``) where
+      one is missing. The rules read do nothing of that.
+    - Votes that cancel each other out to within 1e-8 count as none there.
+    - The sum of a regression is added in another order there: answers agree to rounding.
+
+    Examples
+    --------
+    >>> rules = read_decision_rules({
+    ...     "meta": {"attributes": ["width"], "decision_attribute": "kind",
+    ...              "decision_attribute_distribution": {"a": 8, "b": 9},
+    ...              "default_conclusion": {"value": "b"}},
+    ...     "rules": [{"premise": {"type": "elementary_numerical", "attributes": [0],
+    ...                            "left": 1.5, "right": None,
+    ...                            "left_closed": True, "right_closed": False},
+    ...                "conclusion": {"value": "a"}, "coverage": {"p": 8, "n": 1},
+    ...                "voting_weight": 0.5}],
+    ... })
+    >>> print(rules[0])
+    IF width ≥ 1.5 THEN a   [weight 0.5, 9 rows, 89 % pure]
+    """
+    data, used = _json_of(model)
+    strategy = used if strategy is None else strategy
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy must be None or one of {STRATEGIES}, got {strategy!r}.")
+    if zero_bounds not in ("evaluated", "written"):
+        raise ValueError(f"zero_bounds must be 'evaluated' or 'written', got {zero_bounds!r}.")
+    meta = part(data, "meta", Mapping, "the JSON")
+    names = [str(name) for name in part(meta, "attributes", list, "meta")]
+    premises = Premises(names, categories, as_evaluated=zero_bounds == "evaluated")
+    classification = "decision_attribute_distribution" in meta
+    if not classification and "y_train_median" not in meta:
+        raise ValueError(
+            "The JSON is neither of a classification (meta: decision_attribute_distribution) nor "
+            "of a regression (meta: y_train_median). Survival rules conclude no label or number."
+        )
+    given = part(data, "rules", list, "the JSON")
+    rules = [_rule(rule, f"rule {number}", premises) for number, rule in enumerate(given, 1)]
+    premises.warn()
+    classes = None
+    if classification:
+        classes = _classes(meta, [rule.output for rule in rules])
+        fallback = _default_class(meta, classes)
+    else:
+        fallback = _default_number(meta)
+    rules = [
+        Rule(rule.conditions, rule.output, _statistics(data, rule.output, classes))
+        for rule, data in zip(rules, given, strict=True)
+    ]
+    if strategy != "first":
+        rules = _weighted(rules, given, strategy, classes)
+    return RuleSet(
+        rules,
+        names,
+        task="classification" if classification else "regression",
+        classes=classes,
+        domain=domain,
+        ordered=strategy != "vote",
+        fallback=fallback,
+        voting=("votes" if classification else "mean") if strategy == "vote" else None,
+    )
+
+
+def _json_of(model: Any) -> tuple[Mapping[str, Any], str]:
+    """The JSON and the strategy of a rule set, which the JSON of it does not tell."""
+    if isinstance(model, str):
+        try:
+            model = json.loads(model)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(
+                f"model must be JSON of decision-rules, got text that is no JSON: {error}"
+            ) from error
+        if not isinstance(model, Mapping):
+            raise ValueError(f"The JSON must hold an object, got {type(model).__name__}.")
+    if isinstance(model, Mapping):
+        return model, "vote"
+    if type(model).__module__.partition(".")[0] != "decision_rules":
+        raise TypeError(
+            "model must be a rule set of decision-rules or its JSON (dict or str), got "
+            f"{type(model).__name__}."
+        )
+    if not hasattr(model, "rules") or type(model).__name__ == "SurvivalRuleSet":
+        raise ValueError(
+            "model must be a classification or regression rule set of decision-rules, got "
+            f"{type(model).__name__}."
+        )
+    chosen = getattr(model, "_prediction_strategy_class", None)
+    strategy = "vote" if chosen is None else _STRATEGY_CLASSES.get(chosen.__name__, chosen.__name__)
+    package = import_optional(
+        "decision_rules.serialization", extra="decision-rules", purpose="Reading its rule sets"
+    )
+    return package.JSONSerializer.serialize(model), strategy
+
+
+def _rule(data: Any, place: str, premises: Premises) -> Rule:
+    """One rule, without weight and statistics."""
+    conclusion = part(data, "conclusion", Mapping, place)
+    try:
+        output = check_label("its conclusion", python_value(conclusion.get("value")))
+        conditions = premises.conditions(part(data, "premise", Mapping, place), place)
+        return Rule(tuple(conditions), output)
+    except RecursionError as error:
+        raise ValueError(f"The JSON has a fault in {place}: it is nested too deeply.") from error
+    except (TypeError, ValueError) as error:
+        if str(error).startswith("The JSON"):
+            raise
+        raise ValueError(f"The JSON has a fault in {place}: {error}") from error
+
+
+def _statistics(
+    data: Mapping[str, Any], output: Any, classes: Sequence[Any] | None
+) -> RuleStatistics | None:
+    """What was seen; how often the rule met each class where that follows from right and wrong."""
+    coverage = data.get("coverage")
+    if not isinstance(coverage, Mapping) or coverage.get("p") is None or coverage.get("n") is None:
+        return None
+    right, wrong = check_number("p", coverage["p"]), check_number("n", coverage["n"])
+    if classes is None:
+        mean, spread = (
+            value if isinstance(value, int | float) and math.isfinite(value) else None
+            for value in (
+                data["conclusion"].get(f"train_covered_y_{name}") for name in ("mean", "std")
+            )
+        )
+        return RuleStatistics(right + wrong, None, mean, spread)
+    counts = None
+    if not wrong or len(classes) == 2:
+        counts = tuple(right if label == output else wrong for label in classes)
+    return RuleStatistics(right + wrong, counts)
+
+
+def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
+    """All labels in the order that decides equal votes."""
+    labels = list(outputs)
+    for key in part(meta, "decision_attribute_distribution", Mapping, "meta"):
+        labels.append(_label(python_value(key), outputs))
+    default = _default(meta)
+    if default not in (None, ""):
+        labels.append(default)
+    return sorted(set(labels), key=label_order)
+
+
+def _label(key: Any, outputs: Sequence[Any]) -> Any:
+    """The label that a key means: in the text of JSON all keys are texts."""
+    kinds = {type(output) for output in outputs}
+    if not isinstance(key, str) or str in kinds or len(kinds) != 1:
+        return key
+    try:
+        label = json.loads(key.lower() if key in ("True", "False") else key)
+    except json.JSONDecodeError:
+        return key
+    kind = kinds.pop()
+    return float(label) if kind is float and type(label) is int else label
+
+
+def _default(meta: Mapping[str, Any]) -> Any:
+    conclusion = meta.get("default_conclusion")
+    if conclusion is None:
+        return None
+    if not isinstance(conclusion, Mapping):
+        raise ValueError(
+            "The JSON has a fault in meta: 'default_conclusion' must be an object, got "
+            f"{conclusion!r}."
+        )
+    return python_value(conclusion.get("value"))
+
+
+def _default_class(meta: Mapping[str, Any], classes: Sequence[Any]) -> Fallback:
+    default = _default(meta)
+    if default in classes:
+        return Fallback(default)
+    counts = dict.fromkeys(classes, 0.0)
+    for key, count in meta["decision_attribute_distribution"].items():
+        counts[_label(python_value(key), classes)] = check_number("a count", python_value(count))
+    commonest = max(reversed(classes), key=lambda label: counts[label])
+    if default is None:
+        return Fallback(commonest)
+    return Fallback(commonest, policy="abstain", abstain_label="")
+
+
+def _default_number(meta: Mapping[str, Any]) -> Fallback:
+    median = check_number("y_train_median", python_value(meta["y_train_median"]), finite=True)
+    if meta.get("default_conclusion") is None:
+        return Fallback(median)
+    default = _default(meta)
+    if default is None or math.isnan(default):
+        return Fallback(median, policy="abstain")
+    return Fallback(check_number("the default conclusion", default, finite=True))
+
+
+def _weighted(
+    rules: Sequence[Rule], given: Sequence[Any], strategy: str, classes: Sequence[Any] | None
+) -> list[Rule]:
+    """The rules with their weights, as the strategy counts them."""
+    weights = [python_value(rule.get("voting_weight")) for rule in given]
+    for number, weight in enumerate(weights, 1):
+        if weight is None:
+            raise ValueError(
+                f"Rule {number} of the JSON has no voting_weight, which strategy={strategy!r} "
+                "needs: serialize in the mode 'full' after update(...), or pass strategy='first'."
+            )
+        check_number(f"voting_weight of rule {number}", weight, finite=True)
+    if classes is None and strategy == "vote":
+        return [_with_weight(rule, weight) for rule, weight in zip(rules, weights, strict=True)]
+    pairs = [(r, weight) for r, weight in zip(rules, weights, strict=True) if weight != 0]
+    idle = [number for number, weight in enumerate(weights, 1) if weight == 0]
+    # A sum below 0 can only lose against classes that some rule speaks for.
+    signed = strategy == "vote" and {rule.output for rule, _ in pairs} == set(classes or ())
+    bad = [w for _, w in pairs if abs(w) <= _NOTHING or (w < 0 and not signed)]
+    if bad:
+        raise ValueError(
+            f"A rule of the JSON has the voting_weight {bad[0]!r}, which decision-rules counts in "
+            "a way that a RuleSet cannot repeat. Leave the rule out, or pass strategy='first'."
+        )
+    if idle:
+        warnings.warn(
+            f"Rules with the voting_weight 0 are left out ({listed(idle)}): decision-rules answers "
+            "the rows for which no other rule holds by its default.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if strategy == "best_rule":
+        return [rule for rule, _ in sorted(pairs, key=lambda pair: -pair[1])]
+    return [_with_weight(*pair) for pair in pairs]
+
+
+def _with_weight(rule: Rule, weight: float) -> Rule:
+    return Rule(rule.conditions, rule.output, rule.statistics, weight)

@@ -1,0 +1,212 @@
+"""Rules back in the user's units, when scalers stood in front of the extractor.
+
+Transformers that treat every column by ``x * scale + offset`` (and those that select or reorder
+columns) are undone exactly up to floating-point rounding: a row within about 1e-15 of a rule's
+bound may fall on its other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+
+from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._domain import Domain
+from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules._ruleset import RuleSet
+
+
+@dataclass(frozen=True)
+class AffineMap:
+    """Column k of the output is ``scale[k] * input[source[k]] + offset[k]``."""
+
+    source: np.ndarray
+    scale: np.ndarray
+    offset: np.ndarray
+    input_names: tuple[str, ...]
+
+    @classmethod
+    def identity(cls, names: tuple[str, ...]) -> AffineMap:
+        """The map that changes nothing."""
+        n = len(names)
+        return cls(np.arange(n), np.ones(n), np.zeros(n), names)
+
+    def then(self, scale: Any, offset: Any) -> AffineMap:
+        """Scale and shift the output further."""
+        return replace(self, scale=self.scale * scale, offset=self.offset * scale + offset)
+
+    def take(self, columns: Any) -> AffineMap:
+        """Keep some columns of the output."""
+        return AffineMap(
+            self.source[columns], self.scale[columns], self.offset[columns], self.input_names
+        )
+
+
+def affine_map(transformer: Any) -> AffineMap:
+    """Read what a fitted transformer does to each column.
+
+    Raises
+    ------
+    TypeError
+        If the transformer mixes columns or is not affine.
+    """
+    first = transformer
+    while isinstance(first, Pipeline):
+        first = next((step for step in first if not does_nothing(step)), None)
+    names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{j}" for j in range(first.n_features_in_)]
+    return _apply(transformer, AffineMap.identity(tuple(map(str, names))))
+
+
+def does_nothing(transformer: Any) -> bool:
+    """Whether a step is left out, or a Pipeline of such steps."""
+    if isinstance(transformer, Pipeline):
+        return all(map(does_nothing, transformer))
+    return transformer is None or transformer == "passthrough"
+
+
+def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
+    if does_nothing(transformer):
+        return so_far
+    if isinstance(transformer, Pipeline):
+        for step in transformer:
+            so_far = _apply(step, so_far)
+        return so_far
+    if isinstance(transformer, StandardScaler):
+        scale = 1.0 if transformer.scale_ is None else 1 / transformer.scale_
+        mean = 0.0 if not transformer.with_mean else transformer.mean_
+        return so_far.then(scale, -mean * scale)
+    if isinstance(transformer, MinMaxScaler) and not transformer.clip:
+        return so_far.then(transformer.scale_, transformer.min_)
+    if isinstance(transformer, MaxAbsScaler):
+        return so_far.then(1 / transformer.scale_, 0.0)
+    if isinstance(transformer, RobustScaler):
+        scale = 1.0 if transformer.scale_ is None else 1 / transformer.scale_
+        center = 0.0 if transformer.center_ is None else transformer.center_
+        return so_far.then(scale, -center * scale)
+    if isinstance(transformer, SelectorMixin):
+        return so_far.take(transformer.get_support())
+    if isinstance(transformer, SimpleImputer) and not transformer.add_indicator:
+        dropped = np.array([v is np.nan or v != v for v in transformer.statistics_], dtype=bool)
+        return so_far.take(~dropped)
+    if isinstance(transformer, FunctionTransformer) and transformer.func is None:
+        return so_far
+    if isinstance(transformer, ColumnTransformer):
+        return _column_transformer(transformer, so_far)
+    raise TypeError(
+        f"{type(transformer).__name__} cannot be undone, so its rules cannot be shown in the units "
+        "of the input. Scalers, selectors and imputers can; the rules in the extractor's own "
+        "units are in its rules_."
+    )
+
+
+def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> AffineMap:
+    parts = []
+    for name, inner, _ in transformer.transformers_:
+        if inner == "drop":
+            continue
+        columns = np.asarray(transformer._transformer_to_input_indices[name], dtype=int)
+        if len(columns):  # without columns it has not been fitted
+            parts.append(_apply(inner, so_far.take(columns)))
+    return AffineMap(
+        np.concatenate([p.source for p in parts]),
+        np.concatenate([p.scale for p in parts]),
+        np.concatenate([p.offset for p in parts]),
+        so_far.input_names,
+    )
+
+
+def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
+    """Rewrite rules on a transformer's output as rules on its input.
+
+    Raises
+    ------
+    ValueError
+        If the columns do not fit, or one was multiplied by 0.
+    """
+    if len(mapping.source) != ruleset.n_features:
+        raise ValueError(
+            f"The rules have {ruleset.n_features} features, but the transformer gives "
+            f"{len(mapping.source)} columns."
+        )
+    if not (np.isfinite(mapping.scale).all() and mapping.scale.all()):
+        raise ValueError(f"Columns must be scaled by finite numbers but 0, got {mapping.scale!r}.")
+
+    def unscaled(feature: int, value: float) -> float:
+        return float((value - mapping.offset[feature]) / mapping.scale[feature])
+
+    def source(feature: int) -> int:
+        return int(mapping.source[feature])
+
+    def values(feature: int, given: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
+
+    def interval(c: Interval) -> Interval:
+        low, high = unscaled(c.feature, c.lower), unscaled(c.feature, c.upper)
+        closed = c.lower_closed, c.upper_closed
+        if mapping.scale[c.feature] < 0:
+            low, high, closed = high, low, closed[::-1]
+        if low == high:  # rounding left one number of a narrow interval
+            closed = True, True
+        return Interval(source(c.feature), low, high, *closed)
+
+    def condition(c: Condition) -> Condition:
+        if isinstance(c, Interval):
+            return interval(c)
+        if isinstance(c, AtLeast):
+            return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
+        if isinstance(c, OneOf):
+            return OneOf(source(c.feature), values(c.feature, c.values), c.negated)
+        shift = sum(k * mapping.offset[f] for f, k in c.terms)
+        terms = tuple((source(f), float(k * mapping.scale[f])) for f, k in c.terms)
+        return replace(c, terms=terms, lower=c.lower - shift, upper=c.upper - shift)
+
+    def output(value: Any) -> Any:
+        if not isinstance(value, LinearOutput):
+            return value
+        summed: dict[int, float] = {}
+        intercept = value.intercept
+        for feature, coefficient in value.terms:
+            at = source(feature)
+            summed[at] = summed.get(at, 0.0) + float(coefficient * mapping.scale[feature])
+            intercept += float(coefficient * mapping.offset[feature])
+        return LinearOutput(intercept, tuple(summed.items()))
+
+    rules = [
+        Rule(
+            tuple(condition(c) for c in rule.conditions),
+            output(rule.output),
+            rule.statistics,
+            output(rule.weight),
+        )
+        for rule in ruleset.rules
+    ]
+    domain = ruleset.domain
+    if domain is not None:
+        # Columns that no rule can see are constant for the rules: they take no part in volumes.
+        lower = np.zeros(len(mapping.input_names))
+        upper = np.zeros(len(mapping.input_names))
+        categorical = {feature for feature, _ in domain.categories}
+        for k in range(len(domain.lower)):
+            ends = domain.lower[k], domain.upper[k]
+            if k not in categorical:  # whose ends count its values
+                ends = unscaled(k, ends[0]), unscaled(k, ends[1])
+            lower[source(k)], upper[source(k)] = min(ends), max(ends)
+        categories = [(source(k), values(k, known)) for k, known in domain.categories]
+        domain = Domain(tuple(lower), tuple(upper), tuple(categories))
+    return ruleset.replace(rules=rules, feature_names=mapping.input_names, domain=domain)

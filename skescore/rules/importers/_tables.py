@@ -1,0 +1,304 @@
+"""Rules from a table with one row per condition, such as a spreadsheet."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from skescore._text import did_you_mean
+from skescore._validation import python_value
+from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._rule import Rule, RuleStatistics
+from skescore.rules._ruleset import RuleSet
+from skescore.rules.exporters._table import OTHERWISE, OUTPUT_COLUMNS
+
+_REQUIRED = ("rule", "feature", "operator", "value")
+_OPTIONAL = ("weight", "rows")
+_BOUNDS: dict[str, tuple[str, bool]] = {
+    "<": ("upper", False),
+    "<=": ("upper", True),
+    ">": ("lower", False),
+    ">=": ("lower", True),
+}
+_OPERATORS = (*_BOUNDS, "=", "!=", "in", "not in")
+#: Signs of a list that is not written as one: it would be read as one long name.
+_SEVERAL = {*",;{}[]|"}
+_SPELLINGS = {"≤": "<=", "≥": ">=", "==": "=", "≠": "!=", "<>": "!="}
+
+
+def value_of(content: Any) -> Any:
+    """Read a cell: a number, true or false, text in quotes, or text as it stands.
+
+    Parameters
+    ----------
+    content : object
+        What a table holds.
+
+    Returns
+    -------
+    str, int, float, bool, list or None
+        None for an empty cell.
+
+    Examples
+    --------
+    >>> value_of("red"), value_of('"12"'), value_of("12"), value_of("true"), value_of('["a", 1]')
+    ('red', '12', 12, True, ['a', 1])
+    """
+    content = python_value(content)
+    if content is None or content is pd.NA or (isinstance(content, float) and content != content):
+        return None
+    if not isinstance(content, str):
+        return content
+    text = content.strip()
+    if not text:
+        return None
+    try:
+        read = json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return text if isinstance(read, dict) else read  # braces are no value, but may be a name
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+def read_table(
+    table: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    classes: Sequence[Any] | None = None,
+    domain: Domain | None = None,
+    ordered: bool | None = None,
+    fallback: Fallback | None = None,
+    voting: str | None = None,
+) -> RuleSet:
+    """Turn a table with one row per condition into a rule set.
+
+    Parameters
+    ----------
+    table : DataFrame, or iterable of mappings
+        The columns ``rule``, ``feature``, ``operator`` (``<``, ``<=``, ``>``, ``>=``, ``=``,
+        ``!=``, ``in``, ``not in``), ``value``, and ``class`` (for classification) or ``number``
+        (for regression), as :meth:`RuleSet.to_conditions` writes them. Rows with the same ``rule``
+        are its conditions; one without a feature makes a rule that always holds. The rule
+        ``otherwise`` is the fallback. Optional: ``weight`` and ``rows``.
+    feature_names : sequence of str, optional
+        All features in their order; by default those of the table as they come.
+    classes : sequence, optional
+        The class labels in their order; sorted by default.
+    domain : Domain, optional
+        The box in which the rules are meant to answer.
+    ordered : bool, optional
+        Whether the first rule that holds answers; by default unless rules vote.
+    fallback : Fallback, optional
+        Instead of one in the table.
+    voting : str, optional
+        How rules answer together, see :class:`RuleSet`; needed where there are weights.
+
+    Returns
+    -------
+    RuleSet
+        The rules in order of their first rows.
+
+    Raises
+    ------
+    ValueError
+        If the table cannot be read; the message names the row, counted from 1.
+
+    Examples
+    --------
+    >>> print(read_table([
+    ...     {"rule": 1, "feature": "size", "operator": "<=", "value": 2.5, "class": "small"},
+    ...     {"rule": "otherwise", "class": "large"},
+    ... ]))
+    1. IF size ≤ 2.5 THEN small
+    otherwise, where no rule holds: large
+    """
+    frame = _frame(table)
+    output = _output_column(frame)
+    task = next(task for task, column in OUTPUT_COLUMNS.items() if column == output)
+    rows = [
+        {str(name): value_of(content) for name, content in record.items()}
+        for record in frame.to_dict("records")
+    ]
+    names = _names(rows, feature_names)
+    groups: dict[Any, list[int]] = {}
+    for at, row in enumerate(rows):
+        if row["rule"] is None:
+            raise ValueError(f"Row {at + 1} of the table says no rule it belongs to.")
+        groups.setdefault(row["rule"], []).append(at)
+    rules = []
+    for rule, members in groups.items():
+        told = {name: _shared(rows, members, name) for name in (output, "weight", "rows")}
+        if told[output] is None:
+            raise ValueError(f"Row {members[0] + 1} of the table says no {output!r}.")
+        conditions = [_condition(rows[at], at, names) for at in members]
+        kept = [c for c in conditions if c is not None]
+        if str(rule).casefold() == OTHERWISE:
+            if kept:
+                raise ValueError(
+                    f"Row {members[0] + 1} of the table gives the rule {OTHERWISE!r} a condition; "
+                    "it says what is answered where no rule holds and has none."
+                )
+            fallback = Fallback(told[output]) if fallback is None else fallback
+            continue
+        weight = 1.0 if told["weight"] is None else told["weight"]
+        try:
+            seen = None if told["rows"] is None else RuleStatistics(told["rows"])
+            rules.append(Rule(tuple(kept), told[output], seen, weight))
+        except (TypeError, ValueError) as error:
+            where = ", ".join(dict.fromkeys(repr(_text(rows[at]["feature"])) for at in members))
+            raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
+    if voting is None and any(rule.weight != 1.0 for rule in rules):
+        raise ValueError(
+            "The table holds weights, so that its rules answer together: say how by voting='votes' "
+            "(classification) or voting='mean' or 'sum' (regression)."
+        )
+    return RuleSet(
+        rules,
+        list(names),
+        task=task,
+        classes=classes,
+        domain=domain,
+        ordered=voting is None if ordered is None else ordered,
+        fallback=fallback,
+        voting=voting,
+    )
+
+
+def is_table_of_conditions(columns: Iterable[Any]) -> bool:
+    """Tell whether a table has the columns of :func:`read_table`.
+
+    Parameters
+    ----------
+    columns : iterable
+        The names of its columns.
+    """
+    return {*_REQUIRED} <= {str(name) for name in columns}
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    if isinstance(table, pd.DataFrame):
+        frame = table
+    else:
+        records = list(table)
+        if not all(isinstance(record, Mapping) for record in records):
+            raise TypeError(
+                "The table must be a DataFrame or a list of records (dict) with the fields "
+                f"{', '.join(_REQUIRED)}."
+            )
+        # Column by column, as a column of mixed numbers must not turn them into floats.
+        known = dict.fromkeys([*_REQUIRED, *(name for record in records for name in record)])
+        frame = pd.DataFrame(
+            {name: pd.Series([r.get(name) for r in records], dtype=object) for name in known}
+        )
+    missing = [name for name in _REQUIRED if name not in frame.columns]
+    if missing:
+        raise ValueError(
+            f"The table lacks the column {missing[0]!r}; it must have {', '.join(_REQUIRED)} and "
+            f"'class' or 'number', got {', '.join(map(repr, frame.columns))}."
+        )
+    if not len(frame):
+        raise ValueError("The table of conditions holds no row, so there are no rules.")
+    return frame
+
+
+def _output_column(frame: pd.DataFrame) -> str:
+    found = [name for name in OUTPUT_COLUMNS.values() if name in frame.columns]
+    if len(found) != 1:
+        raise ValueError(
+            "The table must say what rules conclude in one column, 'class' for classification or "
+            f"'number' for regression, got {', '.join(map(repr, frame.columns))}."
+        )
+    unknown = [name for name in frame.columns if name not in {*_REQUIRED, *_OPTIONAL, found[0]}]
+    if unknown:
+        raise ValueError(
+            f"The table has the unknown column {unknown[0]!r}. "
+            f"{did_you_mean(str(unknown[0]), (*_REQUIRED, *_OPTIONAL, found[0]))}"
+        )
+    return found[0]
+
+
+def _names(rows: list[dict[str, Any]], given: Sequence[str] | None) -> dict[str, int]:
+    """The position of every feature."""
+    found = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
+    if given is None:
+        return {name: j for j, name in enumerate(found)}
+    every = [str(name) for name in given]
+    names = {name: j for j, name in enumerate(every)}
+    if len(names) < len(every):
+        twice = sorted({name for name in every if every.count(name) > 1})
+        raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise ValueError(
+            f"The table has conditions on {unknown[0]!r}, which is none of the feature_names. "
+            f"{did_you_mean(unknown[0], names)}"
+        )
+    return names
+
+
+def _text(value: Any) -> str:
+    return str(value)
+
+
+def _shared(rows: list[dict[str, Any]], members: list[int], name: str) -> Any:
+    """What all rows of a rule say, or the only ones that say it."""
+    said = {at: rows[at].get(name) for at in members if rows[at].get(name) is not None}
+    if not said:
+        return None
+    first = next(iter(said.values()))
+    for at, value in said.items():
+        if value != first or isinstance(value, bool) != isinstance(first, bool):
+            raise ValueError(
+                f"Row {at + 1} of the table says {name}={value!r}, other rows of its rule say "
+                f"{first!r}; one rule has one."
+            )
+    return first
+
+
+def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condition | None:
+    feature, operator, value = row["feature"], row["operator"], row["value"]
+    if feature is None:
+        if operator is not None or value is not None:
+            raise ValueError(f"Row {at + 1} of the table has a condition, but no feature.")
+        return None
+    operator = _SPELLINGS.get(operator, operator)
+    if isinstance(operator, str):
+        operator = operator.lower()
+    if operator not in _OPERATORS:
+        raise ValueError(
+            f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
+            f"{', '.join(_OPERATORS)}."
+        )
+    if value is None:
+        raise ValueError(f"Row {at + 1} of the table compares {feature!r} with nothing.")
+    place = names[_text(feature)]
+    try:
+        if operator in {"in", "not in"}:
+            if isinstance(value, str) and _SEVERAL & {*value}:
+                raise ValueError(
+                    f'{operator!r} compares with a list such as ["red", "blue"], got {value!r}; '
+                    "a single value with such signs is compared by = or !=."
+                )
+            values = value if isinstance(value, list) else [value]
+            return OneOf(place, tuple(values), operator == "not in")
+        if operator in {"=", "!="}:
+            if operator == "!=" or isinstance(value, str | bool):
+                return OneOf(place, (value,), operator == "!=")
+            return Interval(place, value, value, lower_closed=True, upper_closed=True)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise TypeError(f"{operator} compares with numbers, got {value!r}.")
+        side, closed = _BOUNDS[operator]
+        bounds: dict[str, Any] = {side: value, f"{side}_closed": closed}
+        return Interval(place, **bounds)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Row {at + 1} of the table: {error}") from error

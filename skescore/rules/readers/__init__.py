@@ -1,1 +1,0 @@
-"""Other libraries' models and files become rule sets."""

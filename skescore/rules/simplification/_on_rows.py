@@ -1,0 +1,413 @@
+"""Single steps that make rules fewer or shorter, and what each does to the answers on some rows.
+
+A step takes a rule out, drops one of its conditions, or puts one rule in the place of two. Which
+rules hold for which rows is computed once; a step then touches only the rows that it changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skescore.rules._arrays import BoxTable
+from skescore.rules._columns import Table
+from skescore.rules._conditions import Condition, Interval
+from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules.simplification._merging import (
+    Conditions,
+    exclude,
+    hull,
+    merit_of,
+    ranks_of,
+)
+from skescore.rules.simplification._pairs import Widened, closest_pairs, cuts
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+_NO_ROWS = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step: `new` stands in the place of the rule `kept`, and the rule `lost` goes.
+
+    Parameters
+    ----------
+    old : tuple of Rule
+        The rules whose place it takes, which tell whether it is out of date.
+    kept, lost : int or None
+        Places of rules in the set that the steps began with.
+    new : Rule or None
+        The new rule.
+    rows : ndarray of int
+        Rows that the new rule holds for; where only a condition is dropped, the further ones.
+    sides : tuple of ndarray of float, shape (n_features,)
+        Lower and upper bounds of the new rule; none if there is none.
+    """
+
+    old: tuple[Rule, ...]
+    kept: int | None
+    lost: int | None
+    new: Rule | None
+    rows: np.ndarray = field(default_factory=lambda: _NO_ROWS)
+    sides: tuple[np.ndarray, ...] = ()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places of the old rules."""
+        return tuple(place for place in (self.kept, self.lost) if place is not None)
+
+    @property
+    def saved(self) -> int:
+        """Rules and literals that there are less to read."""
+        before = sum(1 + rule.n_literals for rule in self.old)
+        return before - (0 if self.new is None else 1 + self.new.n_literals)
+
+
+class RuleRows:
+    """Rules in the making on some rows.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules to begin with.
+    table : Table
+        The rows.
+
+    Attributes
+    ----------
+    rules : list of Rule
+        The rules by their first place; those that are gone stay in the list.
+    alive : ndarray of bool, shape (n_rules,)
+        Which of them are not gone.
+    answer : ndarray of int, shape (n_rows,)
+        Place of the answering rule, -1 for none.
+    values : ndarray of float, shape (n_rows,)
+        What it answers: a number, or the index of a class; NaN without a rule.
+    heir : ndarray of int, shape (n_rules,)
+        Place of the rule that each has become a part of, -1 for those taken out.
+    """
+
+    def __init__(self, ruleset: RuleSet, table: Table) -> None:
+        self.ruleset = ruleset
+        self.table = table
+        self.rules = list(ruleset.rules)
+        self.alive = np.ones(len(self.rules), dtype=bool)
+        self.heir = np.arange(len(self.rules))
+        self.holds = np.ascontiguousarray(ruleset.match(table).T)
+        self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
+        self._start, self._stop = cuts(ruleset.boxes)
+        self.by_priority = not (ruleset.ordered or ruleset.disjoint)
+        self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
+        self._merit = np.array([self._merit_of(r) for r in self.rules], float).reshape(-1, 2)
+        self.rank = ranks_of(self._merit, self.by_priority)
+        self.answer = ruleset.assign(table)
+        self.outputs = np.array([*map(self._number, self.rules), np.nan])
+        self.linear = {
+            i: self._line(rule.output)
+            for i, rule in enumerate(self.rules)
+            if isinstance(rule.output, LinearOutput)
+        }
+        self.values = self._values_of(np.arange(len(table)), self.answer)
+        self._drops: dict[int, tuple[list[Step], Widened]] = {}
+        self._hulls: dict[tuple[int, int], tuple[Rule, np.ndarray, Widened]] = {}
+        #: Places whose rules have changed, in the order of steps taken.
+        self.changes: list[int] = []
+
+    def _merit_of(self, rule: Rule) -> tuple[float, float]:
+        return merit_of(rule, self._codes.get(rule.output))
+
+    @property
+    def places(self) -> list[int]:
+        """The rules that are not gone."""
+        return np.flatnonzero(self.alive).tolist()
+
+    def result(self, step: Step | None = None) -> RuleSet:
+        """The rules as they stand, or as they would stand after a step."""
+        rules = []
+        for place in self.places:
+            if step is not None and place == step.kept and step.new is not None:
+                rules.append(step.new)
+            elif step is None or place != step.lost:
+                rules.append(self.rules[place])
+        return self.ruleset.replace(rules=rules)
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _number(self, rule: Rule) -> float:
+        if isinstance(rule.output, LinearOutput):
+            return np.nan
+        return float(self._codes[rule.output] if self._codes else rule.output)
+
+    def _line(self, output: LinearOutput) -> np.ndarray:
+        every = slice(None)
+        return output.evaluate(lambda j: self.table.numbers(j, every), len(self.table))
+
+    def _values_of(self, rows: np.ndarray, answer: np.ndarray) -> np.ndarray:
+        values = self.outputs[answer]
+        for i, line in self.linear.items():
+            own = answer == i
+            values[own] = line[rows[own]]
+        return values
+
+    def _next(self, rows: np.ndarray, after: int, leave_out: Sequence[int]) -> np.ndarray:
+        """The rule that answers rows behind a rank, some left out; -1 for none."""
+        if not len(rows):
+            return _NO_ROWS
+        behind = self.alive & (self.rank > after)
+        behind[list(leave_out)] = False
+        places = np.flatnonzero(behind)
+        if not len(places):
+            return np.full(len(rows), -1)
+        places = places[np.argsort(self.rank[places])]
+        held = self.holds[np.ix_(places, rows)]
+        first = held.argmax(axis=0)
+        return np.where(held[first, np.arange(len(rows))], places[first], -1)
+
+    def effect(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that a step may answer otherwise, and the place of the rule answering then."""
+        if step.new is None:
+            assert step.lost is not None
+            rows = np.flatnonzero(self.answer == step.lost)
+            return rows, self._next(rows, int(self.rank[step.lost]), (step.lost,))
+        assert step.kept is not None
+        rank = np.append(self._rank_after(step), len(self.rank))
+        place, rows = rank[step.kept], step.rows
+        rows = rows[rank[self.answer[rows]] > place]
+        if step.lost is None:
+            return rows, np.full(len(rows), step.kept)
+        rows = rows[(self.answer[rows] != step.kept) & (self.answer[rows] != step.lost)]
+        parts, answers = [rows], [np.full(len(rows), step.kept)]
+        same = all(old.output == step.new.output for old in step.old)
+        for part in step.places:
+            own = np.flatnonzero(self.answer == part)
+            then = np.full(len(own), step.kept)
+            if place > self.rank[part]:  # others may come before it now
+                following = self._next(own, int(self.rank[part]), step.places)
+                then = np.where(rank[following] < place, following, then)
+            changed = np.flatnonzero((then != step.kept) | (not same))
+            parts.append(own[changed])
+            answers.append(then[changed])
+        return np.concatenate(parts), np.concatenate(answers)
+
+    def _rank_after(self, step: Step) -> np.ndarray:
+        if not self.by_priority or step.new is None:
+            return self.rank
+        merit = self._merit.copy()
+        merit[step.kept] = self._merit_of(step.new)
+        return ranks_of(merit, True)
+
+    def new_values(self, step: Step, rows: np.ndarray, answer: np.ndarray) -> np.ndarray:
+        """What is answered on the rows of :meth:`effect` after the step."""
+        kept = step.kept
+        if kept is None or step.new is None or step.new.output == self.rules[kept].output:
+            return self._values_of(rows, answer)
+        self._set_output(kept, step.new)
+        values = self._values_of(rows, answer)
+        self._set_output(kept, self.rules[kept])
+        return values
+
+    def _set_output(self, place: int, rule: Rule) -> None:
+        self.outputs[place] = self._number(rule)
+        self.linear.pop(place, None)
+        if isinstance(rule.output, LinearOutput):
+            self.linear[place] = self._line(rule.output)
+
+    def effects(self, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The effects of steps that change no output: number of the step, row and new value."""
+        numbers: list[np.ndarray] = [_NO_ROWS]
+        rows: list[np.ndarray] = [_NO_ROWS]
+        answers: list[np.ndarray] = [_NO_ROWS]
+        widened = [i for i, step in enumerate(steps) if step.new is not None and step.lost is None]
+        if widened:  # the many steps that drop a condition, all at once
+            gains = [steps[i].rows for i in widened]
+            number = np.repeat(widened, [len(gain) for gain in gains])
+            kept = np.array([step.kept if step.lost is None else -1 for step in steps])[number]
+            row = np.concatenate(gains)
+            ranks = np.append(self.rank, len(self.rank))
+            wins = ranks[self.answer[row]] > self.rank[kept]
+            numbers.append(number[wins])
+            rows.append(row[wins])
+            answers.append(kept[wins])
+        for i, step in enumerate(steps):
+            if step.new is None or step.lost is not None:
+                row, answer = self.effect(step)
+                numbers.append(np.full(len(row), i))
+                rows.append(row)
+                answers.append(answer)
+        row = np.concatenate(rows)
+        return np.concatenate(numbers), row, self._values_of(row, np.concatenate(answers))
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def is_current(self, step: Step) -> bool:
+        """Whether the rules of a step are still those that it was made for."""
+        return all(
+            self.alive[place] and any(self.rules[place] is old for old in step.old)
+            for place in step.places
+        )
+
+    def removal(self, place: int) -> Step:
+        """The step that takes a rule out."""
+        return Step((self.rules[place],), None, place, None)
+
+    def drops(self, places: Sequence[int]) -> list[Step]:
+        """The steps that take a bound or another condition away from one of the rules."""
+        steps: list[Step] = []
+        for place in places:
+            if place not in self._drops:
+                made = list(self._drops_of(place))
+                widened = Widened(self, [new for step in made if (new := step.new)], (place,))
+                made = [replace(step, sides=widened.sides(i)) for i, step in enumerate(made)]
+                self._drops[place] = made, widened
+            made, widened = self._drops[place]
+            if self.ruleset.disjoint:
+                steps += itertools.compress(made, widened.apart())
+            else:
+                steps += made
+        return steps
+
+    def merges(self, limit: int, alike: bool) -> list[Step]:
+        """The steps that put one rule in the place of two, the most promising ones first.
+
+        Parameters
+        ----------
+        limit : int
+            Number of pairs at most.
+        alike : bool
+            Only rules of one output; else also rules that answer different numbers, which get the
+            mean answer.
+        """
+        steps = []
+        for one, other in closest_pairs(self, limit, alike):
+            if (one, other) not in self._hulls:
+                made = hull(self.rules[one], self.rules[other])
+                held = np.flatnonzero(self._holds(made.conditions))
+                self._hulls[one, other] = made, held, Widened(self, [made], (one, other))
+            new, rows, widened = self._hulls[one, other]
+            if self.ruleset.disjoint and not widened.apart()[0]:
+                continue
+            sides = widened.sides(0)
+            if self.rules[one].output != self.rules[other].output:
+                new = replace(new, output=self._joint_output(one, other))
+            steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
+            # Where overlaps do not decide by order, either place is as good; but for ties.
+            by_order = self.ruleset.ordered and not self.ruleset.disjoint
+            if by_order or self._ties(new, one, other):
+                steps.append(
+                    Step((self.rules[one], self.rules[other]), other, one, new, rows, sides)
+                )
+        return steps
+
+    def _ties(self, new: Rule, one: int, other: int) -> bool:
+        """Whether the order decides between a new rule and one that stands between its places."""
+        between = slice(min(one, other) + 1, max(one, other))
+        equal = (self._merit[between] == self._merit_of(new)).all(axis=1)
+        return self.by_priority and bool((equal & self.alive[between]).any())
+
+    def _joint_output(self, one: int, other: int) -> float:
+        own = (self.answer == one) | (self.answer == other)
+        return float(self.values[own].mean() if own.any() else self.outputs[[one, other]].mean())
+
+    def allowed(self, steps: list[Step]) -> list[Step]:
+        """Those of some steps with a new rule after which disjoint rules still are."""
+        if not self.ruleset.disjoint or not steps:
+            return steps
+        return [
+            step
+            for step in steps
+            if step.new is None or Widened(self, [step.new], step.places).apart()[0]
+        ]
+
+    def meets(
+        self,
+        start: np.ndarray,
+        stop: np.ndarray,
+        others: Sequence[Conditions],
+        places: Sequence[int],
+    ) -> np.ndarray:
+        """Which of some rules may hold together with boxes, shape (n_boxes, n_places)."""
+        met = np.zeros((len(start), len(places)), dtype=bool)
+        living = np.flatnonzero(self.alive[places])
+        at = np.asarray(places)[living]
+        overlap = (self._start[at] < stop[:, None]) & (self._stop[at] > start[:, None])
+        met[:, living] = overlap.all(axis=2)
+        for i, j in np.argwhere(met).tolist() if any(others) else ():
+            met[i, j] = not exclude(others[i], self.rules[places[j]].others)
+        return met
+
+    def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
+        result = np.ones(len(self.table), dtype=bool)
+        for condition in conditions:
+            result &= condition.holds(self.table.column)
+        return result
+
+    def _drops_of(self, place: int) -> Iterator[Step]:
+        rule = self.rules[place]
+        literals = [literal for c in rule.conditions for literal in _literals(c)]
+        fails = {literal: ~self._holds((literal,)) for literal in literals}
+        total = np.zeros(len(self.table), dtype=np.intp)
+        for failing in fails.values():
+            total += failing
+        near = np.flatnonzero((total == 1) | (total == 2))
+        total = total[near]
+        for conditions, without in _shortened(rule.conditions):
+            missing = np.zeros(len(near), dtype=np.intp)
+            for literal in without:
+                missing += fails[literal][near]
+            new = replace(rule, conditions=conditions)
+            yield Step((rule,), place, None, new, near[missing == total])
+
+    def take(self, step: Step) -> None:
+        """Take a step."""
+        rows, answer = self.effect(step)
+        values = self.new_values(step, rows, answer)
+        rank = self._rank_after(step)
+        if step.lost is not None:
+            self.alive[step.lost] = False
+            self.holds[step.lost] = False
+            self.heir[self.heir == step.lost] = -1 if step.kept is None else step.kept
+            self.answer[self.answer == step.lost] = -1 if step.kept is None else step.kept
+        if step.new is not None and step.kept is not None:
+            self.holds[step.kept, step.rows] = True
+            self.rules[step.kept] = step.new
+            self._merit[step.kept] = self._merit_of(step.new)
+            self._set_output(step.kept, step.new)
+            box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
+            self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
+            (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
+        self.rank = rank
+        self.answer[rows] = answer
+        self.values[rows] = values
+        self.changes += step.places
+        for place in step.places:
+            self._drops.pop(place, None)
+        gone = set(step.places)
+        self._hulls = {pair: made for pair, made in self._hulls.items() if not gone & {*pair}}
+
+
+def _literals(condition: Condition) -> tuple[Condition, ...]:
+    """The comparisons that a condition is made of."""
+    if isinstance(condition, Interval) and condition.n_literals == 2:
+        return replace(condition, upper=math.inf), replace(condition, lower=-math.inf)
+    return (condition,)
+
+
+def _shortened(
+    conditions: tuple[Condition, ...],
+) -> Iterator[tuple[tuple[Condition, ...], tuple[Condition, ...]]]:
+    """A premise without each of its comparisons and conditions, and what each time is missing."""
+    for i, condition in enumerate(conditions):
+        before, after = conditions[:i], conditions[i + 1 :]
+        literals = _literals(condition)
+        if len(literals) == 2:
+            from_below, from_above = literals
+            yield (*before, from_above, *after), (from_below,)
+            yield (*before, from_below, *after), (from_above,)
+        yield (*before, *after), literals

@@ -1,1 +1,0 @@
-"""Rule sets become other languages: for people, databases and programs."""

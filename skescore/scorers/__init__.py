@@ -1,0 +1,52 @@
+"""Scores as scikit-learn scorers: of rule sets, of predictions, of attributions."""
+
+from skescore.scorers._attributions import (
+    AttributionReport,
+    AttributionScorer,
+    make_attribution_scorer,
+)
+from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers._makers import (
+    SCORERS,
+    get_rule_scorer,
+    ice,
+    knowledge,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_knowledge_scorer,
+    make_q_scorer,
+    neg_fire,
+    neg_q,
+)
+from skescore.scorers._predictions import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
+    make_performance_scorer,
+)
+from skescore.scorers._rules import RuleScorer, make_rule_scorer
+from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
+
+__all__ = [
+    "PERFORMANCE_SCORERS",
+    "SCORERS",
+    "AttributionReport",
+    "AttributionScorer",
+    "PerformanceScorer",
+    "RuleEvaluation",
+    "RuleScorer",
+    "SurvivalScorer",
+    "evaluate_rules",
+    "get_rule_scorer",
+    "ice",
+    "knowledge",
+    "make_attribution_scorer",
+    "make_fire_scorer",
+    "make_ice_scorer",
+    "make_knowledge_scorer",
+    "make_performance_scorer",
+    "make_q_scorer",
+    "make_rule_scorer",
+    "make_survival_scorer",
+    "neg_fire",
+    "neg_q",
+]

@@ -1,0 +1,209 @@
+"""Measures of attributions as scorers: how faithful an explainer is to each fitted model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skescore._text import did_you_mean
+from skescore.metrics.attribution import FAITHFULNESS, PLAUSIBILITY, faithfulness, plausibility
+from skescore.scorers._routing import AsksForWeights
+
+__all__ = ["AttributionReport", "AttributionScorer", "make_attribution_scorer"]
+
+
+class AttributionReport(NamedTuple):
+    """What a scorer found on some rows.
+
+    Parameters
+    ----------
+    score : float
+        The mean, greater is better.
+    values : ndarray of shape (n_rows,)
+        The measure of each row as :func:`skescore.metrics.attribution.faithfulness` gives it.
+    n_undefined : int
+        How many rows have none; they are left out of the mean.
+    """
+
+    score: float
+    values: NDArray[np.float64]
+    n_undefined: int
+
+
+class AttributionScorer(AsksForWeights):
+    """A measure of attributions that scikit-learn's searches and validations can call.
+
+    Made by :func:`make_attribution_scorer`.
+
+    Parameters
+    ----------
+    measure : str
+        The measure.
+    explainer : callable
+        ``explainer(estimator, X)`` returns the attributions of the rows.
+    options : dict, optional
+        Options of the measure.
+    """
+
+    def __init__(
+        self,
+        measure: str,
+        explainer: Callable[[Any, Any], Any],
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.measure = measure
+        self.explainer = explainer
+        self.options = dict(options or {})
+        self._requests: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages, ``neg_`` first where less is better."""
+        return self.measure if FAITHFULNESS.get(self.measure, True) else f"neg_{self.measure}"
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Explain a fitted estimator on rows and measure the explanations.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with ``predict_proba``, or a regressor.
+        X : array-like, DataFrame or list of texts
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            Not looked at by faithfulness; the rationales of plausibility.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows in the mean.
+
+        Returns
+        -------
+        float
+            Greater is better; NaN with a warning if no row has a value.
+        """
+        return self.report(estimator, X, y, sample_weight).score
+
+    def report(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> AttributionReport:
+        """Score, and say of each row what it contributes.
+
+        Parameters
+        ----------
+        estimator, X, y, sample_weight
+            As for a call.
+
+        Returns
+        -------
+        AttributionReport
+            The score, the measure of each row and how many rows have none.
+        """
+        attributions = self.explainer(estimator, X)
+        if self.measure in PLAUSIBILITY:
+            if y is None:
+                raise ValueError(
+                    f"{self.name} compares with rationales, but y is None. Pass rows of 0 and 1 "
+                    "as y."
+                )
+            found = plausibility(attributions, y, measures=[self.measure], **self.options)
+        else:
+            found = faithfulness(
+                estimator, X, attributions, measures=[self.measure], **self.options
+            )
+        values = found[self.measure]
+        weights = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
+        if weights.shape != values.shape:
+            raise ValueError(
+                f"sample_weight must be one number for each of the {len(values)} rows, got shape "
+                f"{weights.shape}."
+            )
+        known = ~np.isnan(values)
+        total = float(weights[known].sum())
+        if total > 0:
+            mean = float((values[known] * weights[known]).sum()) / total
+        else:
+            warnings.warn(
+                f"{self.name} has no value for any row.", UndefinedMetricWarning, stacklevel=2
+            )
+            mean = np.nan
+        sign = 1.0 if FAITHFULNESS.get(self.measure, True) else -1.0
+        return AttributionReport(sign * mean, values, int((~known).sum()))
+
+    def __repr__(self) -> str:
+        explainer = getattr(self.explainer, "__name__", type(self.explainer).__name__)
+        told = [explainer, *(f"{key}={value!r}" for key, value in self.options.items())]
+        return f"{self.name}({', '.join(told)})"
+
+
+def make_attribution_scorer(
+    measure: str, explainer: Callable[[Any, Any], Any], **options: Any
+) -> AttributionScorer:
+    """Make a scorer out of an explainer and a measure of attributions.
+
+    Use it in ``cross_validate`` or ``GridSearchCV(scoring=...)`` to see which models an explainer
+    is faithful to, or which explainer is the most faithful to a model.
+
+    Parameters
+    ----------
+    measure : str
+        A measure of :func:`skescore.metrics.attribution.faithfulness`, or of
+        :func:`skescore.metrics.attribution.plausibility`, whose rationales are then passed as y.
+        Of ``"aopc_suff"`` and ``"prediction_gap_unimportant"`` less is better; they are negated.
+    explainer : callable
+        ``explainer(estimator, X)`` returns the attributions of the rows in any form that the
+        measure takes, for instance those of shap, LIME or captum.
+    **options
+        Options of the measure, such as ``removal`` and ``explains``.
+
+    Returns
+    -------
+    AttributionScorer
+        Called as ``scorer(estimator, X, y=None)``: the mean over the rows, rows without a value
+        left out; greater is better. ``scorer.report(estimator, X)`` counts those.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure.
+    TypeError
+        If `explainer` cannot be called, or an option is the scorer's own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skescore.scorers import make_attribution_scorer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> def weights(model, X):
+    ...     return model[-1].coef_[0] * model[:-1].transform(X)
+    >>> scorer = make_attribution_scorer("aopc_compr", weights, explains=1, removal=X.mean(0))
+    >>> cross_val_score(model, X, y, scoring=scorer, cv=3).round(1).tolist()
+    [0.6, 0.5, 0.6]
+    """
+    known = (*FAITHFULNESS, *PLAUSIBILITY)
+    if not isinstance(measure, str) or measure not in known:
+        raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, known)}")
+    if not callable(explainer):
+        raise TypeError(
+            f"explainer must be a function of an estimator and rows, got {explainer!r}. Wrap "
+            "others: lambda estimator, X: ..."
+        )
+    owned = {"measures", "return_details", "average", "correlation"} & set(options)
+    if owned:
+        raise TypeError(f"{sorted(owned)[0]} is the scorer's own business. Leave it out.")
+    function = plausibility if measure in PLAUSIBILITY else faithfulness
+    possible = function.__kwdefaults__ or {}
+    unknown = sorted(set(options) - set(possible))
+    if unknown:
+        raise TypeError(
+            f"{measure} has no option {unknown[0]!r}. {did_you_mean(unknown[0], possible)}"
+        )
+    return AttributionScorer(measure, explainer, options)

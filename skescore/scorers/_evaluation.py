@@ -1,0 +1,277 @@
+"""Fitted rules on some rows: everything that the scores of :mod:`skescore.scorers` are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skescore.metrics._completeness import volume_completeness
+from skescore.metrics._prediction import (
+    prediction_loss,
+    prediction_performance,
+    row_weights,
+)
+from skescore.rules import Fallback, RuleSet, as_ruleset
+from skescore.rules._bounding_box import domain_around
+
+__all__ = ["RuleEvaluation", "evaluate_rules"]
+
+_PERFORMANCE = {"classification": "f1_weighted", "regression": "r2"}
+_LOSS = {"classification": "f1_weighted", "regression": "mean_absolute_error"}
+FIRE_LOSS = {"classification": "accuracy", "regression": "mean_absolute_error"}
+
+Size = str | Callable[[RuleSet], float]
+SIZES = ("rules", "conditions", "literals")
+REFERENCES = ("data", "black_box")
+COMPLETENESSES = ("volume", "instances")
+
+
+@dataclass(eq=False)
+class RuleEvaluation:
+    """One rule set on some rows: everything that the scores are made of.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like
+        The rows, in the units of the rules.
+    y_true, y_pred : ndarray of shape (n_rows,)
+        What is compared, in the units of y.
+    covered : ndarray of bool, shape (n_rows,)
+        Rows that some rule answers.
+    default : float or None
+        Regression: the mean that stands for a missing answer, in the units of y.
+    sample_weight : ndarray or None
+        Weights of the rows.
+    """
+
+    ruleset: RuleSet
+    X: Any
+    y_true: np.ndarray
+    y_pred: np.ndarray
+    covered: np.ndarray
+    default: float | None
+    sample_weight: np.ndarray | None
+
+    def __post_init__(self) -> None:
+        # Several scores are made of the same measures.
+        self._measured: dict[tuple[Any, ...], float] = {}
+
+    def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
+        if not isinstance(metric, str):  # a function of the caller's own may answer as it likes
+            return self._measure(measure, metric, uncovered)
+        key = measure, metric, uncovered
+        if key not in self._measured:
+            self._measured[key] = self._measure(measure, metric, uncovered)
+        return self._measured[key]
+
+    def _measure(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
+        return measure(
+            self.y_true,
+            self.y_pred,
+            metric=metric,
+            task=self.ruleset.task,
+            covered=self.covered,
+            uncovered=uncovered,
+            default=self.default,
+            sample_weight=self.sample_weight,
+        )
+
+    def performance(self, metric: Any, uncovered: str) -> float:
+        """How well the rules predict, 1 is best; NaN if no row is left."""
+        metric = _PERFORMANCE[self.ruleset.task] if metric == "auto" else metric
+        return self._predicted(prediction_performance, metric, uncovered)
+
+    def loss(self, metric: Any, uncovered: str, auto: dict[str, str] = _LOSS) -> float:
+        """How badly the rules predict, 0 is best; NaN if no row is left."""
+        metric = auto[self.ruleset.task] if metric == "auto" else metric
+        return self._predicted(prediction_loss, metric, uncovered)
+
+    def size(self, kind: Size) -> float:
+        """How much there is to read."""
+        if callable(kind):
+            return float(kind(self.ruleset))
+        n_rules = len(self.ruleset)
+        if kind == "rules" or n_rules == 0:
+            return float(n_rules)
+        count = self.ruleset.n_conditions if kind == "conditions" else self.ruleset.n_literals
+        return float(max(1, count))  # a rule that always holds has none, but is read as well
+
+    @cached_property
+    def volume(self) -> float:
+        """Share of the domain's volume that some rule covers."""
+        ruleset = self.ruleset
+        if ruleset.domain is None:
+            # Imported rules do not remember their training rows; these rows stand for them.
+            ruleset = ruleset.replace(domain=domain_around(ruleset, self.X))
+        return float(volume_completeness(ruleset))
+
+    @cached_property
+    def instances(self) -> float:
+        """Share of the rows that some rule covers."""
+        return float(np.average(self.covered, weights=self.sample_weight))
+
+    def completeness(self, kind: str | Callable[[RuleSet, Any], float]) -> float:
+        """The completeness that a score was made with."""
+        if callable(kind):
+            return float(kind(self.ruleset, self.X))
+        return self.volume if kind == "volume" else self.instances
+
+
+def _resolve(estimator: Any, X: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """The model that holds the rules, X as it sees it, and a map of its answers to y's units."""
+    to_outer: list[Callable[[Any], Any]] = []
+    model = estimator
+    for _ in range(20):
+        if isinstance(model, RuleSet) or isinstance(getattr(model, "rules_", None), RuleSet):
+            break
+        if isinstance(model, Pipeline):
+            check_is_fitted(model)
+            X = model[:-1].transform(X) if len(model) > 1 else X
+            model = model[-1]
+        elif isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, TransformedTargetRegressor):
+            check_is_fitted(model)
+            to_outer.append(_inverse_target(model))
+            model = model.regressor_
+        else:
+            break
+
+    def outer(values: Any) -> Any:
+        for step in reversed(to_outer):
+            values = step(values)
+        return values
+
+    return model, X, outer
+
+
+def _inverse_target(model: Any) -> Callable[[Any], Any]:
+    def inverse(values: Any) -> Any:
+        array = np.asarray(values, dtype=float)
+        return model.transformer_.inverse_transform(array.reshape(-1, 1)).reshape(array.shape)
+
+    return inverse
+
+
+def evaluate_rules(
+    estimator: Any, X: Any, y: Any, *, reference: str = "data", sample_weight: Any = None
+) -> RuleEvaluation:
+    """Ask fitted rules about rows and collect what scores need.
+
+    Parameters
+    ----------
+    estimator : estimator or RuleSet
+        A fitted extractor, or what holds one.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The truth; not looked at with ``reference="black_box"``.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own answers (fidelity).
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    RuleEvaluation
+        Size, completeness and predictive measures on demand.
+
+    Raises
+    ------
+    TypeError
+        If there is no rule set, or no black box to compare with.
+    NotFittedError
+        If the estimator is not fitted yet.
+    ValueError
+        If there are no rows, y or the weights do not fit them, or no label of y is a class of the
+        rules.
+    """
+    model, X_inner, to_outer = _resolve(estimator, X)
+    try:
+        ruleset = as_ruleset(model)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(estimator).__name__} has no rule set to score: pass a fitted extractor, a "
+            "decision tree, or a Pipeline or search (refit=True) that ends in one. Ensembles of "
+            "extractors have no single rule set."
+        ) from error
+    if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
+        # Rows without a rule are masked in the measures; predict needs some answer for them.
+        stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
+        estimator = estimator.replace(fallback=Fallback(stand_in))
+    # A frame whose columns are those of the rules is read by their names, others by position.
+    named = list(map(str, getattr(X_inner, "columns", ()))) == list(ruleset.feature_names)
+    X_rules = X_inner if hasattr(model, "covers") or named else np.asarray(X_inner)
+    covered = (model if hasattr(model, "covers") else ruleset).covers(X_rules)
+    n_rows = len(covered)
+    if n_rows == 0:
+        raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
+    y_pred = np.asarray(estimator.predict(X)) if len(ruleset) else np.empty(n_rows, dtype=object)
+    if reference == "black_box":
+        if not hasattr(model, "oracle_"):
+            raise TypeError(
+                f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
+                f"{type(model).__name__} does not; use reference='data' with y from the black box."
+            )
+        y_true = np.asarray(to_outer(model.oracle_.ask(X_inner)))
+    elif y is None:
+        raise ValueError("reference='data' compares with y, but y is None; pass y.")
+    else:
+        y_true = np.asarray(y)
+    if y_true.shape != y_pred.shape:
+        raise ValueError(
+            f"y must have shape {y_pred.shape}, one answer per row, got {y_true.shape}."
+        )
+    default = None
+    if ruleset.task == "regression":
+        y_true = _numbers(y_true)
+        if ruleset.fallback is not None:
+            default = float(to_outer(np.asarray(ruleset.fallback.output, dtype=float)))
+    elif len(ruleset):
+        _check_labels(y_true, ruleset)
+    weights = None if sample_weight is None else row_weights(sample_weight, n_rows)
+    if weights is not None and not weights.any():
+        raise ValueError(
+            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
+            "all rows alike."
+        )
+    return RuleEvaluation(ruleset, X_rules, y_true, y_pred, covered, default, weights)
+
+
+def _numbers(y_true: np.ndarray) -> np.ndarray:
+    # Checked here, as a measure does not see the rows that no rule covers.
+    if y_true.dtype.kind in "fiub":
+        wrong = y_true[~np.isfinite(y_true)].tolist()
+    else:
+        wrong = [v for v in y_true.tolist() if not (isinstance(v, Real) and math.isfinite(v))]
+    if wrong:
+        raise ValueError(
+            f"The rules answer numbers, so y must hold finite numbers, got {wrong[0]!r}. Drop such "
+            "rows, or score rules of a classifier."
+        )
+    return y_true.astype(float)
+
+
+def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
+    found = set(y_true.tolist())  # a set, as labels of several types cannot be sorted
+    if not found & set(ruleset.classes or ()):
+        some = ", ".join(sorted(map(repr, found))[:5])
+        raise ValueError(
+            f"None of the labels of y ({some}) is a class of the rules "
+            f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded otherwise than "
+            "for the extraction?"
+        )

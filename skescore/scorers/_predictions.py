@@ -1,0 +1,251 @@
+"""Measures of predictions as scorers of any classifier or regressor, rules or not.
+
+They see what a model answers, not how: for what rules are worth as knowledge see
+:mod:`skescore.scorers`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from skescore._text import listed
+from skescore.metrics._catalogue import find_metric
+from skescore.metrics._performance import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_value,
+)
+from skescore.metrics._rows import check_undefined
+from skescore.metrics._rule_reports import characteristics
+from skescore.scorers._evaluation import REFERENCES, evaluate_rules
+from skescore.scorers._routing import AsksForWeights
+
+__all__ = ["PERFORMANCE_SCORERS", "PerformanceScorer", "make_performance_scorer"]
+
+
+class PerformanceScorer(AsksForWeights):
+    """A measure of predictions that scikit-learn's searches and Optuna objectives can call.
+
+    Made by :func:`make_performance_scorer`.
+
+    Parameters
+    ----------
+    metric : str or PerformanceMetric
+        The measure.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own answers.
+    settings : dict, optional
+        ``undefined`` and options of the measure.
+    """
+
+    def __init__(
+        self,
+        metric: str | PerformanceMetric,
+        reference: str = "data",
+        settings: dict[str, Any] | None = None,
+    ) -> None:
+        self.metric = metric
+        self.reference = reference
+        self.settings: dict[str, Any] = {"undefined": math.nan, **(settings or {})}
+        self._requests: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages, ``neg_`` first for a loss."""
+        return find_metric(self.metric, {}).scorer_name
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Score a fitted estimator on rows.
+
+        Parameters
+        ----------
+        estimator : estimator or RuleSet
+            A fitted classifier or regressor.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            The truth; needed with ``reference="data"``.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Greater is better.
+        """
+        metric = find_metric(self.metric, {})
+        if metric.kind == "rules":
+            value = self._figure(metric, estimator, X, y, sample_weight)
+        else:
+            value = self._value(metric, estimator, X, y, sample_weight)
+        return -value if metric.greater_is_better is False else value
+
+    def _value(
+        self, metric: PerformanceMetric, estimator: Any, X: Any, y: Any, sample_weight: Any
+    ) -> float:
+        options = self._options()
+        if metric.kind != "probability":
+            answers = estimator.predict(X)
+        elif hasattr(estimator, "predict_proba"):
+            answers = estimator.predict_proba(X)
+            options.setdefault("labels", _classes(estimator))
+        else:
+            raise TypeError(
+                f"{self.name} needs a classifier with predict_proba, but "
+                f"{type(estimator).__name__} has none. Choose a measure of answers, or one of "
+                "numbers for a regressor."
+            )
+        if metric.kind == "binary":
+            # The rows may hold two of many classes, or one of two.
+            _check_binary(self.name, _classes(estimator), options.get("pos_label"))
+        truth = self._truth(estimator, X, y)
+        return performance_value(
+            metric, truth, answers, sample_weight=sample_weight,
+            undefined=self._undefined(metric), **options,
+        )  # fmt: skip
+
+    def _figure(
+        self, metric: PerformanceMetric, estimator: Any, X: Any, y: Any, sample_weight: Any
+    ) -> float:
+        """What only the rules tell."""
+        e = evaluate_rules(estimator, X, y, reference=self.reference, sample_weight=sample_weight)
+        by_name = set(map(str, getattr(e.X, "columns", ()))) >= set(e.ruleset.feature_names)
+        rows = e.X if by_name else np.asarray(e.X)
+        figures = characteristics(e.ruleset, rows, e.y_true, sample_weight=e.sample_weight)
+        if metric.name not in figures:
+            raise ValueError(
+                f"{self.name} is for classes, but the rules of {type(estimator).__name__} answer "
+                "numbers. Choose rules_per_example, or a measure of regression."
+            )
+        return figures[metric.name]
+
+    def _truth(self, estimator: Any, X: Any, y: Any) -> Any:
+        if self.reference == "black_box":
+            return evaluate_rules(estimator, X, None, reference="black_box").y_true
+        if y is None:
+            raise ValueError(f"{self.name} compares with y, but y is None; pass y.")
+        return y
+
+    def _options(self) -> dict[str, Any]:
+        return {key: value for key, value in self.settings.items() if key != "undefined"}
+
+    def _undefined(self, metric: PerformanceMetric) -> float:
+        # A score is what is greater for the better; so is what stands for a missing one.
+        undefined = float(self.settings["undefined"])
+        return -undefined if metric.greater_is_better is False else undefined
+
+    def __repr__(self) -> str:
+        shown = {**self._options(), "undefined": self.settings["undefined"]}
+        told = [f"{key}={value!r}" for key, value in shown.items()]
+        return f"{self.name}({', '.join([*told, f'reference={self.reference!r}'])})"
+
+
+def _classes(estimator: Any) -> Any:
+    """The classes that an estimator or a rule set knows; None for a regressor."""
+    return getattr(estimator, "classes_", getattr(estimator, "classes", None))
+
+
+def _check_binary(name: str, classes: Any, pos_label: Any) -> None:
+    if classes is None:
+        return
+    known = np.asarray(classes, dtype=object).tolist()
+    if len(known) > 2:
+        raise ValueError(
+            f"{name} is for two classes, but the model knows {len(known)}: {listed(known)}. Choose "
+            "a measure for many classes, or compare one class with all others."
+        )
+    if pos_label is not None and pos_label not in known:
+        raise ValueError(
+            f"pos_label must be one of the model's classes {listed(known)}, got {pos_label!r}."
+        )
+
+
+def make_performance_scorer(
+    metric: str | PerformanceMetric,
+    *,
+    reference: str = "data",
+    undefined: float = math.nan,
+    **options: Any,
+) -> PerformanceScorer:
+    """Make a scorer of predictions from a measure of the catalogue.
+
+    Use it in ``GridSearchCV(scoring=...)``, ``cross_validate`` or ``ExtractorSearchCV``, for any
+    classifier or regressor: extractors, trees, rule sets and models without rules.
+
+    Parameters
+    ----------
+    metric : str or PerformanceMetric
+        A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a measure of your own. A loss is
+        negated.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own answers (fidelity), which only extractors know.
+    undefined : float, default=NaN
+        The score where the measure has no value, such as the specificity without negatives, not
+        negated. A score of NaN comes with an ``UndefinedMetricWarning``.
+    **options
+        Options of the measure: ``pos_label`` of those for two classes, which labels other than 0
+        and 1 need; ``harmonic``, ``zero`` and ``clip`` of single ones.
+
+    Returns
+    -------
+    PerformanceScorer
+        Called as the measure, ``neg_`` before it for a loss; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure or reference, or it cannot be a scorer.
+    TypeError
+        If the measure has no such option, or `undefined` is no number.
+
+    Notes
+    -----
+    All rows count as the model answers them, also those that no rule holds for; a rule set by
+    itself needs a fallback for them.
+
+    Confidences are taken in the order of the model's classes. Rows whose label the model does not
+    know are an error there; stratified folds avoid them. Infinite losses stay infinite: the
+    cross-entropy of a single sure error hides how good the rest is, so that scikit-learn's
+    ``"neg_log_loss"`` is the better one to search by.
+
+    ``rules_per_example`` and the voting conflicts need rules, and ``rules_per_example`` is neither
+    good nor bad: look at it in ``cross_validate``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.scorers import make_performance_scorer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
+    >>> round(make_performance_scorer("specificity")(tree, X, y), 3)
+    0.958
+    >>> round(make_performance_scorer("fallout", pos_label=0)(tree, X, y), 3)
+    -0.039
+    """
+    found = find_metric(metric, options)
+    if found.kind == "survival":
+        raise ValueError(
+            f"{found.name} needs to know what was censored, which predictions do not tell; see "
+            "skescore.metrics._survival."
+        )
+    if reference not in REFERENCES:
+        raise ValueError(
+            f"reference must be one of {', '.join(map(repr, REFERENCES))}, got {reference!r}."
+        )
+    check_undefined(undefined)
+    # By name where there is one: a search prints and copies it.
+    own = PERFORMANCE_METRICS.get(found.name) is not found
+    settings = {"undefined": float(undefined), **options}
+    return PerformanceScorer(found if own else found.name, reference, settings)
+
+
+#: The ready-made scorers, by the names that searches understand.
+PERFORMANCE_SCORERS: dict[str, PerformanceScorer] = {
+    metric.scorer_name: make_performance_scorer(metric)
+    for metric in PERFORMANCE_METRICS.values()
+    if metric.kind != "survival"
+}

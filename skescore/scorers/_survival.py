@@ -1,0 +1,176 @@
+"""Scores of survival rules as scorers for scikit-learn's searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from skescore._text import did_you_mean
+from skescore.metrics._survival import check_settings
+from skescore.rules._ruleset import RuleSet
+from skescore.rules._survival import SurvivalRules
+
+__all__ = ["SurvivalScorer", "make_survival_scorer"]
+
+#: The scores by name, and whether a greater one is better.
+SCORES = {"brier": False, "skill": True, "fire": False, "q": False, "ice": True}
+SETTINGS = ("times", "uncovered", "completeness", "psi", "phi", "rho")
+
+
+class SurvivalScorer:
+    """A score of survival rules, called by searches as ``scorer(estimator, X, y)``.
+
+    Made by :func:`make_survival_scorer`.
+
+    Parameters
+    ----------
+    score : str
+        Which one of :func:`survival_scores`; a loss is negated.
+    curves : tuple or None
+        Rows and outcomes for the curves of rules that have none.
+    settings : dict
+        Parameters of :func:`survival_scores`.
+    """
+
+    def __init__(
+        self, score: str, curves: tuple[Any, Any] | None, settings: dict[str, Any]
+    ) -> None:
+        self.score = score
+        self.curves = curves
+        self.settings = settings
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Score fitted rules on rows.
+
+        Parameters
+        ----------
+        estimator : SurvivalRules, or estimator with the attribute ``rules_``
+            The rules, or a fitted model, Pipeline or search that holds them.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : structured array, or pair (time, event)
+            Their outcomes.
+
+        Returns
+        -------
+        float
+            Greater is better.
+        """
+        from skescore.metrics._survival import integrated_brier_score, survival_scores
+
+        rules, transform = _rules_of(estimator)
+        if isinstance(rules, RuleSet):
+            if self.curves is None:
+                raise TypeError(
+                    f"{type(estimator).__name__} has rules without survival curves. Score "
+                    "SurvivalRules.fit(rules, X_train, y_train), keep them as rules_, or pass "
+                    "make_survival_scorer(..., curves=(X, y)) rows to make the curves from."
+                )
+            rows, outcomes = self.curves
+            rules = SurvivalRules.fit(rules, transform(rows), outcomes)
+        if self.score == "brier":
+            kept = {k: v for k, v in self.settings.items() if k in ("times", "uncovered")}
+            return -integrated_brier_score(rules, transform(X), y, **kept)
+        value = survival_scores(rules, transform(X), y, **self.settings)[self.score]
+        return value if SCORES[self.score] else -value
+
+    def _accept_sample_weight(self) -> bool:
+        return False  # scikit-survival's estimators know no weights
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Say which metadata the scorer wants: none."""
+        return MetadataRequest(owner=self)
+
+    def __repr__(self) -> str:
+        shown = "".join(f", {name}={value!r}" for name, value in self.settings.items())
+        more = "" if self.curves is None else ", curves=..."
+        return f"make_survival_scorer({self.score!r}{shown}{more})"
+
+
+def make_survival_scorer(
+    score: str = "brier", *, curves: tuple[Any, Any] | None = None, **settings: Any
+) -> SurvivalScorer:
+    """Make a scorer of survival rules for ``GridSearchCV`` and the like.
+
+    Parameters
+    ----------
+    score : {"brier", "skill", "fire", "q", "ice"}, default="brier"
+        Which score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated, so that
+        greater is better.
+    curves : tuple (X, y), optional
+        For estimators whose ``rules_`` are a plain RuleSet: rows and their outcomes to make the
+        curves from. They must not be among the rows that the search scores.
+    **settings
+        Further parameters of :func:`survival_scores`: ``times``, ``uncovered``, ``completeness``,
+        ``psi``, ``phi`` and ``rho``.
+
+    Returns
+    -------
+    SurvivalScorer
+        Scores :class:`SurvivalRules`, or what has them as ``rules_``, at the end of a Pipeline or
+        search, too.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score, or a setting has no such value.
+    TypeError
+        If there is no such setting, or `curves` is no pair.
+
+    Notes
+    -----
+    Censoring is estimated from the rows that the curves were made from, in cross-validation the
+    training folds. Without `times` every fold has a range of its own, which follows the outcomes
+    of its rows; candidates are compared on the same ones all the same.
+
+    Examples
+    --------
+    >>> from skescore.scorers import make_survival_scorer
+    >>> make_survival_scorer("fire", psi=2.0)
+    make_survival_scorer('fire', psi=2.0)
+    """
+    if score not in SCORES:
+        raise ValueError(f"There is no survival score {score!r}. {did_you_mean(score, SCORES)}")
+    unknown = sorted(set(settings) - set(SETTINGS))
+    if unknown:
+        raise TypeError(
+            f"make_survival_scorer has no setting {unknown[0]!r}. "
+            f"{did_you_mean(unknown[0], SETTINGS)}"
+        )
+    # Now, since a search would take an error while scoring for a candidate that failed.
+    check_settings(**settings)
+    if curves is not None and not (isinstance(curves, tuple) and len(curves) == 2):
+        raise TypeError(f"curves must be a pair (X, y), got {type(curves).__name__}.")
+    return SurvivalScorer(score, curves, settings)
+
+
+def _rules_of(estimator: Any) -> tuple[SurvivalRules | RuleSet, Callable[[Any], Any]]:
+    """The rules in a fitted model, and what rows go through before they reach them."""
+    steps: list[Callable[[Any], Any]] = []
+    model = estimator
+    for _ in range(20):
+        if isinstance(model, (SurvivalRules, RuleSet)):
+            break
+        if hasattr(model, "named_steps"):
+            if len(model) > 1:
+                steps.append(model[:-1].transform)
+            model = model[-1]
+        else:
+            inner = [name for name in ("rules_", "best_estimator_") if hasattr(model, name)]
+            if not inner:
+                break
+            model = getattr(model, inner[0])
+    if not isinstance(model, (SurvivalRules, RuleSet)):
+        raise TypeError(
+            f"{type(estimator).__name__} has no rules to score: pass SurvivalRules, a fitted model "
+            "that has them as rules_, or a Pipeline or search (refit=True) that ends in one."
+        )
+
+    def transform(X: Any) -> Any:
+        for step in steps:
+            X = step(X)
+        return X
+
+    return model, transform

@@ -1,0 +1,134 @@
+"""What leaving out or changing rules does to the scores of the rule set as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skescore.rules import RuleSet
+from skescore.rules._bounding_box import domain_around
+from skescore.scorers._evaluation import evaluate_rules
+from skescore.scorers._makers import make_knowledge_scorer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+__all__ = ["selection_effect"]
+
+
+def selection_effect(
+    before: RuleSet,
+    after: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Compare the scores of a rule set before and after a selection.
+
+    Use it beside :func:`select_rules`, :func:`significant_rules` or :func:`prune`: fewer rules are
+    easier to read, but leave rows without one. Rows other than those that the
+    selection was made on give an honest comparison.
+
+    Parameters
+    ----------
+    before, after : RuleSet
+        The rules, and those that stayed.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+    **settings : Any
+        Settings of the scores, as for :func:`skescore.scorers.make_knowledge_scorer`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns ``before``, ``after`` and ``change`` (after less before), and the rows
+
+        ``ice``
+            The ICE score, greater is better.
+        ``fire``, ``q``
+            The FiRe and the Q score, less is better.
+        ``performance``, ``loss``, ``loss_q``
+            What they say of predictions: that of ICE, of FiRe and of Q.
+        ``n_rules``, ``n_conditions``
+            Size.
+        ``completeness_volume``, ``completeness_instances``
+            Shares of the domain's volume and of the rows that rules cover. Both rule sets are
+            measured in the domain of `before`, or in the box around the rows if it has none.
+
+        Where no rule stayed, scores are NaN, with an ``UndefinedMetricWarning``.
+
+    Raises
+    ------
+    TypeError
+        If something is no RuleSet, or there is no such setting.
+    ValueError
+        If the rule sets differ in task or features, or rows, labels or weights do not fit.
+
+    See Also
+    --------
+    skescore.metrics.ice_score, skescore.metrics.fire_score, skescore.metrics.q_score : Formulas.
+
+    Examples
+    --------
+    >>> from skescore.selection import select_rules
+    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification", ordered=False, fallback=Fallback("low"),
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> better = select_rules(rules, X, y, "precision", 0.8)
+    >>> effect = selection_effect(rules, better, X, y)
+    >>> print(effect.loc[["n_rules", "completeness_instances"]])
+                            before  after  change
+    n_rules                    2.0    1.0    -1.0
+    completeness_instances     1.0    0.5    -0.5
+    """
+    import pandas as pd
+
+    for name, ruleset in (("before", before), ("after", after)):
+        if not isinstance(ruleset, RuleSet):
+            raise TypeError(
+                f"{name} must be a RuleSet, got {type(ruleset).__name__}. Pass a fitted "
+                "extractor's rules_, or use as_ruleset(...) first."
+            )
+    for what in ("task", "feature_names"):
+        one, other = getattr(before, what), getattr(after, what)
+        if one != other:
+            raise ValueError(
+                f"before and after must have the same {what}, got {one!r} and {other!r}. Compare "
+                "a rule set with a selection of its rules."
+            )
+    if "reference" in settings:
+        raise TypeError(
+            "selection_effect compares with y and takes no reference, got "
+            f"{settings['reference']!r}. Pass the black box's answers as y."
+        )
+    scorer = make_knowledge_scorer(**settings)
+    # Shares of different boxes could not be compared; imported rules have no box at all.
+    domain = domain_around(before, X) if before.domain is None else before.domain
+    columns = {}
+    for name, ruleset in (("before", before), ("after", after)):
+        measured = ruleset.replace(domain=domain)
+        scores = scorer.score(evaluate_rules(measured, X, y, sample_weight=sample_weight))
+        columns[name] = {
+            "ice": scores["ice"],
+            "fire": -scores["neg_fire"],
+            "q": -scores["neg_q"],
+            "performance": scores["performance"],
+            "loss": scores["loss"],
+            "loss_q": scores["loss_q"],
+            "n_rules": scores["n_rules"],
+            "n_conditions": float(ruleset.n_conditions),
+            "completeness_volume": scores["completeness_volume"],
+            "completeness_instances": scores["completeness_instances"],
+        }
+    frame = pd.DataFrame(columns)
+    frame["change"] = frame["after"] - frame["before"]
+    return frame

@@ -1,0 +1,162 @@
+"""Fewer rules: those that are good enough, or succeed beyond chance.
+
+A filter only leaves rules out. What stays keeps its order, weights and statistics, and the rule set
+its classes, domain, voting and fallback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skescore.metrics._arguments import as_numbers
+from skescore.metrics._rule_counts import confusion
+from skescore.metrics._rule_quality import Measure
+from skescore.metrics._rule_rows import Flags
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["select_rules", "significant_rules"]
+
+
+def select_rules(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    measure: str | Measure,
+    threshold: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    answering: bool = False,
+    undefined: float = np.nan,
+    **parameters: float,
+) -> RuleSet:
+    """Keep the rules that reach a value of a measure.
+
+    Use it to drop weak rules. Rows that lose their rule get the fallback's answer, or that of a
+    later rule in an ordered rule set.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box.
+    measure : str or Measure
+        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+    threshold : float
+        The least value that a rule may have to stay.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+    answering : bool, default=False
+        True counts for each rule only the rows that it answers, see :func:`confusion`.
+    undefined : float, default=NaN
+        The value of a rule where the measure is not defined. NaN reaches no threshold.
+    **parameters : float
+        Parameters of the measure.
+
+    Returns
+    -------
+    RuleSet
+        The rules that stay, in order; it may hold none, and then leaves all to its fallback.
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown, or the threshold, rows, labels or weights do not fit.
+
+    See Also
+    --------
+    skescore.selection.selection_effect : What the selection does to ICE, FiRe and Q.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification", ordered=False,
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> print(select_rules(rules, X, y, "precision", 0.8))
+    1. IF length ≤ 2 THEN low
+    """
+    least = as_numbers("threshold", threshold, remedy="Pass the least value that a rule may have.")
+    if least.ndim:
+        raise ValueError(f"threshold must be one number, got {threshold!r}. Pass a single value.")
+    counts = confusion(ruleset, X, y, sample_weight, answering=answering)
+    values = counts.quality(measure, undefined=undefined, **parameters)
+    return _kept(ruleset, values >= float(least))
+
+
+def significant_rules(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    alpha: float = 0.05,
+    correction: str | None = "fdr_bh",
+    *,
+    sample_weight: ArrayLike | None = None,
+    answering: bool = False,
+    untested: float = np.nan,
+) -> RuleSet:
+    """Keep the rules that succeed beyond chance.
+
+    Use it to drop rules that may be luck: Fisher's exact test for classes, the chi-square test of
+    variance for numbers. Rows other than those that the rules were made from give an honest test.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box.
+    alpha : float, default=0.05
+        Level of significance, between 0 and 1.
+    correction : str or None, default="fdr_bh"
+        How to correct for the number of rules: "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer", or
+        None for not at all.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; the tests take them for numbers of rows.
+    answering : bool, default=False
+        True counts for each rule only the rows that it answers, see :func:`confusion`.
+    untested : float, default=NaN
+        Regression: the p-value of a rule that holds for too few rows to be tested; see
+        :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+
+    Returns
+    -------
+    RuleSet
+        The rules that stay, in order; it may hold none, and then leaves all to its fallback. Rules
+        that cannot be tested do not stay.
+
+    Raises
+    ------
+    ValueError
+        If the correction is unknown, or the level, rows, labels or weights do not fit.
+
+    See Also
+    --------
+    skescore.selection.selection_effect : What the selection does to ICE, FiRe and Q.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=5)], "low"), Rule([Interval(1, lower=0)], "high")],
+    ...     ["length", "width"], task="classification", ordered=False,
+    ... )
+    >>> X, y = [[x, (-1) ** x] for x in range(12)], ["low"] * 6 + ["high"] * 6
+    >>> print(significant_rules(rules, X, y))
+    1. IF length ≤ 5 THEN low
+    """
+    counts = confusion(ruleset, X, y, sample_weight, answering=answering)
+    return _kept(ruleset, counts.significant(alpha, correction, untested=untested))
+
+
+def _kept(ruleset: RuleSet, flags: Flags) -> RuleSet:
+    return ruleset.replace(rules=[ruleset.rules[index] for index in np.flatnonzero(flags)])

@@ -1,0 +1,315 @@
+"""ICE, Q and FiRe of many candidate rule sets at once, from the rows that each changes.
+
+How well a candidate predicts and how large it is comes out exactly. How much of the domain it
+covers is bounded from above, and only measured for the candidates that may be the best.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from skescore.metrics._completeness import volume_completeness
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.metrics._prediction import METRICS
+from skescore.rules import Domain, Rule, RuleSet
+from skescore.rules.simplification._on_rows import RuleRows, Step
+from skescore.scorers._evaluation import (
+    _LOSS,
+    _PERFORMANCE,
+    COMPLETENESSES,
+    FIRE_LOSS,
+    SIZES,
+)
+from skescore.scorers._rules import RuleScorer, ice_of, negated_fire_of, negated_q_of
+
+#: Measures of predictions that are made of sums over rows.
+_ADDITIVE = {
+    "classification": ("accuracy", "balanced_accuracy", "f1_weighted", "f1_macro"),
+    "regression": ("r2", "mean_absolute_error", "mean_squared_error", "root_mean_squared_error"),
+}
+#: What sampling may get wrong of a volume.
+_SAMPLED = 0.01
+#: Numbers that are worked on at a time.
+_AT_A_TIME = 2_000_000
+
+
+class KnownScore:
+    """The score of rules in the making, and of what single steps make of them.
+
+    Parameters
+    ----------
+    scorer : RuleScorer
+        A scorer that :meth:`of` accepts.
+    rows : RuleRows
+        The rules; they may change between calls of :meth:`bounds`.
+    X : array-like
+        The rows.
+    answers : ndarray of shape (n_rows,)
+        What the rules are to answer.
+    """
+
+    def __init__(self, scorer: RuleScorer, rows: RuleRows, X: Any, answers: np.ndarray) -> None:
+        self._rows = rows
+        self._settings = scorer.settings
+        self._measure = scorer.measure
+        task = rows.ruleset.task
+        self._metric = _metric(scorer, task)
+        kind = _Labels if task == "classification" else _Numbers
+        self._tally = kind(rows, answers, self._settings["uncovered"] == "ignore")
+        self._volumes = None
+        if self._settings.get("completeness") == "volume":
+            domain = rows.ruleset.domain or Domain.around(np.asarray(X, dtype=float))
+            self._volumes = _Volumes(rows, domain)
+
+    @classmethod
+    def of(cls, scorer: Any, rows: RuleRows, X: Any, answers: np.ndarray) -> KnownScore | None:
+        """The score, or None if it can only be asked for as a whole."""
+        if not isinstance(scorer, RuleScorer):
+            return None
+        if scorer.measure not in (ice_of, negated_q_of, negated_fire_of):
+            return None
+        task, settings = rows.ruleset.task, scorer.settings
+        known = (
+            _metric(scorer, task) in _ADDITIVE[task]
+            and settings["size"] in SIZES
+            and settings.get("completeness", "volume") in COMPLETENESSES
+        )
+        return cls(scorer, rows, X, answers) if known else None
+
+    def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
+        """The best score that the rules may have after each step, and whether it is just that."""
+        number, row, value = self._rows.effects(steps)
+        self._predicted = self._tally.after(len(steps), number, row, value, self._metric)
+        total = sum(self._size(self._rows.rules[place]) for place in self._rows.places)
+        sizes = [
+            total - sum(map(self._size, step.old)) + (self._size(step.new) if step.new else 0)
+            for step in steps
+        ]
+        self._sizes = np.maximum(np.array(sizes, dtype=float), 1.0)
+        shares, exact = np.ones(len(steps)), np.ones(len(steps), dtype=bool)
+        if self._volumes is not None:
+            shares, exact = self._volumes.bounds(steps)
+        elif self._settings.get("completeness") == "instances":
+            shares = _shares_after(self._rows.values, len(steps), number, row, value)
+        return self._scores(self._predicted, self._sizes, shares), exact
+
+    def measured(self, step: Step, number: int) -> float:
+        """The score after a step, the one with that number in the last call of :meth:`bounds`."""
+        assert self._volumes is not None
+        share = np.array([self._volumes.measured(self._rows.result(step))])
+        at = slice(number, number + 1)
+        return float(self._scores(self._predicted[at], self._sizes[at], share)[0])
+
+    def _size(self, rule: Rule) -> int:
+        kind = self._settings["size"]
+        return 1 if kind == "rules" else int(getattr(rule, f"n_{kind}"))
+
+    def _scores(self, predicted: np.ndarray, sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        settings, undefined = self._settings, self._settings["undefined"]
+        scores = np.full(len(predicted), -np.inf if math.isnan(undefined) else float(undefined))
+        some = np.isfinite(predicted)
+        if not some.any():
+            return scores
+        p, r, c = predicted[some], sizes[some], shares[some]
+        if self._measure is ice_of:
+            scores[some] = ice_score(p, r, c, phi=settings["phi"], rho=settings["rho"])
+            return scores
+        if METRICS[self._metric].greater_is_better:
+            p = np.maximum(1 - p, 0.0)
+        if self._measure is negated_q_of:
+            scores[some] = -np.asarray(q_score(p, r, c))
+        else:
+            scores[some] = -np.asarray(fire_score(p, r, psi=settings["psi"]))
+        return scores
+
+
+def _metric(scorer: RuleScorer, task: str) -> Any:
+    """The name of the measure of predictions in a score; a callable as it is."""
+    metric = scorer.settings["performance" if scorer.measure is ice_of else "loss"]
+    if metric == "auto":
+        if scorer.measure is ice_of:
+            return _PERFORMANCE[task]
+        return (_LOSS if scorer.measure is negated_q_of else FIRE_LOSS)[task]
+    return metric.removeprefix("neg_") if isinstance(metric, str) else metric
+
+
+def _shares_after(
+    current: np.ndarray, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray
+) -> np.ndarray:
+    """The share of rows with a rule after each step."""
+    change = np.isnan(current[row]).astype(float) - np.isnan(value)
+    gained = np.bincount(number, weights=change, minlength=n_steps)
+    return np.asarray((np.count_nonzero(~np.isnan(current)) + gained) / len(current))
+
+
+class _Labels:
+    """How often each label is answered where each label is right."""
+
+    def __init__(self, rows: RuleRows, answers: np.ndarray, ignored: bool) -> None:
+        self.rows = rows
+        self.ignored = ignored
+        codes = {label: i for i, label in enumerate(rows.ruleset.classes or ())}
+        truth = [codes.setdefault(label, len(codes)) for label in answers.tolist()]
+        self.truth = np.array(truth, dtype=np.intp)
+        self.n_labels = len(codes)
+
+    def after(
+        self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
+    ) -> np.ndarray:
+        """The measure after each step."""
+        n_cells = (self.n_labels + 1) * self.n_labels
+        cells = self._cells(self.truth, self.rows.values)
+        now = np.bincount(cells, minlength=n_cells)
+        order = np.argsort(number, kind="stable")
+        number, old, new = number[order], cells[row[order]], self._cells(self.truth[row], value)
+        new = new[order]
+        size = max(1, _AT_A_TIME // n_cells)
+        parts = []
+        for first in range(0, n_steps, size):
+            n_here = min(size, n_steps - first)
+            at = slice(*np.searchsorted(number, [first, first + n_here]))
+            base = (number[at] - first) * n_cells
+            counts = np.bincount(base + new[at], minlength=n_here * n_cells)
+            counts -= np.bincount(base + old[at], minlength=n_here * n_cells)
+            shape = n_here, self.n_labels + 1, self.n_labels
+            parts.append(self._measured(counts.reshape(shape) + now.reshape(shape[1:]), metric))
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _cells(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
+        answered = np.where(np.isnan(values), self.n_labels, values).astype(np.intp)
+        return np.asarray(answered * self.n_labels + truth)
+
+    def _measured(self, counts: np.ndarray, metric: str) -> np.ndarray:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            right = np.diagonal(counts, axis1=1, axis2=2)
+            answered = counts[:, :-1].sum(axis=2)
+            true = (counts[:, :-1] if self.ignored else counts).sum(axis=1)
+            if metric == "accuracy":
+                return np.asarray(right.sum(axis=1) / true.sum(axis=1))
+            if metric == "balanced_accuracy":
+                recall = np.where(true > 0, right / true, 0.0)
+                return np.asarray(recall.sum(axis=1) / (true > 0).sum(axis=1))
+            there = true + answered > 0
+            f1 = np.where(there, 2 * right / (true + answered), 0.0)
+            weights = true if metric == "f1_weighted" else there * (true.sum(axis=1)[:, None] > 0)
+            return np.asarray((f1 * weights).sum(axis=1) / weights.sum(axis=1))
+
+
+class _Numbers:
+    """Sums over the counted rows: how many, deviations and errors, and their squares."""
+
+    def __init__(self, rows: RuleRows, answers: np.ndarray, ignored: bool) -> None:
+        self.rows = rows
+        self.ignored = ignored
+        self.truth = answers.astype(float)
+        self.centre = float(self.truth.mean())
+        fallback = rows.ruleset.fallback
+        self.default = self.centre if fallback is None else float(fallback.output)
+
+    def after(
+        self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
+    ) -> np.ndarray:
+        """The measure after each step."""
+        current = self._terms(self.truth, self.rows.values)
+        change = self._terms(self.truth[row], value) - current[:, row]
+        sums = [
+            now.sum() + np.bincount(number, weights=more, minlength=n_steps)
+            for now, more in zip(current, change, strict=True)
+        ]
+        return self._measured(np.array(sums), metric)
+
+    def _terms(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
+        lacking = np.isnan(values)
+        deviation = truth - self.centre
+        with np.errstate(over="ignore"):
+            error = np.abs(truth - np.where(lacking, self.default, values))
+            terms = [np.ones(len(truth)), deviation, deviation**2, error, error**2]
+        return np.where(lacking & self.ignored, 0.0, terms)
+
+    def _measured(self, sums: np.ndarray, metric: str) -> np.ndarray:
+        n_rows, deviation, squares, absolute, squared = sums
+        absolute, squared = np.maximum(absolute, 0.0), np.maximum(squared, 0.0)
+        n_rows = np.where(np.round(n_rows) >= (2 if metric == "r2" else 1), n_rows, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if metric == "r2":
+                spread = squares - deviation**2 / n_rows
+                perfect = np.where(squared > 0, 0.0, 1.0) + 0 * n_rows
+                return np.where(spread > 0, 1 - squared / spread, perfect)
+            if metric == "mean_absolute_error":
+                return np.asarray(absolute / n_rows)
+            mean = squared / n_rows
+            return np.asarray(mean if metric == "mean_squared_error" else np.sqrt(mean))
+
+
+class _Volumes:
+    """How much of the domain rules cover, and at most may cover after a step."""
+
+    def __init__(self, rows: RuleRows, domain: Domain) -> None:
+        self.rows = rows
+        self.domain = domain
+        low, high = np.asarray(domain.lower), np.asarray(domain.upper)
+        self.varying = high > low
+        self.low, self.high = low[self.varying], high[self.varying]
+        self.constants = low[~self.varying]
+
+    def measured(self, ruleset: RuleSet) -> float:
+        """The share of the domain that rules cover."""
+        return float(volume_completeness(ruleset.replace(domain=self.domain)))
+
+    def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
+        """The share that may be covered at most after each step, and whether it is just that."""
+        current = self.measured(self.rows.result())
+        shares, exact = np.full(len(steps), current), np.zeros(len(steps), dtype=bool)
+        pure = not any(self.rows.rules[place].others for place in self.rows.places)
+        low, high = self._unit(self.rows.lower, self.rows.upper)
+        high = np.where(self.rows.alive[:, None], high, low)
+        volumes = np.prod(high - low, axis=1)
+        made = [i for i, step in enumerate(steps) if step.new is not None]
+        sides = [np.array([steps[i].sides[side] for i in made]) for side in (0, 1)]
+        shape = len(made), self.rows.ruleset.n_features
+        new_low, new_high = self._unit(sides[0].reshape(shape), sides[1].reshape(shape))
+        whole = np.zeros(len(steps))
+        whole[made] = np.prod(new_high - new_low, axis=1)
+        if not pure:
+            return np.minimum(1.0, current + whole + _SAMPLED), exact
+        # The many shortened rules all at once.
+        wide = [i for i in made if steps[i].lost is None]
+        grown = whole[wide] - volumes[[place for i in wide for place in steps[i].places]]
+        shares[wide] = np.minimum(1.0, current + np.maximum(0.0, grown))
+        exact[wide] = self.rows.ruleset.disjoint
+        met: dict[int, np.ndarray] = {}
+        for i, step in enumerate(steps):
+            if step.lost is None:
+                continue
+            first = step.kept if step.kept is not None else step.places[0]
+            if first not in met:
+                sides = np.minimum(high, high[first]) - np.maximum(low, low[first])
+                met[first] = np.prod(np.maximum(sides, 0.0), axis=1)
+            if step.new is None:
+                shared = float(met[first].sum() - met[first][first])
+                shares[i] = current - max(0.0, volumes[first] - shared)
+                exact[i] = shared == 0
+                continue
+            known = volumes[list(step.places)].sum() - met[first][step.lost]
+            more = whole[i] - known
+            shares[i] = min(1.0, current + max(0.0, more))
+            exact[i] = self.rows.ruleset.disjoint
+        return np.clip(shares, 0.0, 1.0), exact
+
+    def _unit(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes in units of the domain; those that miss a constant are empty."""
+        fixed = ~self.varying
+        holds = (lower[:, fixed] <= self.constants) & (self.constants <= upper[:, fixed])
+        # Halves, as the length of a very large domain would overflow.
+        start, length = self.low / 2, self.high / 2 - self.low / 2
+        low, high = (
+            (np.clip(bound[:, self.varying], self.low, self.high) / 2 - start) / length
+            for bound in (lower, upper)
+        )
+        if not self.varying.any():  # then each rule covers all of the domain or nothing
+            low, high = np.zeros((len(lower), 1)), np.ones((len(lower), 1))
+        inside = np.asarray(holds.all(axis=1))
+        return low, np.where(inside[:, None], high, low)

@@ -1,0 +1,147 @@
+"""Rules that vote: every rule speaks with the weight that a measure gives it on labelled rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skescore._text import did_you_mean
+from skescore._validation import check_number
+from skescore.metrics._rule_counts import confusion
+from skescore.metrics._rule_quality import MEASURES, Measure
+from skescore.rules._rule import Rule
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["with_weights"]
+
+#: How rules answer together unless something else is asked for.
+_VOTING = {"classification": "votes", "regression": "mean"}
+
+
+def with_weights(
+    ruleset: RuleSet,
+    measure: str | Measure,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    voting: str | None = None,
+    undefined: float = 0.0,
+    **parameters: float,
+) -> RuleSet:
+    r"""Let all rules that hold answer together, each with the value of a measure as its weight.
+
+    Use it where rules overlap and contradict each other: good rules then outvote weak ones, as in
+    RuleKit. What was seen where a rule holds decides, not which rule comes first.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules: unordered, or an ordered list that is declared disjoint.
+    measure : str or Measure
+        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows that the rules are weighed on, at least one; usually those of the training.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the answers of a black box.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+    voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
+        How rules answer together, see :class:`RuleSet`; by default ``"votes"`` for classes and
+        ``"mean"`` for numbers.
+    undefined : float, default=0.0
+        Weight of a rule where the measure is not defined, such as one that holds for no row. Zero
+        leaves it without a say.
+    **parameters : float
+        Parameters of the measure.
+
+    Returns
+    -------
+    RuleSet
+        The same rules, in the same places, unordered and with weights. Classes, domain, statistics
+        and fallback stay.
+
+    Raises
+    ------
+    ValueError
+        If the rules are an ordered list that is not disjoint; if the fallback asks the nearest
+        rule, which does not go with voting; if the measure is a loss, unknown or not finite for
+        some rule; if rows, labels or weights do not fit.
+    TypeError
+        If the measure is neither a name nor a Measure, or has no such parameter.
+
+    Notes
+    -----
+    With weights :math:`w_i = q(p_i, n_i, P_i, N_i)` a row gets the class of the greatest sum
+    :math:`\sum_i w_i` over the rules of that class that hold, the first of equal ones; in a
+    regression the mean :math:`\sum_i w_i v_i / \sum_i w_i` of what they say. A signed measure gives
+    negative weights to rules that are worse than chance, which then speak against their class. A
+    symmetric one (:attr:`Measure.symmetric`) gives them great weights, and RuleKit lets them vote.
+
+    Where all sums are 0, or no rule holds, RuleKit answers the class whose name sorts first. Here a
+    row without any rule gets the fallback's answer.
+
+    References
+    ----------
+    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
+    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Voting of rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification", ordered=False,
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> weighted = with_weights(rules, "precision", X, y)
+    >>> print(weighted)
+    1. IF length ≤ 2 THEN low   [weight 1]
+    2. IF length > 1 THEN high   [weight 0.3333]
+    together: all rules that hold vote with their weights
+    >>> weighted.predict([[1.5], [2.5]]).tolist()
+    ['low', 'high']
+    """
+    entry = _weighing_measure(measure)
+    undefined = check_number("undefined", undefined, finite=True)
+    if ruleset.ordered and not ruleset.disjoint and len(ruleset) > 1:
+        raise ValueError(
+            "with_weights needs rules that stand by themselves, but in this ordered list each "
+            "later rule also means that none before it holds. Pass "
+            "ruleset.replace(ordered=False) to read every rule by itself, or "
+            "ruleset.replace(disjoint=True) if no two rules ever hold together."
+        )
+    # Before any row is looked at, since what does not go together can be told at once.
+    together = ruleset.replace(ordered=False, voting=voting or _VOTING[ruleset.task])
+    counts = confusion(ruleset, X, y, sample_weight)
+    values = counts.quality(entry, undefined=undefined, **parameters)
+    endless = np.flatnonzero(~np.isfinite(values)).tolist()
+    if endless:
+        index, value = endless[0], float(values[endless[0]])
+        raise ValueError(
+            f"The measure {entry.name!r} gives rule {index + 1} the weight {value!r}, with which "
+            "no vote can be taken. Choose another measure, or other parameters."
+        )
+    rules = [
+        Rule(rule.conditions, rule.output, rule.statistics, weight)
+        for rule, weight in zip(ruleset.rules, values.tolist(), strict=True)
+    ]
+    return together.replace(rules=rules)
+
+
+def _weighing_measure(measure: str | Measure) -> Measure:
+    """The measure by its name, refused if it grows as rules get worse."""
+    if isinstance(measure, str):
+        if measure not in MEASURES:
+            raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, MEASURES)}")
+        measure = MEASURES[measure]
+    if not isinstance(measure, Measure):
+        raise TypeError(f"measure must be a name or a Measure, got {measure!r}. See MEASURES.")
+    if not measure.greater_is_better:
+        raise ValueError(
+            f"The measure {measure.name!r} is a loss: the worst rule would have the most to say. "
+            "Pass a Measure for which greater is better."
+        )
+    return measure

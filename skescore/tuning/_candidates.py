@@ -1,0 +1,353 @@
+"""Every candidate of a search with what was measured of it, so that any weights can judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import optuna
+import pandas as pd
+from optuna.trial import FrozenTrial, TrialState
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.tuning._evaluation import MEASURES
+from skescore.tuning._winner import SCORES, mixed_score, parts_of, score_of_parts
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An extractor with some hyper-parameters, and what was measured on each fold.
+
+    Parameters
+    ----------
+    extractor : str
+        Its registered name.
+    params : dict of str to value
+        Hyper-parameters.
+    trial : int
+        Number of the trial in the study of the extractor.
+    folds : tuple of dict
+        Per fold: ``performance``, ``loss``, ``loss_q``, ``n_rules``, ``size``,
+        ``completeness_volume``, ``completeness_instances`` and whatever else was kept.
+    all_rows : dict or None
+        The same of the rules that were extracted from all rows, on these rows, or why there are
+        none (``failure``); None if that was not tried.
+
+    Examples
+    --------
+    >>> fold = {"loss": 0.25, "n_rules": 3}
+    >>> Candidate("cart", {"max_leaves": 3}, 0, (fold, {"loss": 0.75, "n_rules": 2})).mean("loss")
+    0.5
+    """
+
+    extractor: str
+    params: dict[str, Any]
+    trial: int
+    folds: tuple[dict[str, Any], ...] = field(repr=False)
+    all_rows: dict[str, Any] | None = field(default=None, repr=False)
+
+    def mean(self, name: str) -> float:
+        """Average of a measure over the folds.
+
+        Parameters
+        ----------
+        name : str
+            The measure.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
+        return float(np.mean([float(fold[name]) for fold in self.folds]))
+
+
+class Candidates(Sequence[Candidate]):
+    """Candidates that were measured on the same folds.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        In the order in which ties are broken: of equally good ones the earlier wins.
+
+    Raises
+    ------
+    ValueError
+        If they were not measured on the same number of folds.
+
+    Examples
+    --------
+    >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
+    ...             completeness_volume=1.0, completeness_instances=1.0)
+    >>> found = Candidates([Candidate("cart", {}, 0, (fold,)),
+    ...                     Candidate("cart", {}, 1, (fold | {"size": 6, "loss": 0.01},))])
+    >>> found.scores("fire", psi=3).ravel().round(3).tolist()
+    [0.106, 0.022]
+    """
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self._candidates = tuple(candidates)
+        numbers = {len(candidate.folds) for candidate in self._candidates}
+        if len(numbers) > 1:
+            raise ValueError(
+                "candidates must be measured on the same folds, but their numbers of folds are "
+                f"{sorted(numbers)}. Compare candidates of one search."
+            )
+
+    @classmethod
+    def from_studies(
+        cls, studies: Mapping[str, optuna.Study] | Sequence[optuna.Study] | optuna.Study
+    ) -> Candidates:
+        """Collect the finished trials of studies that :class:`ExtractorObjective` ran.
+
+        Parameters
+        ----------
+        studies : dict of str to optuna.Study, sequence of them, or one
+            Studies by extractor. Trials that failed, were pruned, repeat an earlier one or hold a
+            measure that is undefined are left out.
+
+        Returns
+        -------
+        Candidates
+            In the order of the studies, then of the trials.
+        """
+        if isinstance(studies, optuna.Study):
+            studies = [studies]
+        if not isinstance(studies, Mapping):
+            studies = {study.study_name: study for study in studies}
+        return cls.from_trials(
+            {name: study.get_trials(deepcopy=False) for name, study in studies.items()}
+        )
+
+    @classmethod
+    def from_trials(cls, trials: Mapping[str, Sequence[FrozenTrial]]) -> Candidates:
+        """Collect the finished trials of extractors, see :meth:`from_studies`.
+
+        Parameters
+        ----------
+        trials : dict of str to sequence of FrozenTrial
+            By extractor.
+
+        Returns
+        -------
+        Candidates
+            In their order.
+        """
+        found = []
+        for some in trials.values():
+            for trial in some:
+                kept = trial.user_attrs
+                folds = kept.get("folds", ())
+                if trial.state != TrialState.COMPLETE or "same_as" in kept:
+                    continue
+                if folds and all(map(_is_measured, folds)):
+                    params = dict(trial.params)
+                    name, all_rows = kept["extractor"], kept.get("all_rows")
+                    found.append(Candidate(name, params, trial.number, tuple(folds), all_rows))
+        return cls(found)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> Candidates: ...
+    def __getitem__(self, place: int | slice) -> Candidate | Candidates:
+        if isinstance(place, slice):
+            return Candidates(self._candidates[place])
+        return self._candidates[place]
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)}>"
+
+    def measure(self, name: str) -> np.ndarray:
+        """Give a measure of every candidate on every fold.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"loss"``.
+
+        Returns
+        -------
+        ndarray of float, shape (n_candidates, n_folds)
+            The numbers.
+        """
+        rows = [[float(fold[name]) for fold in candidate.folds] for candidate in self]
+        return np.array(rows, dtype=float).reshape(len(self), -1)
+
+    def means(self, name: str) -> np.ndarray:
+        """Give the mean of a measure over the folds, for every candidate.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"loss"``, or ``"incompleteness"``: one minus completeness by volume.
+
+        Returns
+        -------
+        ndarray of float, shape (n_candidates,)
+            The means.
+        """
+        if name == "incompleteness":
+            return 1.0 - self.means("completeness_volume")
+        return self.measure(name).mean(axis=1) if len(self) else np.empty(0)
+
+    def scores(
+        self,
+        score: str = "ice",
+        *,
+        psi: float = 1.0,
+        phi: float = 1.0,
+        rho: float = 1.0,
+        completeness: str = "volume",
+    ) -> np.ndarray:
+        """Score every candidate on every fold with some weights, without another extraction.
+
+        Parameters
+        ----------
+        score : {"ice", "fire", "q"}, default="ice"
+            Of ICE greater is better, of FiRe and Q smaller.
+        psi : float, default=1.0
+            Weight of FiRe.
+        phi, rho : float, default=1.0
+            Weights of ICE.
+        completeness : {"volume", "instances"}, default="volume"
+            How completeness is measured, for ICE and Q.
+
+        Returns
+        -------
+        ndarray of float, shape (n_candidates, n_folds)
+            The scores.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or a weight out of its range.
+        """
+        _check_choice(score, completeness)
+        if not len(self):
+            return np.empty((0, 0))
+        weights = {"psi": psi, "phi": phi, "rho": rho}
+        parts = {name: self.measure(name) for name in parts_of(score, completeness)}
+        return score_of_parts(parts, score, weights, completeness)
+
+    def scores_with_all_rows(
+        self,
+        score: str = "ice",
+        *,
+        psi: float = 1.0,
+        phi: float = 1.0,
+        rho: float = 1.0,
+        completeness: str = "volume",
+    ) -> np.ndarray:
+        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+
+        Candidates are judged by it, see :func:`skescore.tuning._winner.mixed_score`.
+
+        Parameters
+        ----------
+        score, psi, phi, rho, completeness
+            As of :meth:`scores`.
+
+        Returns
+        -------
+        ndarray of float, shape (n_candidates, n_folds)
+            The scores; NaN where nothing was measured on all rows, and the worst (infinite) where
+            there are no rules of all rows or a measure of them is undefined.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown or a weight out of its range, or a size is below 1 and the score
+            is FiRe.
+        """
+        _check_choice(score, completeness)
+        if not len(self):
+            return np.empty((0, 0))
+        names, sign = parts_of(score, completeness), 1.0 if SCORES[score] else -1.0
+        found = np.full((len(self), len(self[0].folds)), -sign * np.inf)
+        found[[c.all_rows is None for c in self]] = np.nan
+        known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
+        if known:
+            weights = {"psi": psi, "phi": phi, "rho": rho}
+            found[known] = sign * mixed_score(
+                {name: self.measure(name)[known] for name in names},
+                {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
+                 for name in names},
+                lambda parts: sign * score_of_parts(parts, score, weights, completeness),
+            )  # fmt: skip
+        return found
+
+    def table(self) -> pd.DataFrame:
+        """Show the candidates with the means over the folds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per candidate, in their order.
+        """
+        rows = [
+            {"extractor": candidate.extractor}
+            | {name: candidate.mean(name) for name in MEASURES}
+            | {"params": candidate.params, "trial": candidate.trial}
+            for candidate in self
+        ]
+        return pd.DataFrame(rows, columns=["extractor", *MEASURES, "params", "trial"])
+
+
+def _check_choice(score: str, completeness: str) -> None:
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
+    if completeness not in COMPLETENESSES:
+        raise ValueError(
+            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
+        )
+
+
+def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = MEASURES) -> bool:
+    # No rule, no size, no score: such a fold cannot be judged by any weights.
+    return all(np.isfinite(fold.get(name, np.nan)) for name in names) and fold["size"] > 0
+
+
+def as_candidates(candidates: Any) -> Candidates:
+    """Candidates of a search or a list; at least one, with a fold at least.
+
+    Parameters
+    ----------
+    candidates : Candidates, sequence of Candidate or fitted search
+        What holds them.
+
+    Returns
+    -------
+    Candidates
+        At least one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are none, or there is none.
+    sklearn.exceptions.NotFittedError
+        If the search has not been fitted.
+    """
+    if isinstance(candidates, BaseEstimator):
+        check_is_fitted(candidates)
+    found = getattr(candidates, "candidates_", candidates)
+    if not isinstance(found, Candidates):
+        if not isinstance(found, Sequence) or not all(isinstance(c, Candidate) for c in found):
+            raise TypeError(
+                "candidates must be Candidates, a sequence of Candidate or a fitted search with "
+                f"candidates_, got {candidates!r}."
+            )
+        found = Candidates(found)
+    if not len(found) or not found[0].folds:
+        raise ValueError(
+            "candidates must hold at least one candidate that was measured on a fold, got "
+            f"{candidates!r}. Fit the search with more trials, or see why those failed."
+        )
+    return found

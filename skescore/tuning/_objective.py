@@ -1,0 +1,398 @@
+"""An Optuna objective: hyper-parameters in, cross-validated score of the rules out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from sklearn.base import BaseEstimator, clone
+
+from skescore.extractors import black_box_task, is_prefit
+from skescore.registry import make_extractor, registered_name
+from skescore.tuning._evaluation import (
+    MEASURES,
+    Fold,
+    evaluate_on_fold,
+    make_folds,
+    mean_of,
+    target_or_answers,
+)
+from skescore.tuning._goals import Goal, check_scoring, name_of
+from skescore.tuning.spaces._ranges import Space
+from skescore.tuning.spaces._spaces import as_search_space, search_space
+
+
+class ExtractorObjective:
+    """Cross-validated score of an extractor's rules, for an Optuna study of your own.
+
+    The black box is fitted once per fold and asked once about the same rows, whatever the number
+    of trials. Every trial keeps, as user attributes, the mean over the folds of ``performance``,
+    ``loss`` (FiRe's), ``loss_q``, ``n_rules``, ``size`` (as the score counts it),
+    ``completeness_volume``, ``completeness_instances``, ``seconds``,
+    ``black_box_calls`` and ``black_box_rows``, and in ``folds`` the same per fold, so that other
+    scores can be computed without another extraction. A trial whose hyper-parameters have been
+    tried before in the study is not extracted again; ``same_as`` names the earlier trial.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box; a fitted one in ``FrozenEstimator``.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,) or None
+        The target that scores compare with. With None the black box must be fitted, and its own
+        answers stand for the target (fidelity).
+    extractor : str or extractor, default="cart"
+        A registered name, or an extractor whose parameters outside of `space` are kept.
+    scoring : str, callable or sequence of str, default="ice"
+        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
+        maximise. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
+        ``"incompleteness"`` and ``"incompleteness_instances"`` are minimised together, by a study
+        of as many directions.
+    cv : int, splitter or iterable, default=5
+        Cross-validation, as in scikit-learn.
+    space : dict of str to optuna distribution, optional
+        The hyper-parameters to search; by default :func:`search_space` of the name.
+    measures : sequence of str or callable, default=()
+        Further scorers whose means each trial keeps, such as ``"mean_rule_c2"``.
+    random_state : int, RandomState instance or None, default=None
+        Handed to the extractor, if it takes one.
+
+    Raises
+    ------
+    TypeError
+        If the black box is no classifier or regressor, or `scoring` or `space` cannot be used.
+    ValueError
+        If a name is unknown, or `space` names what the extractor does not have.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.tuning import ExtractorObjective
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> X, y = load_iris(return_X_y=True)
+    >>> objective = ExtractorObjective(KNeighborsClassifier(9), X, y, extractor="cart")
+    >>> study = optuna.create_study(
+    ...     direction="maximize", sampler=optuna.samplers.TPESampler(seed=0)
+    ... )
+    >>> study.optimize(objective, n_trials=5)
+    >>> study.best_value > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        extractor: Any = "cart",
+        scoring: Any = "ice",
+        cv: Any = 5,
+        space: Space | None = None,
+        measures: Sequence[Any] = (),
+        random_state: Any = None,
+        _folds: list[Fold] | None = None,
+        _goal: Goal | None = None,
+    ) -> None:
+        task = black_box_task(estimator)
+        if isinstance(extractor, str):
+            name, prototype = extractor, make_extractor(extractor, estimator)
+        else:
+            name = registered_name(extractor) or type(extractor).__name__
+            prototype = clone(extractor)
+        fitted = y is None or is_prefit(estimator)
+        y = target_or_answers(estimator, X, y)
+        if space is None:
+            space = search_space(name, X, y, task=task)
+        check_space(space, prototype)
+        if "random_state" in prototype.get_params(deep=False) and random_state is not None:
+            prototype.set_params(random_state=random_state)
+        self.name = name
+        self.prototype: BaseEstimator = prototype
+        self.space = space
+        self.goal = Goal.of(scoring) if _goal is None else _goal
+        self.scorer = self.goal.scorer
+        self.measures = check_measures(measures)
+        if _folds is None:
+            _folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
+        self.folds = _folds
+        self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+
+    def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
+        """Ask a trial for one value of every hyper-parameter.
+
+        Parameters
+        ----------
+        trial : optuna.trial.BaseTrial
+            The trial.
+
+        Returns
+        -------
+        dict of str to value
+            Parameters for the extractor.
+        """
+        return as_search_space(self.space).suggest(trial)
+
+    def candidate(self, params: dict[str, Any]) -> Any:
+        """Make the extractor with some parameters, not fitted.
+
+        Parameters
+        ----------
+        params : dict of str to value
+            Parameters for the extractor.
+
+        Returns
+        -------
+        extractor
+            A copy.
+        """
+        return clone(self.prototype).set_params(**params)
+
+    def evaluate(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+        """Extract and score with some parameters on every fold.
+
+        Parameters
+        ----------
+        params : dict of str to value
+            Parameters for the extractor.
+
+        Returns
+        -------
+        list of dict
+            One per fold.
+        """
+        return list(self._on_folds(params))
+
+    def _on_folds(self, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        candidate = self.candidate(params)
+        for fold in self.folds:
+            yield evaluate_on_fold(candidate, fold, self.scorer, self.measures)
+
+    def __call__(self, trial: optuna.trial.Trial) -> float | tuple[float, ...]:
+        """Score one trial.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial; what is measured becomes its user attributes.
+
+        Returns
+        -------
+        float or tuple of float
+            Mean score over the folds, greater is better; or the means of the measures that
+            `scoring` names, smaller is better.
+
+        Raises
+        ------
+        ValueError
+            If the study has other directions.
+        optuna.TrialPruned
+            If the score is undefined on some fold, as where the rules cover none of its rows:
+            the study goes on, and the trial keeps the reason in its attribute ``error``. Also if
+            the study's pruner stops it between two folds.
+        """
+        study = getattr(trial, "study", None)
+        self._check_directions(study)
+        params = self.suggest(trial)
+        # The number of an earlier trial says something in its own study only.
+        key = getattr(study, "study_name", ""), params_key(params)
+        if key in self._known:  # small spaces repeat themselves; the answer would be the same
+            first, results = self._known[key]
+            return self.record(trial, results, same_as=first)
+        results = []
+        for step, result in enumerate(self._on_folds(params)):
+            results.append(result)
+            score = mean_of(results, "score")
+            if study is None or self.goal.objectives or math.isnan(score):
+                continue
+            trial.report(score, step)
+            if step + 1 < len(self.folds) and trial.should_prune():
+                raise self.stopped(trial, results, len(self.folds))
+        self._known[key] = (trial.number, results)
+        return self.record(trial, results)
+
+    def record(
+        self,
+        trial: Any,
+        results: list[dict[str, Any]],
+        *,
+        same_as: int | None = None,
+        all_rows: dict[str, Any] | None = None,
+    ) -> float | tuple[float, ...]:
+        """Keep what was measured in a trial.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial.
+        results : list of dict
+            What :meth:`evaluate` gave.
+        same_as : int, optional
+            Number of the trial that measured it.
+        all_rows : dict, optional
+            The same of the rules that are extracted from all rows, on these rows.
+
+        Returns
+        -------
+        float or tuple of float
+            The trial's value or values.
+
+        Raises
+        ------
+        optuna.TrialPruned
+            If one of them is undefined.
+        """
+        if same_as is not None:
+            trial.set_user_attr("same_as", same_as)
+        if all_rows is not None:
+            trial.set_user_attr("all_rows", all_rows)
+        self._keep(trial, results)
+        values = self.goal.values(results)
+        if any(map(math.isnan, values)):
+            names = ["score"] if not self.goal.objectives else list(self.goal.objectives)
+            undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
+            where = [result for result in results if not _is_defined(result, undefined)]
+            why = sorted({text for result in where for text in result["warnings"]})
+            text = f"The score is undefined on some fold: {' '.join(why)}"
+            trial.set_user_attr("error", text)
+            raise optuna.TrialPruned(text)
+        return values if self.goal.objectives else values[0]
+
+    def stopped(
+        self, trial: Any, results: list[dict[str, Any]], n_folds: int
+    ) -> optuna.TrialPruned:
+        """Keep what was measured before a trial was stopped, and make the exception that says so.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            The trial.
+        results : list of dict
+            What was measured on the first folds.
+        n_folds : int
+            Number of all folds.
+
+        Returns
+        -------
+        optuna.TrialPruned
+            To be raised.
+        """
+        self._keep(trial, results)
+        trial.set_user_attr(STOPPED, len(results))
+        text = f"Stopped by the pruner after {len(results)} of {n_folds} folds."
+        trial.set_user_attr("error", text)
+        return optuna.TrialPruned(text)
+
+    def _keep(self, trial: Any, results: list[dict[str, Any]]) -> None:
+        trial.set_user_attr("extractor", self.name)
+        kept = (*MEASURES, *self.measures, "seconds", "black_box_calls", "black_box_rows")
+        for name in kept:
+            trial.set_user_attr(name, mean_of(results, name))
+        trial.set_user_attr("score", mean_of(results, "score"))
+        trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))
+        trial.set_user_attr("folds", results)
+
+    def _check_directions(self, study: optuna.Study | None) -> None:
+        if study is None:
+            return
+        directions = [direction.name.lower() for direction in study.directions]
+        if directions == self.goal.directions:
+            return
+        if not self.goal.objectives:
+            raise ValueError(
+                "The score is greater for better rules, so the study must maximise it: "
+                'optuna.create_study(direction="maximize").'
+            )
+        raise ValueError(
+            f"The study must minimise {', '.join(self.goal.objectives)}: "
+            f"optuna.create_study(directions={self.goal.directions!r})."
+        )
+
+
+def params_key(params: dict[str, Any]) -> str:
+    """Text that is equal for equal parameters."""
+    return json.dumps(params, sort_keys=True, default=repr)
+
+
+def check_measures(measures: Sequence[Any]) -> dict[str, Any]:
+    """Name the further scorers whose values candidates keep.
+
+    Parameters
+    ----------
+    measures : sequence of str or callable
+        Scorers of one number, or their names.
+
+    Returns
+    -------
+    dict of str to callable
+        Scorers by the names of their columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is unknown, or a name stands for something else already.
+    """
+    if isinstance(measures, str):
+        raise TypeError(
+            f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
+        )
+    known: dict[str, Any] = {}
+    for measure in measures:
+        scorer = check_scoring(measure)
+        name = name_of(measure, scorer)
+        if name in known or name in RESERVED:
+            raise ValueError(f"measures must have names of their own, got {name!r} once more.")
+        known[name] = scorer
+    return known
+
+
+#: Marks a trial that was stopped between folds, by their number.
+STOPPED = "stopped_after"
+#: Names of what every candidate keeps, which no further measure may have.
+RESERVED = frozenset({
+    *MEASURES, "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
+    "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as", "all_rows",
+    "score_on_all_rows",
+})  # fmt: skip
+
+
+def _is_defined(result: dict[str, Any], names: set[str]) -> bool:
+    parts = {"incompleteness": "completeness_volume"}
+    parts["incompleteness_instances"] = "completeness_instances"
+    return not any(math.isnan(result[parts.get(name, name)]) for name in names)
+
+
+def check_space(space: Space, extractor: Any) -> None:
+    """Raise unless a space holds distributions of parameters that the extractor has."""
+    known = set(extractor.get_params(deep=False)) - {"estimator"}
+    unknown = {name for name in set(space) - known if not _takes(extractor, name)}
+    if unknown:
+        raise ValueError(
+            f"space names {sorted(unknown)}, which {type(extractor).__name__} does not have; "
+            f"its parameters are {sorted(known)}. The black box is fixed in a search of its rules."
+        )
+    for name, distribution in space.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise TypeError(
+                f"space[{name!r}] must be an Optuna distribution, got {distribution!r}. Import "
+                "them from optuna.distributions."
+            )
+
+
+def _takes(extractor: Any, name: str) -> bool:
+    """Whether a parameter that is not listed can be set: PSyKE's are listed once they are set."""
+    if "__" in name or name == "estimator":
+        return False
+    try:
+        clone(extractor).set_params(**{name: None})
+    except ValueError:
+        return False
+    return True

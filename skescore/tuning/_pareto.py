@@ -1,0 +1,345 @@
+"""Trade-offs: which candidates no other beats in everything, and where the front bends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.tuning._candidates import Candidates, as_candidates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What may be minimised: measures of a candidate of which less is better.
+OBJECTIVES = (
+    "loss", "loss_q", "n_rules", "size", "incompleteness", "incompleteness_instances", "seconds",
+    "black_box_calls", "black_box_rows",
+)  # fmt: skip
+_DEFAULT = ("loss", "n_rules", "incompleteness")
+#: Differences below this share of an objective's largest value are rounding of floats.
+_NOISE = 1e-12
+
+
+def pareto_mask(losses: Any) -> np.ndarray:
+    """Tell which points no other point dominates: at most as large in all, smaller in one.
+
+    Use it for any table of losses; :func:`pareto_front` does it for candidates of a search.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_points, n_objectives)
+        Every column is minimised; negate what is maximised. Infinities are compared as such.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_points,)
+        True on the front. Of equal points the first is kept.
+
+    Raises
+    ------
+    ValueError
+        If there are no columns, or some value is NaN.
+
+    Notes
+    -----
+    In order of the columns, a point can only be dominated by an earlier one. Two objectives then
+    need one running minimum, so that sorting is the whole cost; more take one comparison of all
+    that is left per point of the front.
+
+    Examples
+    --------
+    >>> pareto_mask([[0.3, 2], [0.1, 4], [0.2, 5], [0.1, 4]]).tolist()
+    [True, True, False, False]
+    """
+    values = _losses(losses)
+    mask = np.zeros(len(values), dtype=bool)
+    points, first = np.unique(values, axis=0, return_index=True)
+    if values.shape[1] == 1:
+        mask[first[:1]] = True
+    elif values.shape[1] == 2:
+        least = np.minimum.accumulate(points[:, 1])
+        mask[first[:1]] = True
+        mask[first[1:][points[1:, 1] < least[:-1]]] = True
+    else:
+        while len(points):
+            mask[first[0]] = True
+            left = (points < points[0]).any(axis=1)
+            points, first = points[left], first[left]
+    return mask
+
+
+def hypervolume(losses: Any, reference: Any) -> float:
+    """Measure how much of the space of losses a front dominates: one number for a whole front.
+
+    Use it to compare fronts of the same data, with the same reference: greater is better.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_points, n_objectives)
+        One, two or three columns, all minimised. Dominated points change nothing.
+    reference : array-like of shape (n_objectives,)
+        The worst values that count. Points that are not below it in every column add nothing.
+
+    Returns
+    -------
+    float
+        Exact area or volume between the front and the reference; 0 if no point is below it.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a value is NaN or minus infinity, or the reference is not finite.
+
+    Notes
+    -----
+    The measure of the union of all boxes from a point to the reference. Two objectives are summed
+    as steps of a staircase; with three, slices along the last are staircases of the first two.
+
+    Examples
+    --------
+    >>> hypervolume([[0.5, 2], [0.25, 4]], reference=[1, 8])
+    4.0
+    """
+    values = _losses(losses)
+    corner = _numbers("reference", reference)
+    if corner.shape != (values.shape[1],) or not np.isfinite(corner).all():
+        raise ValueError(
+            f"reference must be {values.shape[1]} finite numbers, one per objective, "
+            f"got {reference!r}."
+        )
+    if np.isneginf(values).any():
+        raise ValueError("losses must be above minus infinity, or their hypervolume is infinite.")
+    if values.shape[1] > 3:
+        raise ValueError(
+            f"losses must have up to 3 objectives, got {values.shape[1]}; leave some out."
+        )
+    values = values[(values < corner).all(axis=1)]
+    values = values[pareto_mask(values)]
+    if values.shape[1] == 1:
+        return float((corner - values).sum())
+    if values.shape[1] == 2:
+        return _staircase(values, corner)
+    levels = np.unique(values[:, 2])
+    heights = np.diff(np.append(levels, corner[2]))
+    return float(
+        sum(
+            height * _staircase(values[values[:, 2] <= level, :2], corner[:2])
+            for level, height in zip(levels, heights, strict=True)
+        )
+    )
+
+
+def knee(losses: Any) -> int:
+    """Find the point where a front bends: the best compromise as long as no weights are known.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_points, n_objectives)
+        Every column is minimised. Dominated points are not considered.
+
+    Returns
+    -------
+    int
+        Row of the knee in `losses`.
+
+    Raises
+    ------
+    ValueError
+        If there is no point, or some value is not finite.
+
+    Notes
+    -----
+    Each objective is scaled to the range that it has on the front, from 0 for the best to 1 for
+    the worst, so that units do not matter; one that is the same on the whole front is left out.
+    The knee is the point with the smallest Euclidean distance to the ideal, which is 0 in every
+    objective. If there are several, the one that is best in the first objective wins, then in
+    the second, and so on. So of a front of one point it is that point, and of one of two points,
+    which are equally far if they differ in two objectives, the one with the smaller first
+    objective. The ends of a front move its range: the knee is a suggestion, not a property of
+    the best candidate.
+
+    Examples
+    --------
+    >>> knee([[0.6, 1], [0.3, 2], [0.05, 3], [0.04, 8], [0.03, 20]])
+    2
+    """
+    values = _losses(losses)
+    if not len(values) or not np.isfinite(values).all():
+        raise ValueError(
+            f"losses must have at least one point and finite values to have a knee, got {losses!r}."
+        )
+    rows = np.flatnonzero(pareto_mask(values))
+    front = values[rows]
+    with np.errstate(over="ignore"):  # of ends at the limits of floats; refused below
+        low, width = front.min(axis=0), np.ptp(front, axis=0)
+    if not np.isfinite(width).all():
+        raise ValueError("losses must span a range that a float can hold to have a knee.")
+    varies = width > _NOISE * np.abs(front).max(axis=0)
+    scaled = (front[:, varies] - low[varies]) / width[varies]
+    # Rounded, since equally far points must be recognised as such whatever their units.
+    distance = np.round((scaled**2).sum(axis=1), 12)
+    return int(rows[np.lexsort((*front.T[::-1], distance))[0]])
+
+
+def pareto_front(
+    candidates: Any,
+    objectives: Sequence[str] = _DEFAULT,
+    *,
+    completeness: str = "volume",
+) -> pd.DataFrame:
+    """Show the candidates of a search that no other beats in every objective.
+
+    Parameters
+    ----------
+    candidates : Candidates, sequence of Candidate or fitted search
+        What was tried, with what was measured; means over the folds are compared.
+    objectives : sequence of str, default=("loss", "n_rules", "incompleteness")
+        What is minimised: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
+        score counts rules), ``"incompleteness"`` (one minus `completeness`),
+        ``"incompleteness_instances"`` (one minus the share of rows), ``"seconds"``,
+        ``"black_box_calls"`` and ``"black_box_rows"``.
+    completeness : {"volume", "instances"}, default="volume"
+        How completeness is measured: by the share of the domain or of the rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per candidate on the front, fewest rules first: extractor, the objectives,
+        ``n_rules``, ``performance``, ``completeness_volume``, ``completeness_instances``,
+        ``params``, ``trial`` and whether it is the :func:`knee`. Of candidates that are equal
+        in all objectives the earliest stands for all.
+
+    Raises
+    ------
+    ValueError
+        If an objective or kind of completeness is unknown, or an objective was not measured.
+
+    Notes
+    -----
+    Values that differ by less than 1e-12 of the largest are taken as equal: rounding makes no
+    trade-off.
+
+    Examples
+    --------
+    >>> from skescore.tuning import Candidate, Candidates
+    >>> fold = dict(performance=0.9, loss=0.1, n_rules=3,
+    ...             completeness_volume=1.0, completeness_instances=1.0)
+    >>> found = Candidates([Candidate("cart", {"max_leaves": 3}, 0, (fold,)),
+    ...                     Candidate("cart", {"max_leaves": 4}, 1, (fold | {"n_rules": 4},)),
+    ...                     Candidate("gridex", {}, 0, (fold | {"n_rules": 2, "loss": 0.3},))])
+    >>> pareto_front(found)[["extractor", "loss", "n_rules", "knee"]]
+      extractor  loss  n_rules   knee
+    0    gridex   0.3      2.0  False
+    1      cart   0.1      3.0   True
+    """
+    import pandas as pd
+
+    names = check_objectives(objectives)
+    if completeness not in COMPLETENESSES:
+        raise ValueError(
+            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
+        )
+    shown = (*names, "n_rules", "performance", "completeness_volume", "completeness_instances")
+    shown = tuple(dict.fromkeys(shown))
+    columns = ["extractor", *shown, "params", "trial", "knee"]
+    if not isinstance(candidates, Candidates):
+        candidates = as_candidates(candidates)
+    if not len(candidates):
+        return pd.DataFrame(columns=columns).astype({"knee": bool})
+    measured = {name: _means(candidates, name, completeness) for name in shown}
+    unknown = [name for name in names if not np.isfinite(measured[name]).all()]
+    if unknown:
+        raise ValueError(
+            f"objectives {unknown!r} were not measured for every candidate, so that they cannot "
+            "be compared; leave them out."
+        )
+    losses = _without_noise(np.column_stack([measured[name] for name in names]))
+    rows = np.flatnonzero(pareto_mask(losses))
+    kept = [candidates[int(row)] for row in rows]
+    found: dict[str, Any] = {name: measured[name][rows] for name in shown}
+    found |= {
+        "extractor": [candidate.extractor for candidate in kept],
+        "params": [dict(candidate.params) for candidate in kept],
+        "trial": [candidate.trial for candidate in kept],
+        "knee": np.arange(len(rows)) == knee(losses[rows]),
+    }
+    table = pd.DataFrame(found)
+    order = list(dict.fromkeys(("n_rules", *names)))
+    return table.sort_values(order, kind="stable").reset_index(drop=True)[columns]
+
+
+def check_objectives(objectives: Any) -> tuple[str, ...]:
+    """Raise unless objectives are known names of what is minimised; give them as a tuple.
+
+    Parameters
+    ----------
+    objectives : sequence of str
+        Some of :data:`OBJECTIVES`.
+
+    Returns
+    -------
+    tuple of str
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If they are not known, none, or not different.
+    """
+    is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
+    names = tuple(objectives) if is_list else ()
+    if not names or not all(name in OBJECTIVES for name in names) or len(set(names)) < len(names):
+        raise ValueError(
+            f"objectives must be a sequence of different names of {list(OBJECTIVES)}, such as "
+            f"{_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' for "
+            "performance, 'incompleteness' for completeness."
+        )
+    return names
+
+
+def _means(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
+    if name == "incompleteness":
+        return 1.0 - candidates.means(f"completeness_{completeness}")
+    if name == "incompleteness_instances":
+        return 1.0 - candidates.means("completeness_instances")
+    return candidates.means(name)
+
+
+def _without_noise(losses: np.ndarray) -> np.ndarray:
+    """Losses to twelve digits of the largest of each column."""
+    largest = np.abs(losses).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0) * _NOISE
+    return np.round(losses / unit) * unit
+
+
+def _staircase(points: np.ndarray, corner: np.ndarray) -> float:
+    """Area between points that may dominate each other and a corner that is above all."""
+    front = points[pareto_mask(points)]
+    front = front[np.argsort(front[:, 0])]
+    depths = -np.diff(np.append(corner[1], front[:, 1]))
+    return float(((corner[0] - front[:, 0]) * depths).sum())
+
+
+def _losses(losses: Any) -> np.ndarray:
+    values = _numbers("losses", losses)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(
+            "losses must be a table with a row per point and at least one column per objective, "
+            f"got shape {values.shape}."
+        )
+    if np.isnan(values).any():
+        raise ValueError(
+            "losses must not hold NaN, which compares with nothing: leave such points out "
+            f"({int(np.isnan(values).any(axis=1).sum())} of {len(values)} rows)."
+        )
+    return values + 0.0  # the two zeros are one value
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, got {values!r}.") from error

@@ -1,0 +1,382 @@
+"""The loop of a search: who comes next, extract and score, keep what was found."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
+from skescore.tuning._evaluation import mean_of
+from skescore.tuning._goals import Goal
+from skescore.tuning._merits import contributions, standing, value_of
+from skescore.tuning._objective import params_key
+from skescore.tuning._studies import Studies, call_back
+from skescore.tuning._workers import ALL_ROWS, FoldEvaluator, Workers
+from skescore.tuning.storage._heartbeats import Heartbeat, beating
+
+#: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
+#: so that the number of processes changes nothing.
+_TOGETHER = 4
+#: What scores are made of, and whether greater is better.
+_PARTS = {
+    "score": 1, "performance": 1, "loss": -1, "loss_q": -1, "size": -1, "completeness_volume": 1,
+    "completeness_instances": 1,
+}  # fmt: skip
+#: Seconds between two looks at trials of other workers.
+_PATIENCE = 0.5
+
+
+@dataclass
+class _Open:
+    """A trial that was begun."""
+
+    name: str
+    trial: optuna.Trial
+    params: dict[str, Any]
+    results: list[dict[str, Any]] = field(default_factory=list)
+    all_rows: dict[str, Any] | None = None
+    heartbeat: Heartbeat | None = None
+    same_as: int | None = None
+    stopped: bool = False
+
+
+#: Of a trial that is done: its number, what was measured on the folds, and on all rows.
+_Known = tuple[int, list[dict[str, Any]], dict[str, Any] | None]
+
+
+class Runner:
+    """Spends the budget of a search.
+
+    Parameters
+    ----------
+    studies : Studies
+        Where trials come from and go to.
+    allocation : Allocation
+        Who gets them.
+    evaluator : FoldEvaluator
+        Judges a candidate on a fold.
+    n_jobs : int or None
+        Processes.
+    pruner : "bound", optuna pruner or None
+        What stops trials between folds.
+    callbacks : sequence of callable
+        Called after every trial.
+    """
+
+    def __init__(
+        self,
+        studies: Studies,
+        allocation: Allocation,
+        evaluator: FoldEvaluator,
+        *,
+        n_jobs: int | None = None,
+        pruner: Any = None,
+        callbacks: Sequence[Callable[..., None]] = (),
+    ) -> None:
+        self.studies = studies
+        self.allocation = allocation
+        self.evaluator = evaluator
+        self.n_jobs = n_jobs
+        self.pruner = pruner
+        self.callbacks = list(callbacks)
+        self.goal: Goal = studies.goal
+        self._halted: set[str] = set()
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._read: dict[str, int] = {}
+        self._parts: dict[tuple[str, int], np.ndarray] = {}
+        #: Whether nobody else was at work in a storage when this worker last looked; and whether
+        #: somebody ever was, after which it takes few trials at a time to the end.
+        self._alone = self._joined = False
+        #: Whether callbacks of the caller's may queue trials in the studies.
+        self._called = bool(callbacks)
+        #: The extractors of this worker's last trials.
+        self._last: Collection[str] = ()
+
+    def run(self) -> None:
+        """Search until the budget is spent.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the user interrupts; what was finished is kept.
+        """
+        begin = time.perf_counter()
+        with Workers(self.evaluator, self.n_jobs) as workers:
+            while True:
+                if wave := self._wave(time.perf_counter() - begin, workers.n_jobs):
+                    if not self._work_at(wave, workers):
+                        time.sleep(_PATIENCE)  # others were quicker, or have another clock
+                elif self.studies.shared and self._others(time.perf_counter() - begin):
+                    time.sleep(_PATIENCE)
+                else:
+                    return
+
+    def _others(self, elapsed: float) -> bool:
+        """Whether trials of other workers may still come to something."""
+        if len(self._halted) == len(self.studies.studies):
+            return False
+        timeout = self.allocation.timeout
+        return (timeout is None or elapsed < timeout) and bool(self.studies.running())
+
+    def _wave(self, elapsed: float, n_jobs: int) -> list[str]:
+        """Names of the extractors whose trials come next."""
+        # Who has joined since the last trials began is seen when the next ones have begun.
+        if not self._alone:
+            self.studies.read()
+            if self.studies.shared:
+                self.studies.revive()
+        standings = self.studies.standings()
+        allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
+        if self._alone and not allowed:
+            self._alone = False
+            return self._wave(elapsed, n_jobs)
+        running = self.studies.running()
+        self._joined = self._joined or (self.studies.shared and bool(running))
+        if allowed and self.studies.shared and (waiting := self.studies.waiting()):
+            # First what a broken-off search had begun: the next trials learn from it.
+            most = max(1, n_jobs) if self._joined else max(_TOGETHER, len(standings), n_jobs)
+            return in_turns(waiting)[: min(most, sum(allowed.values()))]
+        if self._joined:
+            # Others are at work as well: take no more than can be begun at once.
+            seconds = {name: self._seconds(name) for name in allowed}
+            names = in_turns_beside_others(allowed, seconds, running, self._last)
+            return names[: max(1, n_jobs)]
+        if not allowed:
+            return []
+        if not any(standing.started for standing in standings.values()):
+            return list(allowed)  # with little time, every extractor has one trial at least
+        each = math.ceil(_TOGETHER / len(allowed))
+        return in_turns({name: min(number, each) for name, number in allowed.items()})
+
+    # --- one wave ----------------------------------------------------------------------------
+
+    def _work_at(self, names: list[str], workers: Workers) -> bool:
+        """Ask for trials and see them through; tells whether any of them was granted."""
+        self._last = set(names)
+        opened: list[_Open] = []
+        closed = 0
+        # As of now, so that the number of processes makes no difference.
+        self._learn()
+        rivals = list(self._parts.values())
+        with ExitStack() as alive:
+            try:
+                for name in names:
+                    opened.append(_Open(name, *self.studies.ask(name)))
+                    if self.studies.shared:
+                        opened[-1].heartbeat = alive.enter_context(beating(opened[-1].trial))
+                if self.studies.shared:
+                    self.studies.read()
+                    nobody = self.studies.unfinished() == len(opened)
+                    self._alone = nobody and not (self._joined or self._called)
+                    self._learn()
+                    opened = self._granted(opened)
+                # In one process a trial is kept as soon as it is measured, in several all together;
+                # also in one where a pruner could see a difference.
+                alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
+                for part in [[one] for one in opened] if alone else [opened]:
+                    self._evaluate(part, workers)
+                    self._judge_on_all_rows(part, rivals, workers)
+                    for one in part:
+                        trial = self._close(one)
+                        closed += 1
+                        if trial is None:
+                            self._alone = False
+                        elif call_back(self.callbacks, self._study(one), trial):
+                            self._halted.add(one.name)
+            except BaseException as error:
+                for one in opened[closed:]:
+                    # What has been measured is not lost because a callback failed.
+                    if isinstance(error, KeyboardInterrupt) or not one.results:
+                        self.studies.interrupt(one.name, one.trial)
+                    else:
+                        self._close(one)
+                raise
+        return bool(opened)
+
+    def _granted(self, opened: list[_Open]) -> list[_Open]:
+        """The trials within the budget: workers may have begun some at one moment."""
+        if self.allocation.n_trials is None:
+            return opened
+        granted: list[_Open] = []
+        rejected: set[tuple[str, int]] = set()
+        for one in opened:
+            trial = self.studies.trials[one.name][one.trial.number]
+            standings = self.studies.standings((one.name, trial), without=rejected)
+            allocation = copy.copy(self.allocation)
+            if "fixed_params" in trial.system_attrs or one.name in allocation.allowed(
+                standings, self.judge, 0, self._halted
+            ):  # what was queued is within the budget where it was taken up
+                granted.append(one)
+            else:
+                self.studies.interrupt(one.name, one.trial, again=False)
+                rejected.add((one.name, trial.number))
+                self._alone = False
+        return granted
+
+    def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
+        """Fill in the results; fold after fold if a trial may be stopped between them."""
+        first: dict[tuple[str, str], _Open] = {}
+        repeats: list[tuple[_Open, _Open]] = []
+        todo = []
+        for one in opened:
+            key = one.name, params_key(one.params)
+            if (known := self._known.get(key)) is not None:
+                one.same_as, one.results, one.all_rows = known
+            elif key in first:
+                repeats.append((one, first[key]))
+            else:
+                first[key] = one
+                todo.append((one, self.studies.objectives[one.name].candidate(one.params)))
+        n_folds = len(self.evaluator.folds)
+        whole = [(one, c) for one, c in todo if not self._may_stop(one)]
+        results = workers.run([(c, k) for _, c in whole for k in range(n_folds)])
+        for place, (one, _) in enumerate(whole):
+            one.results += results[place * n_folds : (place + 1) * n_folds]
+        going = [(one, c) for one, c in todo if self._may_stop(one)]
+        for k in range(n_folds):
+            results = workers.run([(c, k) for _, c in going])
+            for (one, _), result in zip(going, results, strict=True):
+                one.results.append(result)
+                one.stopped = k + 1 < n_folds and self._hopeless(one)
+            going = [(one, c) for one, c in going if not one.stopped and not _failure(one.results)]
+        for one, other in repeats:
+            one.same_as, one.results = other.trial.number, other.results
+            one.stopped = other.stopped
+
+    def _judge_on_all_rows(
+        self, opened: list[_Open], rivals: list[np.ndarray], workers: Workers
+    ) -> None:
+        """Extract from all rows what may win: what no rival equals on every fold in every part."""
+
+        def may_win(one: _Open) -> bool:
+            if one.same_as is not None or one.stopped or _failure(one.results):
+                return False
+            if math.isnan(mean_of(one.results, "score")):  # without a score nothing wins
+                return False
+            parts = _parts(one.results)
+            return not any((rival >= parts).all() for rival in rivals)
+
+        if self.evaluator.all_rows is None:
+            return
+        going = [one for one in opened if may_win(one)]
+        candidates = [self.studies.objectives[one.name].candidate(one.params) for one in going]
+        results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
+        for one, result in zip(going, results, strict=True):
+            one.all_rows = result  # with a failure in it: not to win
+        made = {(one.name, one.trial.number): one.all_rows for one in going}
+        for one in opened:
+            if one.same_as is not None and one.all_rows is None:
+                one.all_rows = made.get((one.name, one.same_as))
+
+    def _may_stop(self, one: _Open) -> bool:
+        return self.pruner is not None or self.studies.has_pruner(one.name)
+
+    def _hopeless(self, one: _Open) -> bool:
+        """Whether a trial should be stopped after the folds it has seen."""
+        if _failure(one.results) or math.isnan(score := mean_of(one.results, "score")):
+            return False
+        if self.pruner != "bound":
+            one.trial.report(score, len(one.results) - 1)
+            return one.trial.should_prune()
+        best_possible = self.goal.best_possible
+        best = max((self._best(name) for name in self.studies.studies), default=-math.inf)
+        if best_possible is None or best == -math.inf:
+            return False
+        n_folds, seen = len(self.evaluator.folds), len(one.results)
+        reach = (score * seen + best_possible * (n_folds - seen)) / n_folds
+        return bool(reach < best)
+
+    def _close(self, one: _Open) -> FrozenTrial | None:
+        """Keep what was measured; None if another worker has taken the trial for lost."""
+        if one.heartbeat is not None and one.heartbeat.lost:
+            return None
+        objective, study = self.studies.objectives[one.name], self._study(one)
+        state, values, failure = TrialState.COMPLETE, None, _failure(one.results)
+        try:
+            if failure:
+                one.trial.set_user_attr("extractor", one.name)
+                one.trial.set_user_attr("error", failure)
+                state = TrialState.FAIL
+            elif one.stopped:
+                raise objective.stopped(one.trial, one.results, len(self.evaluator.folds))
+            else:
+                values = objective.record(
+                    one.trial, one.results, same_as=one.same_as, all_rows=one.all_rows
+                )
+        except optuna.TrialPruned:
+            state = TrialState.PRUNED
+        except UpdateFinishedTrialError:
+            return None
+        trial = study.tell(one.trial, values, state=state, skip_if_finished=True)
+        self.studies.trials[one.name][trial.number] = trial
+        if len(one.results) == len(self.evaluator.folds) and one.same_as is None and not failure:
+            known = one.trial.number, one.results, one.all_rows
+            self._known.setdefault((one.name, params_key(one.params)), known)
+        return trial
+
+    def _study(self, one: _Open) -> optuna.Study:
+        return self.studies.studies[one.name]
+
+    def _learn(self) -> None:
+        """Remember what was measured in the trials that were read."""
+        for name, trials in self.studies.trials.items():
+            place = self._read.get(name, 0)
+            while place < len(trials) and trials[place].state.is_finished():
+                self._learn_of(name, trials[place])
+                place += 1
+            self._read[name] = place
+            for trial in trials[place:]:
+                if trial.state.is_finished():
+                    self._learn_of(name, trial)
+
+    def _learn_of(self, name: str, trial: FrozenTrial) -> None:
+        folds = trial.user_attrs.get("folds", ())
+        if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
+            all_rows = trial.user_attrs.get("all_rows")
+            key = name, params_key(trial.params)
+            self._known.setdefault(key, (trial.number, list(folds), all_rows))
+            # What has no rules of all rows, or had none made, wins over nothing.
+            score = (all_rows or {}).get("score", math.nan)
+            if math.isfinite(score) and (name, trial.number) not in self._parts:
+                self._parts[name, trial.number] = _parts(folds)
+
+    # --- who does how well -------------------------------------------------------------------
+
+    def _complete(self, name: str, first: int | None) -> list[FrozenTrial]:
+        trials = self.studies.counted(name)[:first]
+        return [trial for trial in trials if trial.state == TrialState.COMPLETE]
+
+    def _seconds(self, name: str) -> float:
+        """What an extraction takes; what extractors take is not known before the first."""
+        taken = [trial.user_attrs["seconds"] for trial in self._complete(name, None)]
+        return float(np.mean(taken)) if taken else math.inf
+
+    def _best(self, name: str) -> float:
+        return max(map(value_of, self._complete(name, None)), default=-math.inf)
+
+    def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
+        """Tell how good extractors are by their first trials, and how good they could be."""
+        if self.goal.objectives:
+            done = {name: self._complete(name, first) for name in names}
+            return {name: (merit, math.inf) for name, merit in contributions(done).items()}
+        scorer = self.goal.scorer
+        return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
+
+
+def _failure(results: list[dict[str, Any]]) -> str:
+    return next((result["failure"] for result in results if "failure" in result), "")
+
+
+def _parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """What was measured on each fold, greater being better."""
+    return np.array([[sign * r[name] for name, sign in _PARTS.items()] for r in results])

@@ -1,0 +1,299 @@
+"""One Optuna study per extractor: opened, asked, told, and read again."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime
+import json
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from skescore.tuning._allocation import Standing
+from skescore.tuning._descriptions import describe_study
+from skescore.tuning._goals import Goal
+from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning.storage._heartbeats import RETRY_OF, revive_of
+
+#: Where a study keeps what it was made with, so that nobody continues another search by mistake.
+_SETTINGS = "skescore"
+#: Marks trials that were stopped by hand: they count for nothing and are tried again.
+INTERRUPTED = "interrupted"
+
+
+@contextlib.contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Keep Optuna's line per trial out of the caller's log; it is in the leaderboard."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+class Studies:
+    """The studies of a search.
+
+    Parameters
+    ----------
+    objectives : dict of str to ExtractorObjective
+        By extractor.
+    goal : Goal
+        What candidates are compared by.
+    first : dict of str to list of dict
+        Parameters that the first trials of each extractor take.
+    seed : int
+        Of the default sampler.
+    n_startup : int
+        Trials that the default sampler draws at random.
+    sampler : optuna sampler or None
+        Copied for each study; by default a tree-structured Parzen estimator.
+    pruner : optuna pruner or None
+        Stops trials between folds.
+    storage : optuna storage or None
+        Where trials are kept; by default in memory.
+    study_name : str
+        With a storage, each study is called after it and its extractor.
+    settings : dict of str to value
+        What a stored study must have been made with to be continued.
+    given : dict of str to optuna.Study
+        Studies of the caller's, by extractor.
+    about : dict of str to value
+        What the studies say of themselves, see :func:`describe_study`.
+    """
+
+    def __init__(
+        self,
+        objectives: Mapping[str, ExtractorObjective],
+        goal: Goal,
+        *,
+        first: Mapping[str, list[dict[str, Any]]],
+        seed: int,
+        n_startup: int,
+        sampler: Any = None,
+        pruner: Any = None,
+        storage: Any = None,
+        study_name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        given: Mapping[str, optuna.Study] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.objectives = objectives
+        self.goal = goal
+        self.first = first
+        self.seed = seed
+        self.n_startup = n_startup
+        self.sampler = sampler
+        self.shared = storage is not None
+        self.studies: dict[str, optuna.Study] = {}
+        self.given = dict(given or {})
+        for name in objectives:
+            study = self.given.get(name)
+            if study is not None:
+                _check_directions(study, name, goal)
+                _check_folds(study, name, len(objectives[name].folds))
+            else:
+                study = optuna.create_study(
+                    study_name=f"{study_name}/{name}" if self.shared else name,
+                    storage=storage, directions=goal.directions, pruner=pruner,
+                    sampler=copy.deepcopy(sampler), load_if_exists=self.shared,
+                )  # fmt: skip
+            if self.shared:
+                space = {key: repr(d) for key, d in objectives[name].space.items()}
+                _check_settings(study, name, {**(settings or {}), "space": space}, goal)
+            scoring = goal.objectives or goal.name
+            describe_study(study, scoring=scoring, extractor=name, **(about or {}))
+            self.studies[name] = study
+        #: All trials of every extractor, as they were when they were last read.
+        self.trials: dict[str, list[FrozenTrial]] = {}
+        self.read()
+
+    def read(self, *names: str) -> None:
+        """Read the trials of some extractors anew, or of all: each costs a storage a query."""
+        for name in names or self.studies:
+            self.trials[name] = list(self.studies[name].get_trials(deepcopy=False))
+
+    def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
+        """Begin a trial of an extractor; gives it and its hyper-parameters."""
+        study = self.studies[name]
+        trial = study.ask()
+        before = study.sampler
+        try:
+            # By the trial's place among those that count: a search that was broken off goes on as
+            # it would have, and workers draw differently.
+            self.read(name)
+            place = sum(other.number < trial.number for other in self.counted(name))
+            if self.sampler is None and name not in self.given:
+                study.sampler = self._default_sampler(name, place)
+            first = self.first.get(name, [])
+            if place < len(first):
+                study.sampler = _fixed(first[place], study.sampler)
+            return trial, self.objectives[name].suggest(trial)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.interrupt(name, trial)
+            else:
+                study.tell(trial, state=TrialState.FAIL)
+            raise
+        finally:
+            study.sampler = before
+
+    def interrupt(self, name: str, trial: optuna.Trial, *, again: bool = True) -> None:
+        """End a trial that does not count; in a storage its parameters may be tried again."""
+        study = self.studies[name]
+        with contextlib.suppress(UpdateFinishedTrialError):
+            trial.set_user_attr(INTERRUPTED, True)
+            study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+            if again and self.shared:
+                self.read(name)
+                fixed = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
+                study.enqueue_trial(fixed | trial.params)
+
+    def has_pruner(self, name: str) -> bool:
+        """Whether a study of the caller's stops trials between folds."""
+        pruner = self.studies[name].pruner
+        single = not self.goal.objectives
+        return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
+
+    def _default_sampler(self, name: str, place: int) -> optuna.samplers.BaseSampler:
+        words = [self.seed, zlib.crc32(name.encode()), place]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return optuna.samplers.TPESampler(
+                seed=seed, n_startup_trials=self.n_startup, constant_liar=True
+            )
+
+    def counted(self, name: str) -> list[FrozenTrial]:
+        """The trials of an extractor that were begun, but for those that are to be repeated."""
+        trials = self.trials[name]
+        again = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
+        return [
+            trial
+            for trial in trials
+            if trial.state != TrialState.WAITING
+            and INTERRUPTED not in trial.user_attrs
+            and trial.number not in again
+        ]
+
+    def standings(
+        self,
+        before: tuple[str, FrozenTrial] | None = None,
+        without: Collection[tuple[str, int]] = (),
+    ) -> dict[str, Standing]:
+        """What every extractor has done; by the trials begun before one, without some others."""
+        result = {}
+        for name in self.studies:
+            trials = [trial for trial in self.counted(name) if (name, trial.number) not in without]
+            if before is not None:
+                trials = [trial for trial in trials if _begun(name, trial) < _begun(*before)]
+            spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
+            result[name] = Standing(len(trials), sum(spent))
+        return result
+
+    def revive(self) -> None:
+        """Queue the trials anew that nobody works at any more."""
+        for name, study in self.studies.items():
+            if revive_of(study, self._in_state(name, TrialState.RUNNING)):
+                self.read(name)
+
+    def waiting(self) -> dict[str, int]:
+        """How many trials are queued that an earlier worker had begun, where there are some."""
+        return self._number(TrialState.WAITING)
+
+    def running(self) -> dict[str, int]:
+        """How many trials are being worked at, where there are some; between waves by others."""
+        return self._number(TrialState.RUNNING)
+
+    def unfinished(self) -> int:
+        """How many trials are queued or being worked at."""
+        return sum(self.waiting().values()) + sum(self.running().values())
+
+    def _number(self, state: TrialState) -> dict[str, int]:
+        found = {name: len(self._in_state(name, state)) for name in self.studies}
+        return {name: number for name, number in found.items() if number}
+
+    def _in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
+        return [trial for trial in self.trials[name] if trial.state == state]
+
+
+def call_back(
+    callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
+) -> bool:
+    """Call what the caller wants called after a trial; tells whether it stopped the study."""
+    # A callback may call study.stop(), which Optuna allows inside of its own loop only.
+    local = study._thread_local
+    before = local.in_optimize_loop
+    local.in_optimize_loop = True
+    study._stop_flag = False
+    try:
+        for callback in callbacks:
+            callback(study, trial)
+    finally:
+        local.in_optimize_loop = before
+    return study._stop_flag
+
+
+def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
+    """By which trials of all extractors are in one order, the same for all workers."""
+    return trial.datetime_start or datetime.datetime.max, name, trial.number
+
+
+def _fixed(
+    params: dict[str, Any], base: optuna.samplers.BaseSampler
+) -> optuna.samplers.PartialFixedSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return optuna.samplers.PartialFixedSampler(params, base)
+
+
+def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
+    """Raise if a study of the caller's holds trials that cannot be compared with these."""
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        if len(trial.user_attrs.get("folds", ())) != n_folds:
+            raise ValueError(
+                f"studies[{name!r}] holds trials that were not measured on {n_folds} folds by "
+                f"ExtractorObjective, such as trial {trial.number}. Pass a study without trials, "
+                "or one of the same search."
+            )
+
+
+def _check_directions(study: optuna.Study, name: str, goal: Goal) -> None:
+    directions = [direction.name.lower() for direction in study.directions]
+    if directions != goal.directions:
+        raise ValueError(
+            f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
+            f"search of {', '.join(goal.metric_names)} needs {goal.directions}. Give this search a "
+            "study name of its own, or make the study with these directions."
+        )
+
+
+def _check_settings(study: optuna.Study, name: str, settings: dict[str, Any], goal: Goal) -> None:
+    """Raise if a stored study belongs to another search."""
+    _check_directions(study, name, goal)
+    wanted = json.loads(json.dumps(settings, default=repr))
+    known = study.user_attrs.get(_SETTINGS)
+    if known is None:
+        study.set_user_attr(_SETTINGS, wanted)
+        return
+    different = [key for key in wanted if known.get(key) != wanted[key]]
+    if different:
+        told = "; ".join(
+            "other rows, target or folds"
+            if key == "rows"
+            else f"{key} {known.get(key)!r}, now {wanted[key]!r}"
+            for key in different
+        )
+        raise ValueError(
+            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
+            "search a study name of its own, or repeat that one with the same data, black box "
+            "(with its random_state), folds, scoring, spaces and seed."
+        )

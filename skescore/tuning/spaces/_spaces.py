@@ -1,0 +1,158 @@
+"""Where to look: the hyper-parameters of every extractor, their ranges, and what to try first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+
+from skescore._text import did_you_mean
+from skescore.metrics._prediction import TASKS
+from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
+from skescore.tuning.spaces._own import OWN_SEARCHES
+from skescore.tuning.spaces._psyke import PSYKE_SEARCHES
+from skescore.tuning.spaces._ranges import Problem, Search
+from skescore.tuning.spaces._space import SearchSpace, as_search_space
+
+__all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]
+
+
+def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
+    """Give the hyper-parameters of an extractor to search, and their ranges for some data.
+
+    Print it to see where a search would look; change it by its methods or as a dict.
+
+    Parameters
+    ----------
+    name : str
+        A registered extractor. That of an installed package is asked for its own
+        ``search_space(n_rows, y, task)``, a class method or static method, which may give a plain
+        dict of distributions or a :class:`SearchSpace`.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows; their number bounds sizes.
+    y : array-like of shape (n_rows,)
+        The target; its spread scales thresholds.
+    task : {"classification", "regression"}, optional
+        By default regression for a float target, classification for any other.
+
+    Returns
+    -------
+    SearchSpace
+        A dict of optuna distributions by parameter, with conditions. It may be changed freely and
+        handed to :class:`ExtractorObjective`; its methods give what other searches take.
+
+    Raises
+    ------
+    ValueError
+        If there is no search space of that name, or no such task.
+    TypeError
+        If an installed package's extractor gives something else than a space.
+    ImportError
+        If an installed package's extractor cannot be imported.
+
+    Examples
+    --------
+    >>> space = search_space("cart", [[0.0]] * 100, ["a", "b"] * 50)
+    >>> print(space)
+    cart for classification: 100 rows, 1 feature
+    parameter         values             scale
+    max_leaves        2 to 32            log
+    max_depth         2 to 8             linear
+    min_samples_leaf  1 to 5             log
+    criterion         'gini', 'entropy'  choice
+    >>> space["max_leaves"]
+    IntDistribution(high=32, log=True, low=2, step=1)
+    >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
+    {'max_leaves': [2, 8, 32], 'max_depth': [2, 5, 8]}
+    """
+    search = _search_of(name)
+    if search is None:
+        raise ValueError(
+            f"There is no search space for {name!r}. {did_you_mean(name, extractor_names())}"
+        )
+    y = np.asarray(y)
+    if task is None:
+        task = "regression" if y.dtype.kind == "f" else "classification"
+    if task not in TASKS:
+        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    shape = getattr(X, "shape", None) or np.shape(X)
+    n_features = shape[1] if len(shape) > 1 else 1
+    space = as_search_space(search.space(Problem(len(X), n_features, y, task)))
+    features = f"{n_features} feature{'' if n_features == 1 else 's'}"
+    space.title = space.title or f"{name} for {task}: {len(X)} rows, {features}"
+    return space
+
+
+def starting_points(
+    name: str, space: Mapping[str, BaseDistribution], y: np.ndarray, task: str
+) -> list[dict[str, Any]]:
+    """Settings that are worth trying first, as far as they lie in the space.
+
+    The sampler learns from them. Among them are the extractor's defaults, or what comes to the same
+    in the space's parameters; only thresholds that an extractor takes from the black box's answers
+    are those of the target.
+
+    Parameters
+    ----------
+    name : str
+        The extractor; one that is not known has none.
+    space : dict of str to optuna distribution
+        The space. Points with a value outside of it are left out; what a point says of parameters
+        that are not in the space, or not asked for, is left out of the point.
+    y : ndarray of shape (n_rows,)
+        The target.
+    task : {"classification", "regression"}
+        What the rules are for.
+
+    Returns
+    -------
+    list of dict
+        Different points, the most promising first.
+    """
+    search = _search_of(name)
+    space = as_search_space(space)
+    found: list[dict[str, Any]] = []
+    if search is None or not space:
+        return found
+    for point in search.points(Problem(len(y), 1, np.asarray(y), task)):
+        known = {key: value for key, value in point.items() if key in space}
+        if known and space.holds(known) and (asked := space.active(known)) not in found:
+            found.append(asked)
+    return found
+
+
+def _search_of(name: str) -> Search | None:
+    """Where to look for the extractor of a name; None for a name that is not known."""
+    if name in EXTRACTORS:
+        return OWN_SEARCHES[name]
+    if name in PSYKE_EXTRACTORS:
+        return PSYKE_SEARCHES[name.removeprefix("psyke:")]
+    if name not in extractor_names():
+        return None
+    kind = extractor_class(name)
+
+    def space(problem: Problem) -> Mapping[str, BaseDistribution]:
+        if not hasattr(kind, "search_space"):
+            raise ValueError(
+                f"The extractor {name!r} has no search space: {kind.__name__} lacks "
+                f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
+                "ExtractorSearchCV, space=... to ExtractorObjective."
+            )
+        found = kind.search_space(problem.n_rows, problem.y, problem.task)
+        if not isinstance(found, dict) or not all(
+            isinstance(key, str) and isinstance(value, BaseDistribution)
+            for key, value in found.items()
+        ):
+            raise TypeError(
+                f"{kind.__name__}.search_space must give a dict of parameter names and Optuna "
+                f"distributions, got {found!r}. Report it to the authors of {kind.__module__!r}."
+            )
+        return as_search_space(found).copy()  # theirs may be one that they keep
+
+    def points(problem: Problem) -> list[dict[str, Any]]:
+        has_some = hasattr(kind, "starting_points")
+        return list(kind.starting_points(problem.n_outputs)) if has_some else []
+
+    return Search(space, points)

@@ -1,0 +1,3 @@
+"""Where studies are kept, and which of their trials are still running."""
+
+__all__: list[str] = []

@@ -1,0 +1,347 @@
+"""Signs of life of running trials, so that one whose worker was killed is tried once more.
+
+Optuna's own heartbeats work in relational databases, and only for ``Study.optimize``. These work in
+every storage, for workers that ask and tell:
+
+.. code-block:: python
+
+    while budget_is_left(study):
+        revive_stale(study)
+        trial = study.ask(space)
+        with beating(trial) as heartbeat:
+            values = objective(trial)
+        if not heartbeat.lost:
+            study.tell(trial, values, skip_if_finished=True)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from numbers import Real
+from types import TracebackType
+from typing import Any
+
+import optuna
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from skescore.tuning.storage._processes import is_gone, name_of, this_worker
+
+#: Seconds between two signs of life, and after which silence means that a worker is gone.
+HEARTBEAT_SECONDS = 60
+GRACE_SECONDS = 120
+
+#: User attribute of a trial: who runs it, and how many signs of life there have been.
+HEARTBEAT = "heartbeat"
+#: User attribute of a trial: number of the trial that it repeats.
+RETRY_OF = "retry_of"
+#: User attribute of a study: its workers give signs of life, so that silence means something.
+BEATEN = "heartbeats"
+
+#: What this process saw last: by storage, study and trial the sign of life, and since when. The
+#: time is this process's own, because the clocks of two machines may differ.
+_SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
+    weakref.WeakKeyDictionary()
+)
+_SEEN_LOCK = threading.Lock()
+#: Studies that this process has marked as `BEATEN`, so that it need not ask for every trial.
+_MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+
+
+class Heartbeat:
+    """Tells a trial's storage again and again that its worker is alive; used as a context.
+
+    Made by :func:`beating`.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+        A running trial.
+    interval : float
+        Seconds between two signs of life.
+    """
+
+    def __init__(self, trial: Any, interval: float) -> None:
+        self.trial = trial
+        self.interval = interval
+        self._lost = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether another worker has taken this one for dead and finished the trial as failed."""
+        return self._lost.is_set()
+
+    def __enter__(self) -> Heartbeat:
+        if is_lasting(getattr(self.trial, "storage", None)):
+            _mark_as_beaten(self.trial.study)
+            worker = this_worker()
+            self._beat(worker, 0)
+            if not self.lost:
+                # The process may end while the storage hangs: nothing waits for the thread.
+                self._thread = threading.Thread(
+                    target=self._go_on, args=(worker,), name="skescore-heartbeat", daemon=True
+                )
+                self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            # A sign of life that came after the result would be an error.
+            self._thread.join()
+
+    def _go_on(self, worker: dict[str, Any]) -> None:
+        count = 0
+        while not self.lost and not self._stop.wait(self.interval):
+            count += 1
+            try:
+                self._beat(worker, count)
+            except Exception:
+                # A storage that is out of reach for a moment is asked again at the next beat; for
+                # longer, the worker hears of it where it reports its result.
+                continue
+        self.trial.storage.remove_session()  # a database's connection of this thread
+
+    def _beat(self, worker: dict[str, Any], count: int) -> None:
+        try:
+            self.trial.set_user_attr(HEARTBEAT, worker | {"count": count})
+        except UpdateFinishedTrialError:
+            self._lost.set()
+
+
+def beating(trial: Any, *, interval: float = HEARTBEAT_SECONDS) -> Heartbeat:
+    """Record in a trial's storage that its worker is alive, as long as the context lasts.
+
+    Wrap it around the objective of every worker of a study that others may join, together with
+    :func:`revive_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+        A running trial. Its user attribute ``heartbeat`` says who runs it.
+    interval : float, default=60
+        Seconds between two signs of life; at most half of the grace period of
+        :func:`revive_stale`.
+
+    Returns
+    -------
+    Heartbeat
+        The context. Its ``lost`` is true when another worker took this one for dead: the trial is
+        finished as failed, and its result no longer counts.
+
+    Raises
+    ------
+    ValueError
+        If `interval` is not positive.
+
+    Notes
+    -----
+    From the first use on, every worker of the study must give signs of life; the study's user
+    attribute ``heartbeats`` says so.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study()
+    >>> trial = study.ask()
+    >>> with beating(trial) as heartbeat:
+    ...     value = trial.suggest_float("x", 0, 1) ** 2
+    >>> heartbeat.lost
+    False
+    >>> study.tell(trial, value).state.name
+    'COMPLETE'
+    """
+    return Heartbeat(trial, positive_seconds("interval", interval))
+
+
+def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[int]:
+    """Fail the running trials whose workers are gone, and enqueue their parameters once more.
+
+    Call it in every worker before it asks for a trial. A worker on the same machine whose process
+    has ended is gone at once; any other is when it has given no sign of life for `grace` seconds,
+    as watched by this process: the first call only begins to watch.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    grace : float, default=120
+        Seconds of silence; at least twice the interval of :func:`beating`.
+
+    Returns
+    -------
+    list of int
+        Numbers of the trials that this call failed. Each has the reason in its user attribute
+        ``error``. The trial that repeats one names it in its user attribute ``retry_of``; a trial
+        that is a repetition itself is not repeated again.
+
+    Raises
+    ------
+    ValueError
+        If `grace` is not positive.
+
+    Notes
+    -----
+    Of several workers that find the same trial one fails it, and only that one enqueues it again:
+    storages accept one end of a trial. A trial that has finished is left as it is. A trial without
+    any sign of life was killed between being asked for and starting, and has the same grace;
+    where no worker gives signs of life, nothing is failed. Trials of ``Study.optimize`` in a
+    database with heartbeats go by Optuna's own.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> revive_stale(optuna.create_study())
+    []
+    """
+    return revive_of(study, None, positive_seconds("grace", grace))
+
+
+def revive_of(
+    study: optuna.Study, running: Sequence[FrozenTrial] | None, grace: float = GRACE_SECONDS
+) -> list[int]:
+    """Do what :func:`revive_stale` does, with running trials that may have been read already.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    running : sequence of FrozenTrial or None
+        Its running trials; one that has finished since is left as it is.
+    grace : float
+        Seconds of silence.
+
+    Returns
+    -------
+    list of int
+        Numbers of the trials that this call failed.
+    """
+    # No public name; the study's own methods cannot say who came first.
+    if not is_lasting(study._storage):
+        return []
+    _revive_by_optuna(study)
+    if running is None:
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    beaten = bool(running) and BEATEN in study.user_attrs
+    reasons = {}
+    with _SEEN_LOCK:
+        studies = _SEEN.setdefault(study._storage, {})
+        before = studies.get(study.study_name, {})
+        now = time.monotonic()
+        seen = {}
+        for trial in running:
+            beat = trial.user_attrs.get(HEARTBEAT)
+            if isinstance(beat, dict) and is_gone(beat):
+                reasons[trial.number] = f"The process of its {name_of(beat)} ended in mid-trial."
+            elif beaten:
+                sign = json.dumps(beat, sort_keys=True)
+                last, since = before.get(trial.number, (None, now))
+                seen[trial.number] = sign, since if sign == last else now
+                if now - seen[trial.number][1] > grace:
+                    reasons[trial.number] = (
+                        f"Its {name_of(beat)} gave no sign of life for more than {grace:g} s."
+                    )
+        studies[study.study_name] = seen
+    return [
+        trial.number
+        for trial in running
+        if trial.number in reasons and _fail(study, trial, reasons[trial.number])
+    ]
+
+
+def enqueue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
+    """Put the parameters of a failed trial back into the queue, unless it was a second attempt.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    trial : optuna.trial.FrozenTrial
+        The failed trial.
+
+    Returns
+    -------
+    bool
+        Whether it is tried again.
+
+    Notes
+    -----
+    Also what our databases do when Optuna's own heartbeats stop, in place of Optuna's callback:
+    that copies all attributes, what an extraction had measured and who ran it included.
+    """
+    if RETRY_OF in trial.user_attrs:
+        return False
+    # Killed before it suggested what it was enqueued with, it has that in no parameter yet.
+    params = trial.system_attrs.get("fixed_params", {}) | trial.params
+    study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
+    return True
+
+
+def retry_once(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Be the callback of a storage with heartbeats of its own."""
+    enqueue_again(study, trial)
+
+
+def positive_seconds(name: str, value: Any) -> float:
+    """Give a number of seconds, or raise if it is none."""
+    valid = isinstance(value, Real) and not isinstance(value, bool)
+    if not valid or not 0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a positive number of seconds, got {value!r}.")
+    return float(value)
+
+
+def is_lasting(storage: Any) -> bool:
+    """Whether trials outlive the process that runs them."""
+    return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
+        storage, optuna.storages.InMemoryStorage
+    )
+
+
+def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
+    """Fail a trial unless its worker, or another one that revives, was quicker."""
+    second = trial.user_attrs.get(RETRY_OF)
+    outlook = (
+        "Its hyper-parameters are tried once more."
+        if second is None
+        else f"It was the second attempt, after trial {second}, so that there is no other."
+    )
+    storage = study._storage
+    try:
+        storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
+        if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
+            return False
+    except UpdateFinishedTrialError:
+        return False
+    enqueue_again(study, trial)
+    return True
+
+
+def _revive_by_optuna(study: optuna.Study) -> None:
+    """Let a database that has heartbeats of its own act on those of ``Study.optimize``."""
+    interval = getattr(study._storage, "get_heartbeat_interval", None)
+    if interval is not None and interval() is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            optuna.storages.fail_stale_trials(study)
+
+
+def _mark_as_beaten(study: optuna.Study) -> None:
+    if study not in _MARKED:
+        if BEATEN not in study.user_attrs:
+            study.set_user_attr(BEATEN, True)
+        _MARKED.add(study)

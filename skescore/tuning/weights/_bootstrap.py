@@ -1,0 +1,395 @@
+"""What other rows or other folds would have said of scores and winners."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import gammaln
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_random_state
+
+from skescore.metrics._arguments import as_numbers
+from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers._makers import RuleScorer, get_rule_scorer
+from skescore.tuning._candidates import as_candidates
+from skescore.tuning._winner import SCORES
+from skescore.tuning.weights._common import chosen_weights, preference
+
+__all__ = ["ScoreInterval", "compare_scores", "score_interval", "win_probability"]
+
+#: All ways to draw folds are gone through up to this many.
+_ALL_WAYS = 20_000
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class ScoreInterval:
+    """A score with its bootstrap interval, from :func:`score_interval`.
+
+    Parameters
+    ----------
+    score : float
+        On the rows as they are.
+    low, high : float
+        Ends of the percentile interval.
+    standard_error : float
+        Spread of the resampled scores.
+    confidence_level : float
+        What the interval was made for.
+    n_resamples : int
+        Resamples with a defined score.
+    n_undefined : int
+        Resamples whose score was undefined; they are left out.
+    """
+
+    score: float
+    low: float
+    high: float
+    standard_error: float
+    confidence_level: float
+    n_resamples: int
+    n_undefined: int
+
+
+def score_interval(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: Any = "ice",
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> ScoreInterval:
+    """Bootstrap a score of fitted rules over rows, to see how much of it is chance.
+
+    Use it on rows that the rules were not extracted from, before making much of a difference in the
+    third digit.
+
+    Parameters
+    ----------
+    estimator : estimator or RuleSet
+        A fitted extractor, or what holds one: a Pipeline, a search, a RuleSet.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The truth; not looked at by scorers with ``reference="black_box"``.
+    scoring : str or RuleScorer, default="ice"
+        A scorer of :mod:`skescore.scorers` that gives one number, or its name.
+    confidence_level : float, default=0.95
+        Share of the resampled scores between the ends.
+    n_resamples : int, default=1000
+        Number of resamples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples.
+
+    Returns
+    -------
+    ScoreInterval
+        The score and the ends of the interval.
+
+    Raises
+    ------
+    TypeError
+        If the scorer is none of ours, or there are no rules.
+    ValueError
+        If a parameter is out of its range, or the score is undefined on the rows or on most of the
+        resamples.
+
+    Notes
+    -----
+    Percentile bootstrap: rows are drawn with replacement as often as there are rows, which is a
+    multinomial sample weight. Rules are matched and the black box is asked once only. The rules
+    themselves stay as they are, so that the interval tells of the luck of the test rows, not of the
+    extraction. Completeness by volume does not depend on rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.tuning import score_interval
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X[::2], y[::2])
+    >>> found = score_interval(tree, X[1::2], y[1::2], n_resamples=100, random_state=0)
+    >>> found.low < found.score < found.high
+    True
+    """
+    level, times = _settings(confidence_level, n_resamples)
+    scores, resampled = _resampled({"": estimator}, X, y, scoring, times, random_state)
+    return _interval(float(scores[0]), resampled[0], level)
+
+
+def compare_scores(
+    estimators: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    scoring: Any = "ice",
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> pd.DataFrame:
+    """Compare fitted rules by a paired bootstrap over rows, to see how sure the best of them is.
+
+    Use it for the few candidates that are left, each refitted, on rows that none was
+    extracted from.
+
+    Parameters
+    ----------
+    estimators : mapping of str to estimator or RuleSet
+        What to compare, by name.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The truth.
+    scoring : str or RuleScorer, default="ice"
+        A scorer of :mod:`skescore.scorers` that gives one number, or its name.
+    confidence_level : float, default=0.95
+        Share of the resampled scores between the ends of an interval.
+    n_resamples : int, default=1000
+        Number of resamples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by name, the best first: ``score``, ``low``, ``high``, ``probability_best`` (share
+        of the resamples in which it is the best; equally good ones share them) and
+        ``probability_beaten`` (share in which it is worse than the best on the rows as they are).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`score_interval`; also if there are no estimators.
+
+    Notes
+    -----
+    All are scored on the same resamples, so that rows that are hard for all do not count.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.tuning import compare_scores
+    >>> X, y = load_iris(return_X_y=True)
+    >>> trees = {
+    ...     f"{n} leaves": DecisionTreeClassifier(max_leaf_nodes=n, random_state=0).fit(
+    ...         X[::2], y[::2]
+    ...     )
+    ...     for n in (2, 3)
+    ... }
+    >>> table = compare_scores(trees, X[1::2], y[1::2], n_resamples=100, random_state=0)
+    >>> table["probability_best"].to_dict()
+    {'3 leaves': 1.0, '2 leaves': 0.0}
+    """
+    level, times = _settings(confidence_level, n_resamples)
+    if not isinstance(estimators, Mapping) or not estimators:
+        raise ValueError(
+            f"estimators must map names to fitted estimators, one at least, got {estimators!r}."
+        )
+    scores, resampled = _resampled(estimators, X, y, scoring, times, random_state)
+    defined = resampled[:, ~np.isnan(resampled).any(axis=0)]
+    intervals = [
+        _interval(float(score), row, level) for score, row in zip(scores, resampled, strict=True)
+    ]
+    best = defined >= defined.max(axis=0) - _TIE
+    first = int(np.argmax(scores))
+    table = pd.DataFrame({
+        "score": scores,
+        "low": [found.low for found in intervals],
+        "high": [found.high for found in intervals],
+        "probability_best": (best / best.sum(axis=0)).mean(axis=1),
+        "probability_beaten": (defined < defined[first] - _TIE).mean(axis=1),
+    }, index=pd.Index(list(estimators), name="name"))  # fmt: skip
+    return table.sort_values("score", ascending=False, kind="stable")
+
+
+def win_probability(
+    candidates: Any,
+    score: str = "ice",
+    *,
+    psi: float | None = None,
+    phi: float | None = None,
+    rho: float | None = None,
+    completeness: str = "volume",
+    n_resamples: int = 10_000,
+    random_state: Any = None,
+) -> pd.DataFrame:
+    """Bootstrap the folds of a search, to see how probably each candidate comes out best.
+
+    Use it to see whether the leaderboard's first place is more than luck; the rest of the table
+    says who else might have been first.
+
+    Parameters
+    ----------
+    candidates : Candidates, sequence of Candidate or fitted search
+        What was measured.
+    score : {"ice", "fire", "q"}, default="ice"
+        What decides.
+    psi : float, optional
+        Weight of FiRe, for ``score="fire"``; 1 by default.
+    phi, rho : float, optional
+        Weights of ICE, for ``score="ice"``; 1 by default.
+    completeness : {"volume", "instances"}, default="volume"
+        How completeness is measured, for ICE and Q.
+    n_resamples : int, default=10000
+        Number of resamples where there are too many ways to draw the folds to go through all.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resamples. With up to eight folds nothing is drawn.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The best first: ``candidate`` (its place), ``extractor``, ``n_rules``, ``score`` and
+        ``probability``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no candidates, or a name, weight or measure is out of its range.
+
+    Notes
+    -----
+    The folds are drawn with replacement, the same for all candidates, and the winner is the best
+    mean; of equally good candidates the one with fewer rules, then the earlier one. All multisets
+    of folds are gone through with their multinomial probabilities where there are at most 20 000,
+    which makes the result exact. Folds share rows of training, so that probabilities are a little
+    too far from one half.
+
+    Examples
+    --------
+    >>> from skescore.tuning import Candidate, Candidates
+    >>> from skescore.tuning import win_probability
+    >>> def measured(place, losses):
+    ...     folds = [dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=3, size=3,
+    ...                   completeness_volume=1.0, completeness_instances=1.0) for loss in losses]
+    ...     return Candidate("cart", {}, place, tuple(folds))
+    >>> found = Candidates([measured(0, [0.1, 0.1]), measured(1, [0.0, 0.3])])
+    >>> win_probability(found, "fire")["probability"].tolist()
+    [0.75, 0.25]
+    """
+    found = as_candidates(candidates)
+    weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
+    per_fold = found.scores(score, completeness=completeness, **weights)
+    times = _whole("n_resamples", n_resamples)
+    order = preference(found)
+    signed = per_fold[order] * (1.0 if SCORES[score] else -1.0)
+    counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
+    probability = np.zeros(len(found))
+    lot = max(1, 2_000_000 // len(found))
+    for at in range(0, len(counts), lot):
+        means = counts[at : at + lot] @ signed.T
+        best = means.max(axis=1, keepdims=True)
+        winners = np.argmax(means >= best - _TIE * np.abs(best), axis=1)
+        np.add.at(probability, order[winners], chances[at : at + lot])
+    means = per_fold.mean(axis=1)
+    table = pd.DataFrame({
+        "candidate": np.arange(len(found)),
+        "extractor": [candidate.extractor for candidate in found],
+        "n_rules": found.means("n_rules"),
+        "score": means,
+        "probability": probability,
+    })  # fmt: skip
+    rank = np.lexsort((means * (-1.0 if SCORES[score] else 1.0), -probability))
+    return table.iloc[rank].reset_index(drop=True)
+
+
+def _draws_of_folds(
+    n_folds: int, n_resamples: int, random_state: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the folds in every draw, and the probabilities of the draws."""
+    if math.comb(2 * n_folds - 1, n_folds) > _ALL_WAYS:
+        random = check_random_state(random_state)
+        counts = random.multinomial(n_folds, np.full(n_folds, 1 / n_folds), size=n_resamples)
+        return counts / n_folds, np.full(n_resamples, 1 / n_resamples)
+    drawn = np.array(list(combinations_with_replacement(range(n_folds), n_folds)))
+    counts = (drawn[:, :, None] == np.arange(n_folds)).sum(axis=1)
+    ways = np.exp(gammaln(n_folds + 1) - gammaln(counts + 1).sum(axis=1))
+    return counts / n_folds, ways / ways.sum()
+
+
+def _resampled(
+    estimators: Mapping[str, Any], X: Any, y: Any, scoring: Any, n_resamples: int, random_state: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of all estimators on the rows, and on the same resamples of them."""
+    scorer = get_rule_scorer(scoring)
+    if not isinstance(scorer, RuleScorer) or scorer.gives_dict:
+        raise TypeError(
+            f"scoring must be a rule scorer that gives one number, got {scoring!r}. Take 'ice', "
+            "'neg_fire', 'neg_q' or what make_ice_scorer and the like give."
+        )
+    evaluations = [
+        evaluate_rules(estimator, X, y, reference=scorer.reference)
+        for estimator in estimators.values()
+    ]
+    scores = np.array([float(scorer.score(evaluation)) for evaluation in evaluations])
+    if np.isnan(scores).any():
+        name = list(estimators)[int(np.argmax(np.isnan(scores)))]
+        raise ValueError(
+            f"The score {scorer.name!r} {f'of {name!r} ' if name else ''}is undefined on these "
+            f"{len(evaluations[0].y_true)} rows, so there is nothing to resample. Pass a scorer "
+            "with undefined=... to choose."
+        )
+    random = check_random_state(random_state)
+    n_rows = len(evaluations[0].y_true)
+    resampled = np.empty((len(evaluations), n_resamples))
+    with warnings.catch_warnings():
+        # Counted instead; the counts are part of the result.
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        for number in range(n_resamples):
+            drawn = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
+            for place, evaluation in enumerate(evaluations):
+                resampled[place, number] = scorer.score(_weighted(evaluation, drawn))
+    undefined = np.isnan(resampled).any(axis=0).sum()
+    if 2 * undefined > n_resamples:
+        raise ValueError(
+            f"The score {scorer.name!r} is undefined on {undefined} of {n_resamples} resamples, "
+            "which leaves too few for an interval. Pass more rows, or a scorer with undefined=..."
+        )
+    return scores, resampled
+
+
+def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
+    """The same evaluation with rows counted otherwise."""
+    copy = replace(evaluation, sample_weight=weights)
+    if "volume" in vars(evaluation):  # costly, and no row changes it
+        vars(copy)["volume"] = evaluation.volume
+    return copy
+
+
+def _interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterval:
+    defined = resampled[~np.isnan(resampled)]
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    spread = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
+    return ScoreInterval(
+        score, float(low), float(high), spread, level, len(defined),
+        len(resampled) - len(defined),
+    )  # fmt: skip
+
+
+def _settings(confidence_level: Any, n_resamples: Any) -> tuple[float, int]:
+    level = float(
+        as_numbers(
+            "confidence_level", confidence_level, low=0.0, high=1.0, strict=True,
+            remedy="Pass a share such as 0.95.",
+        )
+    )  # fmt: skip
+    if level >= 1.0:
+        raise ValueError(
+            f"confidence_level must be < 1, got {confidence_level!r}. Pass a share such as 0.95."
+        )
+    return level, _whole("n_resamples", n_resamples)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 2:
+        raise ValueError(f"{name} must be a whole number >= 2, got {value!r}. Pass 1000.")
+    return int(value)

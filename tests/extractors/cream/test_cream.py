@@ -1,0 +1,453 @@
+"""CREAM and ExACT as extractors: what a list of boxes must be, and the faults not to repeat."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris, load_wine, make_friedman1
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CallableClassifier, CallableRegressor
+from skescore.extractors.cream import CREAMExtractor, ExACTExtractor
+from skescore.extractors.cream import _clustering as clustering
+from skescore.extractors.cream._cluster_targets import LabelTarget, NumberTarget
+from skescore.extractors.cream._clustering import BoxGrower, Growth
+
+EXTRACTORS = [CREAMExtractor, ExACTExtractor]
+
+
+@pytest.fixture(params=EXTRACTORS, ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+def growth(**changes) -> Growth:
+    options = {
+        "both": True, "depth": 1, "error_threshold": None, "gauss_components": 2,
+        "criterion": "bic", "scale": True, "max_samples": None, "weighted": True, "seed": 0,
+    }  # fmt: skip
+    return Growth(**(options | changes))
+
+
+# --- the list ---
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 40),
+    st.integers(1, 4),
+    st.sampled_from(EXTRACTORS),
+    st.sampled_from(["labels", "constant", "linear"]),
+)
+@settings(max_examples=40)
+def test_a_list_is_complete_and_every_rule_of_use(seed, n_rows, depth, cls, kind):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 5, size=(n_rows, 3)).astype(float)
+    y = random.integers(0, 3, n_rows)
+    y[:2] = 0, 1
+    if kind == "labels":
+        black_box = CallableClassifier(lambda Z: y[: len(Z)], classes=[0, 1, 2])
+        options = {}
+    else:
+        black_box = CallableRegressor(lambda Z: y[: len(Z)] * 1.5)
+        options = {"output": kind}
+    options |= {"depth": depth, "gauss_components": 3, "error_threshold": 0.0}
+    extractor = cls(FrozenEstimator(black_box.fit(X, y)), random_state=0, **options).fit(X)
+    rules = extractor.rules_
+    assert 1 <= len(rules) <= (2**depth if cls is CREAMExtractor else depth + 1)
+    assert rules.ordered
+    assert not rules[-1].conditions
+    assert extractor.coverage_ == extractor.completeness_ == 1.0
+    assert all(rule.statistics.n_rows > 0 for rule in rules)
+    assert sum(rule.statistics.n_rows for rule in rules) == n_rows
+    np.testing.assert_array_equal(extractor.labels_, rules.assign(X))
+    assert all(c.lower_closed or c.lower == -np.inf for rule in rules for c in rule.conditions)
+    assert all(c.upper_closed or c.upper == np.inf for rule in rules for c in rule.conditions)
+    assert extractor.oracle_.n_calls == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_boxes_of_exact_contain_each_other(depth):
+    X, y = make_friedman1(300, 5, random_state=0)
+    boxes = (
+        ExACTExtractor(KNeighborsRegressor(5), depth=depth, random_state=0).fit(X, y).rules_.boxes
+    )
+    assert len(boxes) == depth + 1
+    assert (boxes.lower[1:] <= boxes.lower[:-1]).all()
+    assert (boxes.upper[1:] >= boxes.upper[:-1]).all()
+
+
+def test_a_deeper_list_splits_the_same_boxes_further():
+    # The first box is that of depth 1: what is drawn for a node depends on its place alone.
+    X, y = make_friedman1(400, 5, random_state=0)
+    options = {"max_samples": 100, "random_state": 0}
+    boxes = {
+        depth: CREAMExtractor(KNeighborsRegressor(5), depth=depth, **options).fit(X, y).rules_.boxes
+        for depth in (1, 2, 3)
+    }
+    assert [len(boxes[depth]) for depth in boxes] == [2, 4, 8]
+    for depth, place in ((2, 1), (3, 3)):
+        np.testing.assert_array_equal(boxes[depth].lower[place], boxes[1].lower[0])
+        np.testing.assert_array_equal(boxes[depth].upper[place], boxes[1].upper[0])
+    for place in (0, 2):
+        np.testing.assert_array_equal(boxes[3].lower[2 * place + 1], boxes[2].lower[place])
+
+
+def test_iris_is_told_apart_as_well_as_published():
+    # The reference platform, all of iris, depth 2, two components: 3 rules that agree with the
+    # nine nearest neighbours on 97.3 % of the rows.
+    X, y = iris()
+    for cls in EXTRACTORS:
+        extractor = cls(KNeighborsClassifier(9), depth=2, random_state=0).fit(X, y)
+        assert extractor.n_rules_ == 3
+        assert extractor.fidelity(X) >= 146 / 150
+
+
+def test_wine_is_told_apart_better_than_published():
+    # The reference platform on the same half: 0.53 (CREAM) and 0.64 (ExACT) with 3 rules.
+    X, y = load_wine(return_X_y=True)
+    train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+    for cls, published in ((CREAMExtractor, 0.528), (ExACTExtractor, 0.640)):
+        black_box = DecisionTreeClassifier(random_state=0)
+        extractor = cls(black_box, depth=2, random_state=0).fit(train, y_train)
+        assert extractor.n_rules_ <= 3
+        assert extractor.fidelity(test) >= published
+
+
+def test_rows_beyond_the_border_answer_as_those_at_the_border(cls):
+    X = np.repeat(np.arange(40.0), 3)[:, None]
+    extractor = cls(KNeighborsClassifier(3), random_state=0).fit(X, X[:, 0] > 19.5)
+    assert extractor.predict([[-1e9], [1e9]]).tolist() == [False, True]
+
+
+def test_the_box_that_leaves_least_diversity_is_chosen(monkeypatch):
+    X = np.arange(12.0)[:, None]
+    codes = np.array([0] * 4 + [1] * 8)
+    parts = [np.arange(6, 12), np.arange(4), np.arange(2)]
+    monkeypatch.setattr(clustering, "dense_parts", lambda *_: parts)
+    _, upper = BoxGrower(X, LabelTarget(codes, 2), growth()).grow()
+    assert upper[0, 0] == 3.5  # the one that holds all of class 0
+
+
+def leave_faces(monkeypatch) -> None:
+    """Boxes stay as they are, so that they differ in what a test says."""
+    monkeypatch.setattr(clustering.FaceMover, "move", lambda self, lower, upper, *_: (lower, upper))
+
+
+def chosen_face(monkeypatch, codes: list[int], parts: list[int], weighted: bool) -> float:
+    """The upper face of the box chosen among those around the first rows of a line."""
+    X = np.arange(float(len(codes)))[:, None]
+    leave_faces(monkeypatch)
+    monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.arange(n) for n in parts])
+    grower = BoxGrower(X, LabelTarget(np.array(codes), 2), growth(weighted=weighted))
+    return float(grower.grow()[1][0, 0])
+
+
+def test_weights_of_the_diversities(monkeypatch):
+    # Two rows leave errors of 0/2 and 4/18, eight leave 2/8 and 0/12.
+    codes = [1, 1, 1, 1, 0, 0, 1, 1] + [0] * 12
+    assert chosen_face(monkeypatch, codes, [2, 8], weighted=True) == 7.5
+    assert chosen_face(monkeypatch, codes, [2, 8], weighted=False) == 1.5
+
+
+@pytest.mark.parametrize("parts", [[2, 4], [4, 2]])
+def test_of_equally_good_boxes_the_smallest_is_chosen(monkeypatch, parts):
+    # One error of twelve is left either way; sums of rounded shares would not be equal.
+    codes = [1, 1, 0, 1] + [0] * 8
+    assert chosen_face(monkeypatch, codes, parts, weighted=True) == 1.5
+
+
+def test_the_largest_box_of_use_is_chosen(monkeypatch):
+    X = np.arange(12.0)[:, None]
+    codes = np.array([0] * 4 + [1] * 8)
+    parts = [np.arange(4), np.arange(11), np.arange(5)]
+    leave_faces(monkeypatch)
+    monkeypatch.setattr(clustering, "dense_parts", lambda *_: parts)
+    _, upper = BoxGrower(X, LabelTarget(codes, 2), growth(both=False)).grow()
+    # Rows 0 to 10 are the largest but set hardly anything apart.
+    assert upper[0, 0] == 4.5
+
+
+def test_planes_that_would_lie_farther_from_other_rows_are_not_fitted(monkeypatch):
+    # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(16, 3))
+    target = NumberTarget(X, X[:, 0] + 0.1 * random.normal(size=16), True)
+    leave_faces(monkeypatch)
+    monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.argsort(X[:, 1])[:8]])
+    for both in (True, False):
+        grower = BoxGrower(X, target, growth(both=both, error_threshold=0.0))
+        assert len(grower.grow()[0]) == 1
+
+
+def test_what_does_not_matter_is_hardly_mentioned(cls):
+    # The cluster's box has faces in all six features, the answers hang on one.
+    X = np.random.default_rng(1).uniform(size=(600, 6))
+    black_box = CallableRegressor(lambda Z: np.where(Z[:, 2] > 0.5, 5.0, 0.0))
+    extractor = cls(FrozenEstimator(black_box.fit(X, X[:, 0])), depth=1, random_state=0).fit(X)
+    mentioned = {c.feature for rule in extractor.rules_ for c in rule.conditions}
+    assert 2 in mentioned
+    assert len(mentioned) <= 2
+    assert extractor.fidelity(X) > 0.97
+
+
+def test_what_scatters_outside_a_chain_counts_most_where_it_may_go_on(monkeypatch):
+    # Of three classes on a line, ExACT must leave one outside, not keep one inside.
+    weights = []
+    mover = clustering.FaceMover
+
+    def watched(features, moments, scatter, inner_weight):
+        weights.append(inner_weight)
+        return mover(features, moments, scatter, inner_weight)
+
+    monkeypatch.setattr(clustering, "FaceMover", watched)
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    target = NumberTarget(X, np.sin(9 * X[:, 0]) + X[:, 1], False)
+    BoxGrower(X, target, growth(both=False, depth=3, error_threshold=0.0)).grow()
+    assert weights == [1 / 3, 1 / 2, 1]
+
+
+def test_looking_at_few_rows_costs_little(cls):
+    random = np.random.default_rng(0)
+    X, fresh = random.uniform(size=(2, 3000, 5))
+    target = np.digitize(2 * X[:, 0] + X[:, 1] ** 2, [1.0, 1.8])
+    black_box = DecisionTreeClassifier(max_depth=8, random_state=0).fit(X[:1000], target[:1000])
+    few, all_rows = (
+        np.mean(
+            [
+                cls(FrozenEstimator(black_box), max_samples=most, random_state=seed)
+                .fit(X)
+                .fidelity(fresh)
+                for seed in range(4)
+            ]
+        )
+        for most in (600, None)
+    )
+    assert few >= all_rows - 0.02
+    assert few > 0.75
+
+
+# --- outputs ---
+
+
+def test_outputs_are_those_of_all_rows_however_few_are_looked_at(cls):
+    X, y = make_friedman1(3000, 5, random_state=0)
+    black_box = FrozenEstimator(LinearRegression().fit(X, y))
+    extractor = cls(black_box, max_samples=50, random_state=0).fit(X)
+    assert extractor.n_rules_ >= 3
+    answers = black_box.predict(X)
+    for number, rule in enumerate(extractor.rules_):
+        mine = answers[extractor.labels_ == number]
+        assert rule.statistics.n_rows == len(mine)
+        assert rule.output == pytest.approx(mine.mean())
+        assert rule.statistics.spread == pytest.approx(mine.std())
+    assert sum(rule.statistics.n_rows for rule in extractor.rules_) == 3000
+
+
+def test_ignored_features_are_not_mentioned_and_outputs_follow(cls):
+    X, y = iris()
+    black_box = KNeighborsClassifier(9)
+    extractor = cls(black_box, depth=2, ignore_threshold=0.9, random_state=0).fit(X, y)
+    assert extractor.importances_.max() == 1.0
+    assert {c.feature for rule in extractor.rules_ for c in rule.conditions} == {2}
+    answers = extractor.estimator_.predict(X)
+    for number, rule in enumerate(extractor.rules_):
+        mine = answers[extractor.labels_ == number]
+        counts = tuple(int(np.sum(mine == c)) for c in extractor.classes_)
+        assert rule.statistics.class_counts == counts
+        assert rule.output == extractor.classes_[int(np.argmax(counts))]
+
+
+def test_fault_3_without_features_one_rule_is_left_and_it_has_an_output(cls):
+    X, y = iris()
+    options = {"ignore_threshold": 0.5, "importances": [0.0] * 4, "random_state": 0}
+    rules = cls(KNeighborsClassifier(9), **options).fit(X, y).rules_
+    assert len(rules) == 1
+    assert rules[0].output in rules.classes
+    assert rules[0].statistics.n_rows == 150
+
+
+def test_fault_3_boxes_that_answer_no_row_are_left_out(cls, monkeypatch):
+    lower = np.array([[-np.inf], [8.0], [3.0], [-np.inf]])
+    upper = np.array([[4.0], [np.inf], [9.0], [np.inf]])  # nothing is left for the last one
+    monkeypatch.setattr(BoxGrower, "grow", lambda self: (lower, upper))
+    X = np.arange(12.0)[:, None]
+    extractor = cls(KNeighborsClassifier(1)).fit(X, X[:, 0] > 4)
+    assert [rule.statistics.n_rows for rule in extractor.rules_] == [5, 4, 3]
+    assert not extractor.rules_[-1].conditions  # the rows from 5 to 7, and whatever else
+    assert extractor.completeness_ == 1.0
+    np.testing.assert_array_equal(extractor.labels_, [0] * 5 + [2] * 3 + [1] * 4)
+
+
+def test_what_is_drawn_depends_on_the_place_in_the_tree_alone(monkeypatch):
+    keys = []
+
+    def no_parts(table, n_features, most, criterion, seed, unit):
+        keys.append(seed)
+        return [np.arange(len(table) // 2)]
+
+    monkeypatch.setattr(clustering, "dense_parts", no_parts)
+    for n_rows in (40, 64):  # other rows, the same places
+        random = np.random.default_rng(n_rows)
+        target = NumberTarget(X := random.normal(size=(n_rows, 1)), X[:, 0], False)
+        BoxGrower(X, target, growth(depth=2, error_threshold=0.0)).grow()
+    assert len(set(keys[:3])) == 3  # every node its own
+    assert keys[:3] == keys[3:6]
+
+
+def test_planes_are_fitted_where_the_rule_answers(cls):
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    black_box = CallableRegressor(lambda Z: np.where(Z[:, 0] > 0.5, 20 + Z[:, 1], -3 * Z[:, 1]))
+    black_box = FrozenEstimator(black_box.fit(X, X[:, 0]))
+    extractor = cls(black_box, output="linear", depth=1, random_state=0).fit(X)
+    answers = black_box.predict(X)
+    for number, rule in enumerate(extractor.rules_):
+        mine = extractor.labels_ == number
+        design = np.column_stack([np.ones(mine.sum()), X[mine]])
+        expected = np.linalg.lstsq(design, answers[mine], rcond=None)[0]
+        found = dict(rule.output.terms)
+        assert [rule.output.intercept, found.get(0, 0), found.get(1, 0)] == pytest.approx(
+            expected, abs=1e-8
+        )
+    assert extractor.fidelity(X) > 0.99
+
+
+def test_a_linear_black_box_is_one_plane(cls):
+    X, y = make_friedman1(200, 5, random_state=0)
+    rules = cls(LinearRegression(), output="linear", random_state=0).fit(X, y).rules_
+    assert len(rules) == 1
+    black_box = LinearRegression().fit(X, y)
+    assert rules[0].output.intercept == pytest.approx(black_box.intercept_)
+    assert [c for _, c in rules[0].output.terms] == pytest.approx(black_box.coef_)
+
+
+def test_planes_are_for_numbers(cls):
+    with pytest.raises(ValueError, match="output='linear' is for regression"):
+        cls(KNeighborsClassifier(3), output="linear").fit(*iris())
+
+
+def test_a_threshold_stops_splitting(cls):
+    X, y = iris()
+    counts = [
+        cls(KNeighborsClassifier(9), error_threshold=t, random_state=0).fit(X, y).n_rules_
+        for t in (1.0, 0.5, 0.0)
+    ]
+    assert counts[0] == 1 < counts[1] <= counts[2]
+
+
+def test_labels_follow_pruned_rules(cls):
+    X, y = iris()
+    extractor = cls(KNeighborsClassifier(9), prune="ice", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(extractor.labels_, extractor.rules_.assign(X))
+    assert extractor.explain() is extractor.rules_
+
+
+@pytest.mark.parametrize("option", [{"depth": 0}, {"criterion": "aic"}, {"max_samples": 3}])
+def test_parameters_are_checked(cls, option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        cls(KNeighborsClassifier(9), **option).fit(*iris())
+
+
+def test_numbers_that_would_overflow_are_named(cls):
+    X = np.arange(20.0)[:, None]
+    with pytest.raises(ValueError, match="Feature 'x0' holds numbers up to"):
+        cls(KNeighborsRegressor(3)).fit(X * 1e101, X[:, 0])
+    black_box = FrozenEstimator(CallableRegressor(lambda Z: Z[:, 0] * 1e101).fit(X, X[:, 0]))
+    with pytest.raises(ValueError, match="The black box answers numbers up to"):
+        cls(black_box).fit(X)
+
+
+# --- the faults of the reference platform ---
+
+
+def test_fault_6_the_global_generator_is_left_alone(cls):
+    X, y = iris()
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    one = cls(KNeighborsClassifier(9), max_samples=40, random_state=0).fit(X, y).rules_
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    np.random.seed(6)
+    assert cls(KNeighborsClassifier(9), max_samples=40, random_state=0).fit(X, y).rules_ == one
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
+def test_faults_12_and_18_units_do_not_matter(cls, factor):
+    X, y = load_wine(return_X_y=True)
+    changed = X.copy()
+    changed[:, 3] *= factor  # a power of two, so that not even rounding differs
+    answers = DecisionTreeClassifier(random_state=0).fit(X, y).predict(X)
+
+    def labels(rows):
+        black_box = CallableClassifier(lambda Z: answers[: len(Z)], classes=[0, 1, 2])
+        return cls(FrozenEstimator(black_box.fit(rows, y)), random_state=0).fit(rows).labels_
+
+    np.testing.assert_array_equal(labels(X), labels(changed))
+
+
+def test_fault_18_unscaled_is_another_thing(cls):
+    X, y = load_wine(return_X_y=True)
+    rules = [
+        cls(DecisionTreeClassifier(random_state=0), scale=scale, random_state=0).fit(X, y).rules_
+        for scale in (True, False)
+    ]
+    assert rules[0] != rules[1]
+
+
+def test_fault_13_integer_labels_in_a_pipeline_are_classes(cls):
+    X, y = load_iris(return_X_y=True)
+    extractor = cls(make_pipeline(StandardScaler(), KNeighborsClassifier(9)), random_state=0)
+    assert extractor.fit(X, y).rules_.task == "classification"
+    assert list(extractor.rules_.classes) == [0, 1, 2]
+
+
+def test_fault_14_labels_have_one_code_in_all_nodes():
+    codes = np.array([2, 0, 1, 1, 2, 0, 2])
+    target = LabelTarget(codes, 3)
+    for rows in ([0, 1, 2], [2, 1, 0], [4, 5]):
+        np.testing.assert_array_equal(target.columns(np.array(rows), False)[:, 0], codes[rows])
+    scaled = target.columns(np.arange(7), True)[:, 0]
+    assert scaled.mean() == pytest.approx(0, abs=1e-12)
+    assert scaled.std() == pytest.approx(1)
+    np.testing.assert_array_equal(target.columns(np.array([4, 5]), True)[:, 0], scaled[[4, 5]])
+
+
+def test_fault_17_of_equally_large_boxes_the_one_with_most_rows_is_chosen(monkeypatch):
+    X = np.array([0.0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8])[:, None]
+    target = NumberTarget(X, np.zeros(11), False)
+    grower = BoxGrower(X, target, growth(both=False))
+    judged = [clustering._Judged(0.0, -1.0, n) for n in (3, 5, 4)]
+    assert grower._choose(judged, 1.0) == 1
+
+
+def test_fault_25_fitting_warns_of_nothing_and_leaves_filters_alone(cls):
+    # Equal rows: mixtures with more components than distinct rows do not converge.
+    X = np.repeat([[0.0, 0], [1, 0], [1, 1]], 20, axis=0)
+    y = np.arange(60) % 3
+    before = list(warnings.filters)
+    options = {"gauss_components": 6, "error_threshold": 0.0, "random_state": 0}
+    assert cls(KNeighborsClassifier(1), **options).fit(X, y).n_rules_ >= 1
+    assert warnings.filters == before
+
+
+def test_faults_26_and_27_bounds_are_exact():
+    X = np.linspace(0, 1e-7, 61)[:, None]  # all equal after rounding to six decimals
+    extractor = CREAMExtractor(KNeighborsClassifier(1), random_state=0).fit(X, X[:, 0] > 5.05e-8)
+    assert extractor.fidelity(X) == 1.0
+    assert extractor.rules_.boxes.upper[0, 0] == pytest.approx(5.08e-8, rel=0.01) or (
+        extractor.rules_.boxes.lower[0, 0] == pytest.approx(5.08e-8, rel=0.01)
+    )

@@ -1,0 +1,161 @@
+"""Candidates of CREAM and ExACT share mixtures, dense parts and faces, which changes nothing."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CREAMExtractor,
+    ExACTExtractor,
+    RememberingBlackBox,
+)
+from skescore.extractors._result_memory import ResultMemory
+from skescore.extractors.cream import _candidates
+from skescore.extractors.cream import _clustering as clustering
+
+ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
+
+
+def classes_of(rows):
+    rows = np.asarray(rows)
+    return np.where(rows[:, 0] > 0.6, "c", np.where(rows[:, 1] * rows[:, 0] > 2, "b", "a"))
+
+
+def numbers_of(rows):
+    rows = np.asarray(rows)
+    return np.sin(5 * rows[:, 0]) + 0.2 * rows[:, 1] * rows[:, 0] - rows[:, 2]
+
+
+KINDS = {
+    "labels": (CallableClassifier, classes_of, ["constant"]),
+    "numbers": (CallableRegressor, numbers_of, ["constant", "linear"]),
+}
+
+
+def learned(extractor):
+    """All that an extraction gives, to the last bit, with the questions that it asked for."""
+    return (
+        extractor.rules_.to_json(),
+        extractor.labels_.tobytes(),
+        extractor.importances_.tobytes(),
+        extractor.oracle_.n_calls,
+        extractor.oracle_.n_rows,
+    )
+
+
+def candidates(outputs):
+    return st.tuples(
+        st.sampled_from([CREAMExtractor, ExACTExtractor]),
+        st.fixed_dictionaries(
+            {
+                "depth": st.integers(1, 4),
+                "error_threshold": st.sampled_from([None, 0.0, 0.05, 0.2]),
+                "gauss_components": st.integers(2, 5),
+                "criterion": st.sampled_from(["bic", "bic/m"]),
+                "scale": st.booleans(),
+                "max_samples": st.sampled_from([10, 30, 5000, None]),
+                "ignore_threshold": st.sampled_from([0.0, 0.5]),
+                "output": st.sampled_from(outputs),
+                "random_state": st.integers(0, 1),
+            }
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("most_bytes", [32 * 2**20, 10_000, 0])
+@settings(max_examples=6)
+@given(st.data())
+def test_results_are_bit_identical_with_and_without_sharing(kind, most_bytes, data):
+    wrapper, function, outputs = KINDS[kind]
+    shared = RememberingBlackBox(wrapper(function))
+    shared.memory = ResultMemory(most_bytes)
+    for cls, parameters in data.draw(st.lists(candidates(outputs), min_size=2, max_size=6)):
+        alone = cls(wrapper(function), **parameters).fit(ROWS)
+        assert learned(cls(shared, **parameters).fit(ROWS)) == learned(alone)
+        assert shared.memory.n_bytes <= most_bytes
+
+
+def test_other_rows_share_nothing():
+    shared = RememberingBlackBox(CallableRegressor(numbers_of))
+    other = ROWS.copy()
+    other[3, 1] = np.nextafter(other[3, 1], 0)
+    for rows in (ROWS, other, ROWS[::-1], ROWS[:-1], ROWS[:, [0, 2, 1]]):
+        alone = CREAMExtractor(CallableRegressor(numbers_of), random_state=0).fit(rows)
+        candidate = CREAMExtractor(shared, random_state=0).fit(rows)
+        assert learned(candidate) == learned(alone)
+
+
+def test_threads_may_share():
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    options = [{"depth": d, "gauss_components": m} for d in (2, 3) for m in (2, 4)] * 4
+    alone = [
+        learned(CREAMExtractor(CallableClassifier(classes_of), random_state=0, **each).fit(ROWS))
+        for each in options
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda o: CREAMExtractor(shared, random_state=0, **o).fit(ROWS), options)
+        assert [learned(each)[:3] for each in found] == [each[:3] for each in alone]
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """Counts what is worked out: mixtures fitted, dense parts found, faces moved."""
+    counts = {"mixtures": 0, "parts": 0, "movers": 0}
+
+    def counted(module, function, name):
+        original = getattr(module, function)
+
+        def counting(*args, **options):
+            counts[name] += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(module, function, counting)
+
+    counted(_candidates, "fit_mixture", "mixtures")
+    counted(_candidates, "densest_cluster", "parts")
+    counted(clustering, "FaceMover", "movers")
+    return counts
+
+
+def test_depth_threshold_and_output_repeat_no_work_of_cream(work):
+    shared = RememberingBlackBox(CallableRegressor(numbers_of))
+    options = {"random_state": 0, "error_threshold": 0.0}
+    CREAMExtractor(shared, depth=3, **options).fit(ROWS)
+    before = dict(work)
+    assert before["mixtures"] == before["movers"] == 7
+    for changes in ({"depth": 1}, {"depth": 2}, {"error_threshold": 0.3}, {"weighted": False}):
+        CREAMExtractor(shared, **(options | changes | {"depth": 1})).fit(ROWS)
+    CREAMExtractor(shared, depth=1, output="linear", **options).fit(ROWS)
+    assert work == before
+    CREAMExtractor(shared, depth=1, **(options | {"random_state": 1})).fit(ROWS)
+    assert work["mixtures"] == before["mixtures"] + 1
+
+
+def test_more_components_fit_only_the_mixtures_that_are_new(work):
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    for most in (2, 3, 5, 4):
+        CREAMExtractor(shared, depth=1, gauss_components=most, random_state=0).fit(ROWS)
+    assert work["mixtures"] == 4
+
+
+def test_both_extractors_share_the_first_mixtures(work):
+    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    CREAMExtractor(shared, depth=1, random_state=0).fit(ROWS)
+    before = dict(work)
+    ExACTExtractor(shared, depth=3, error_threshold=0.6, random_state=0).fit(ROWS)
+    ExACTExtractor(shared, depth=1, random_state=0).fit(ROWS)
+    assert (work["mixtures"], work["parts"]) == (before["mixtures"], before["parts"])
+
+
+def test_an_ordinary_black_box_shares_nothing(work):
+    for _ in range(2):
+        CREAMExtractor(CallableClassifier(classes_of), depth=1, random_state=0).fit(ROWS)
+    assert work["mixtures"] == work["movers"] == 2

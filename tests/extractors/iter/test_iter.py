@@ -1,0 +1,508 @@
+"""ITER: seeds, growth, gaps, questions, and the faults of the reference that it must not have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CallableClassifier, CallableRegressor
+from skescore.extractors.iter import ITERExtractor
+from skescore.extractors.iter._answers import Labels, Numbers, PointSource
+from skescore.extractors.iter._iter_growth import Growth, seed_boxes
+
+SQUARE = np.random.default_rng(0).uniform(size=(300, 2))
+SUM = CallableRegressor(lambda rows: np.asarray(rows).sum(axis=1))
+SIDES = CallableClassifier(lambda rows: np.where(np.asarray(rows)[:, 0] < 0.5, "left", "right"))
+IRIS = load_iris()
+
+
+def iterate(black_box=SUM, **parameters):
+    return ITERExtractor(black_box, **{"min_examples": 20, "random_state": 0, **parameters})
+
+
+def grow(X, answers, n_points, min_update=0.1):
+    """What seeds are laid in; never grown."""
+    lower, upper = X.min(axis=0) - 1e-9, X.max(axis=0) + 1e-9
+    classification = answers.dtype.kind == "i"
+    coded = Labels(answers, 5) if classification else Numbers(answers)
+    growth = Growth(
+        X, coded, lower, upper, min_update * (upper - lower), ask=lambda points: points[:, 0],
+        points=PointSource(0, 1, X.shape[1]), min_examples=1, limit=1.0, follow=True,
+    )  # fmt: skip
+    task = "classification" if classification else "regression"
+    return seed_boxes(growth, answers, task, n_points)
+
+
+# --- seeds ---
+
+
+def centres(boxes):
+    return [((lower + upper) / 2).tolist() for lower, upper in boxes]
+
+
+def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
+    X = np.arange(11.0)[:, None]
+    # Halfway from 100 to 120 is 110; half of the range is 10, to which the first row is nearest.
+    answers = np.array([100.0, 120, 117, 111, 109, 109, 103, 117, 104, 111, 120])
+    (middle,) = centres(grow(X, answers, 1))
+    assert middle == pytest.approx([3.0])
+
+
+def test_several_seeds_are_spread_over_the_answers():
+    X = np.arange(11.0)[:, None]
+    answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
+    # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
+    assert centres(grow(X, answers, 3, 0.09)) == [
+        [-np.inf],
+        pytest.approx([7.0]),
+        pytest.approx([5.0]),
+    ]
+
+
+def test_seeds_that_would_meet_are_fewer():
+    X = np.arange(11.0)[:, None]
+    answers = X[:, 0].copy()
+    lengths = [len(grow(X, answers, n, 0.09)) for n in (1, 2, 3, 5, 6, 7, 11, 1000)]
+    assert lengths[:5] == [1, 2, 3, 5, 6]
+    assert lengths[5:] == [6, 6, 6]
+
+
+def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
+    X = np.arange(11.0)[:, None]
+    answers = np.array([4, 4, 1, 4, 1, 4, 2, 4, 4, 4, 1])
+    assert centres(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
+    assert centres(grow(X, answers, 2, 0.09)) == [pytest.approx([2.0]), pytest.approx([6.0])]
+    assert len(grow(X, answers, 9, 0.09)) == 3
+
+
+# --- growth ---
+
+
+def test_boxes_grow_over_what_is_alike_and_no_farther():
+    extractor = iterate(SIDES, min_update=0.05).fit(SQUARE)
+    first, second = extractor.rules_
+    assert {first.output, second.output} == {"left", "right"}
+    for rule in (first, second):
+        (condition,) = rule.conditions
+        assert condition.feature == 0
+        bound = condition.upper if rule.output == "left" else condition.lower
+        assert bound == pytest.approx(0.5, abs=0.05)
+    assert extractor.completeness_ == 1.0
+    assert extractor.fidelity(SQUARE) > 0.95
+
+
+def test_a_larger_threshold_gives_fewer_rules():
+    numbers = [iterate(threshold=t).fit(SQUARE).n_rules_ for t in (0.05, 0.2, 0.5, 2.0)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] > 10
+    assert numbers[-1] == 1
+
+
+def test_the_default_threshold_follows_the_target():
+    one = iterate().fit(SQUARE)
+    other = iterate(CallableRegressor(lambda rows: 1000 * rows.sum(axis=1))).fit(SQUARE)
+    assert one.n_rules_ > 2
+    assert [r.conditions for r in one.rules_] == [r.conditions for r in other.rules_]
+    spread = np.std(SUM.predict(SQUARE))
+    assert iterate(threshold=spread / 2).fit(SQUARE).rules_ == one.rules_
+
+
+def test_strips_without_points_or_rows_are_entered_evenly():
+    # Two rows in opposite corners; nothing is known of all that is between.
+    X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    extractor = iterate(threshold=0.1, min_examples=0, max_iterations=7).fit(X)
+    assert extractor.oracle_.n_calls == 1
+    bounds = [(c.feature, round(c.upper, 6)) for c in extractor.rules_[0].conditions]
+    assert bounds in ([(0, 0.1), (1, 0.1)], [(0, 0.5), (1, 0.4)], [(0, 0.5), (1, 0.5)])
+
+
+@pytest.mark.parametrize("ignored", [[1], ["height"], np.array([1]), ("height", 1)])
+def test_ignored_dimensions_are_in_no_rule(ignored):
+    import pandas as pd
+
+    frame = pd.DataFrame(SQUARE, columns=["width", "height"])
+    extractor = iterate(DecisionTreeRegressor(random_state=0), ignore_dimensions=ignored)
+    rules = extractor.fit(frame, SQUARE.sum(axis=1)).rules_
+    assert len(rules) > 2
+    assert {c.feature for rule in rules for c in rule.conditions} == {0}
+
+
+def test_all_dimensions_ignored_leave_one_rule_for_all():
+    rules = iterate(ignore_dimensions=[0, 1]).fit(SQUARE).rules_
+    assert [rule.conditions for rule in rules] == [()]
+    assert rules[0].output == pytest.approx(SQUARE.sum(axis=1).mean())
+
+
+def test_constant_features_are_in_no_rule_and_change_nothing():
+    wide = np.column_stack([np.full(300, 7.0), SQUARE, np.full(300, 1e9)])
+    black_box = CallableRegressor(lambda rows: rows[:, 1] + rows[:, 2])
+    rules = iterate(black_box).fit(wide).rules_
+    assert len(rules) > 2
+    assert {c.feature for rule in rules for c in rule.conditions} == {1, 2}
+
+
+def test_no_more_steps_than_allowed():
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [0.95, 1.0], [0.5, 0.0]])
+    black_box = CallableRegressor(lambda r: np.round(r[:, 0] * 3) + np.round(r[:, 1] * 7))
+    few, many = (iterate(black_box, threshold=0.1, max_iterations=n).fit(rows) for n in (2, 600))
+    assert few.n_iterations_ == 2
+    assert few.coverage_ < 1
+    assert 2 < many.n_iterations_ < 600
+    assert many.coverage_ == 1
+
+
+# --- faults of the reference ---
+
+HASH_SCRIPT = """
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+from skescore.extractors.iter import ITERExtractor
+X, y = load_iris(return_X_y=True)
+names = ["setosa", "versicolor", "virginica"]
+extractor = ITERExtractor(KNeighborsClassifier(9), min_examples=75, min_update=0.07, random_state=3)
+print(extractor.fit(X, [names[i] for i in y]).rules_.to_json())
+"""
+
+
+def test_fault_1_the_hash_seed_changes_nothing():
+    # The reference finds other rules with this hash seed than with most.
+    other = subprocess.run(
+        [sys.executable, "-c", HASH_SCRIPT],
+        env={**os.environ, "PYTHONHASHSEED": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = np.array(["setosa", "versicolor", "virginica"])
+    black_box = KNeighborsClassifier(9)
+    extractor = ITERExtractor(black_box, min_examples=75, min_update=0.07, random_state=3)
+    assert json.loads(other) == json.loads(
+        extractor.fit(IRIS.data, names[IRIS.target]).rules_.to_json()
+    )
+
+
+@pytest.mark.parametrize("step", [0.1, 0.3])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
+    # Four boxes around a hole that none of them can grow into.
+    X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
+    if task == "classification":
+        answers = Labels(np.array([0, 1, 0, 1, 2, 2]), 3)
+    else:
+        answers = Numbers(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
+    growth = Growth(
+        X, answers, np.zeros(2), np.ones(2), np.full(2, step), ask=lambda points: points[:, 0],
+        points=PointSource(0, 0, 2), min_examples=0, limit=answers.limit(0.1), follow=True,
+    )  # fmt: skip
+    inf = np.inf
+    for lower, upper in [
+        ((-inf, -inf), (0.6, 0.4)),
+        ((0.6, -inf), (inf, 0.6)),
+        ((0.4, 0.6), (inf, inf)),
+        ((-inf, 0.4), (0.4, inf)),
+    ]:
+        growth.add_box(np.array(lower), np.array(upper))
+    assert not growth.open.any()
+    assert iterate(fill_gaps=False)._grow(growth) == 0
+    assert growth.n_boxes == 4
+    assert iterate()._grow(growth) == (1 if step == 0.3 else 2)
+    assert growth.n_boxes == 5
+    assert (growth.lower[4].tolist(), growth.upper[4].tolist()) == ([0.4, 0.4], [0.6, 0.6])
+    assert growth.owner.tolist() == [0, 1, 2, 3, 4, 4]
+    outputs = growth.answers.outputs(growth.mean[:5])
+    expected = [0, 1, 0, 1, 2] if task == "classification" else [0, 1, 0, 1, 8]
+    assert outputs == pytest.approx(expected)
+
+
+def test_fault_4_boxes_conclude_what_is_answered_in_all_that_they_have_become():
+    answers = SUM.predict(SQUARE)
+    fresh = iterate(threshold=0.3).fit(SQUARE)
+    stale = iterate(threshold=0.3, refresh_output=False).fit(SQUARE)
+    for extractor in (fresh, stale):
+        owner = extractor.rules_.assign(SQUARE)
+        means = [answers[owner == i].mean() for i in range(extractor.n_rules_)]
+        outputs = [rule.output for rule in extractor.rules_]
+        assert [rule.statistics.mean for rule in extractor.rules_] == pytest.approx(means)
+        assert (outputs == pytest.approx(means)) == (extractor is fresh)
+    # The box begun halfway keeps what it was begun with: about halfway.
+    halfway = (answers.min() + answers.max()) / 2
+    assert stale.rules_[0].output == pytest.approx(halfway, abs=0.15)
+    assert r2_score(answers, np.array(means)[owner]) > stale.fidelity(SQUARE) + 0.01
+
+
+def test_fault_5_fitting_uses_up_no_parameter():
+    extractor = iterate(n_points=3)
+    first = extractor.fit(SQUARE).rules_
+    assert extractor.n_points == 3
+    assert extractor.fit(SQUARE).rules_ == first
+
+
+def test_fault_6_the_global_generator_is_left_alone():
+    np.random.seed(5)
+    expected = np.random.uniform(size=3)
+    np.random.seed(5)
+    iterate(random_state=1).fit(SQUARE)
+    np.testing.assert_array_equal(np.random.uniform(size=3), expected)
+
+
+@pytest.mark.parametrize("n_features", [2, 6])
+def test_fault_8_one_question_per_step_at_most(n_features):
+    X = np.random.default_rng(1).uniform(size=(200, n_features))
+    extractor = iterate(min_examples=50, threshold=0.4).fit(X)
+    assert extractor.n_iterations_ > 20
+    # Most steps need none, because points are shared.
+    assert extractor.oracle_.n_calls <= 1 + 0.75 * extractor.n_iterations_
+    # Asking anew about all strips of a box after each step would take more than this.
+    assert extractor.oracle_.n_rows < 50 * n_features * extractor.n_iterations_
+    nothing_to_ask = iterate(min_examples=0, threshold=0.4).fit(X)
+    assert nothing_to_ask.oracle_.n_calls == 1
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**30])
+def test_fault_12_the_unit_of_a_feature_changes_nothing(scale):
+    black_box = CallableRegressor(lambda rows: rows[:, 0] * factor + rows[:, 1])
+    rules = {}
+    for factor in (1.0, 1 / scale):
+        rules[factor] = iterate(black_box).fit(SQUARE / [factor, 1.0]).rules_
+    one, other = rules.values()
+    assert len(one) > 2
+    np.testing.assert_allclose(other.boxes.lower * [1 / scale, 1.0], one.boxes.lower, rtol=1e-12)
+    np.testing.assert_allclose(other.boxes.upper * [1 / scale, 1.0], one.boxes.upper, rtol=1e-12)
+
+
+def test_faults_26_and_27_boxes_touch_exactly():
+    rules = iterate(threshold=0.1).fit(SQUARE).rules_
+    table = rules.boxes
+    faces = [np.unique(np.concatenate([table.lower[:, j], table.upper[:, j]])) for j in (0, 1)]
+    for bounds in faces:
+        inner = bounds[np.isfinite(bounds)]
+        assert len(inner) > 2
+        assert (np.diff(inner) > 1e-5).all()  # no two faces that ought to be one
+    probes = np.array(np.meshgrid(*(np.nan_to_num(f, posinf=2, neginf=-2) for f in faces)))
+    held = rules.match(probes.reshape(2, -1).T).sum(axis=1)
+    assert (held == 1).all()  # faces belong to exactly one of the boxes beside them
+
+
+# --- points ---
+
+
+def test_points_are_uniform_in_their_strips():
+    source = PointSource(0, 500, 2)
+    lower = np.array([[0.0, -1.0], [2.0, 5.0]])
+    upper = np.array([[1.0, 1.0], [2.5, 9.0]])
+    keys = np.array([3, 4], dtype=np.uint64)
+    points = source.draw(keys, lower, upper, 500)
+    assert points.shape == (2, 500, 2)
+    shares = (points - lower[:, None]) / (upper - lower)[:, None]
+    for share in shares:
+        counts = np.histogram2d(*share.T, bins=5, range=[[0, 1], [0, 1]])[0]
+        # Pearson's statistic has 24 degrees of freedom: 99.9 % of samples stay below 51.2.
+        assert ((counts - 20) ** 2 / 20).sum() < 51.2
+    assert not np.isin(shares[0], shares[1]).any()
+    np.testing.assert_array_equal(source.draw(keys[1:], lower[1:], upper[1:], 500)[0], points[1])
+    np.testing.assert_array_equal(source.draw(keys, lower, upper, 40), points[:, :40])
+    assert (PointSource(1, 500, 2).draw(keys, lower, upper, 9) != points[:, :9]).all()
+
+
+def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
+    """Topped up again and again, the mean of a linear function stays that in the strip's middle."""
+    random = np.random.default_rng(2)
+    X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])
+    slopes = np.array([1.0, 2.0, -3.0])
+    growth = Growth(
+        X, Numbers(X @ slopes), np.zeros(3), np.ones(3), np.full(3, 0.1),
+        ask=lambda points: points @ slopes, points=PointSource(0, 400, 3), min_examples=400,
+        limit=np.inf, follow=True,
+    )  # fmt: skip
+    growth.add_box(np.full(3, 0.4), np.full(3, 0.6))
+    looked_again = 0
+    for _ in range(20):
+        growth.step()
+        for face in np.flatnonzero(growth.open[0] & (growth.share[0] > 0)):
+            seen = growth._snapshots[growth.seen[0, face]]
+            lower, upper = seen[0].copy(), seen[1].copy()
+            j = face // 2
+            near = growth.upper[0, j] if face % 2 else growth.lower[0, j]
+            ends = np.clip(sorted([near, growth.far[0, face]]), 0, 1)
+            lower[j], upper[j] = ends
+            middle = (lower + upper) / 2 @ slopes
+            known = growth.answers.outputs(growth.known[0, face][None])[0]
+            assert known == pytest.approx(middle, abs=0.05)
+            looked_again += growth.draws[0, face] > 1
+    assert looked_again > 20
+
+
+def test_batches_of_any_size_give_the_same_rules():
+    whole = iterate(threshold=0.2).fit(SQUARE)
+    parts = iterate(threshold=0.2, batch_size=7).fit(SQUARE)
+    assert whole.rules_ == parts.rules_
+    assert whole.oracle_.n_rows == parts.oracle_.n_rows
+    assert whole.oracle_.n_calls < parts.oracle_.n_calls
+
+
+def test_seeds_decide_about_points_and_nothing_else():
+    fits = [iterate(threshold=0.1, min_examples=3, random_state=s).fit(SQUARE) for s in (0, 0, 1)]
+    assert fits[0].rules_ == fits[1].rules_
+    assert fits[0].rules_ != fits[2].rules_
+    none = [iterate(threshold=0.1, min_examples=0, random_state=s).fit(SQUARE) for s in (0, 1)]
+    assert none[0].rules_ == none[1].rules_
+
+
+def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
+    monkeypatch.setattr("skescore.extractors.iter._iter_growth._MOST_NUMBERS", 20 * 2)
+    extractor = iterate(threshold=0.3, max_iterations=300).fit(SQUARE)  # a strip per question
+    assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
+    assert extractor.oracle_.n_rows <= 300 + 20 * extractor.oracle_.n_calls
+    assert extractor.coverage_ == 1.0
+    assert extractor.n_rules_ > 2
+
+
+# --- any rows ---
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 25),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([(1, 0), (1 / 3, -5), (1e-9, 1), (1e-300, 0), (1e150, 0), (1e-8, 1e8)]),
+    st.sampled_from([0, 4]),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore:The black box answers")
+def test_rules_are_disjoint_and_cover_all_rows(n_rows, n_features, seed, place, wanted, classes):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 9, (n_rows, n_features)) * place[0] + place[1]
+    middle = np.median(X[:, 0])
+    black_box = (
+        CallableClassifier(lambda rows: rows[:, 0] > middle, classes=[False, True])
+        if classes
+        else CallableRegressor(lambda rows: (rows[:, 0] > middle) * 1.0)
+    )
+    extractor = iterate(black_box, min_examples=wanted, min_update=0.3).fit(X)
+    held = extractor.rules_.match(X)
+    assert (held.sum(axis=1) == 1).all()
+    assert [r.statistics.n_rows for r in extractor.rules_] == held.sum(axis=0).tolist()
+    assert extractor.coverage_ == 1.0
+    assert 0 < extractor.completeness_ <= 1 + 1e-9
+
+
+def test_answers_near_and_far_from_each_other():
+    X = np.arange(30.0)[:, None]
+    for scale in (1e-200, 1e-3, 1e140):
+        black_box = CallableRegressor(lambda rows, scale=scale: np.floor(rows[:, 0] / 10) * scale)
+        extractor = iterate(black_box, min_update=0.05).fit(X)
+        assert extractor.fidelity(X) > 0.85
+
+
+@pytest.mark.parametrize("where", ["feature", "answers"])
+def test_numbers_that_would_overflow_are_refused(where):
+    X = SQUARE * (1e301 if where == "feature" else 1)
+    black_box = CallableRegressor(lambda rows: rows[:, 0] * (1e200 if where == "answers" else 1))
+    with pytest.raises(ValueError, match=r"overflow\. Scale the"):
+        iterate(black_box).fit(X)
+
+
+# --- parameters ---
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "wrong", "message"),
+    [
+        ("min_update", 0, ValueError, "min_update must be a number above 0, up to 1"),
+        ("min_update", 1.5, ValueError, "min_update must be a number from 0.0 to 1.0, got 1.5"),
+        ("min_update", "0.1", TypeError, "min_update must be a number .* got '0.1'"),
+        ("n_points", 0, ValueError, "n_points must be an integer of 1 or more, got 0"),
+        ("max_iterations", 0, ValueError, "max_iterations must be .* got 0"),
+        ("max_iterations", 1.5, TypeError, "max_iterations must be .* got 1.5"),
+        ("min_examples", -1, ValueError, "min_examples must be .* got -1"),
+        ("threshold", -0.1, ValueError, "threshold must be .* got -0.1"),
+        ("threshold", float("nan"), ValueError, "threshold must be .* got nan"),
+        ("fill_gaps", "yes", ValueError, "fill_gaps must be one of True, False, got 'yes'"),
+        ("refresh_output", None, ValueError, "refresh_output must be one of True, False"),
+        ("ignore_dimensions", "x0", TypeError, "must be a sequence of .* got 'x0'"),
+        ("ignore_dimensions", 0, TypeError, "must be a sequence of .* got 0"),
+        ("ignore_dimensions", [2], ValueError, "column indices from 0 to 1, got 2"),
+        ("ignore_dimensions", [-1], ValueError, "column indices from 0 to 1, got -1"),
+        ("ignore_dimensions", [True], TypeError, "column indices or names, got True"),
+        ("ignore_dimensions", ["x7"], ValueError, r"'x7' is none of \['x0', 'x1'\]"),
+    ],
+)
+def test_parameters_that_cannot_be_used(parameter, value, wrong, message):
+    with pytest.raises(wrong, match=message):
+        iterate(**{parameter: value}).fit(SQUARE)
+
+
+# --- beside the reference ---
+
+RECORDS = json.loads((Path(__file__).parents[2] / "data" / "iter_reference.json").read_text())
+
+
+def record_data(name):
+    if name != "calif":
+        data = {"iris": load_iris, "wine": load_wine}[name]()
+        model = (
+            KNeighborsClassifier(9) if name == "iris" else DecisionTreeClassifier(random_state=0)
+        )
+        return data.data, data.target, model
+    r = np.random.RandomState(0)
+    a = r.uniform(size=(2000, 8))
+    bump = np.exp(-((a[:, 6] - 0.3) ** 2 + (a[:, 7] - 0.6) ** 2) / 0.05)
+    corner = 0.5 * ((a[:, 6] > 0.7) & (a[:, 7] < 0.4))
+    y = 2 * a[:, 0] + bump + corner + 0.3 * a[:, 1] - 0.4 * a[:, 5] ** 2
+    return a, y + 0.1 * r.normal(size=2000), RandomForestRegressor(50, random_state=0)
+
+
+@pytest.mark.parametrize("record", RECORDS["records"], ids=lambda r: f"{r['data']}-{r['seed']}")
+def test_no_more_rules_than_the_reference_and_as_faithful(record):
+    X, y, model = record_data(record["data"])
+    train, test, y_train, y_test = X, X, y, y
+    if record["seed"] is not None:
+        train, test, y_train, y_test = train_test_split(
+            X, y, test_size=0.5, random_state=record["seed"],
+            stratify=None if record["data"] == "calif" else y,
+        )  # fmt: skip
+    model.fit(train, y_train)
+    extractor = ITERExtractor(
+        FrozenEstimator(model),
+        min_update=record["min_update"],
+        min_examples=record["min_examples"],
+        threshold=record.get("threshold"),
+        random_state=0,
+    ).fit(train)
+    measure = r2_score if record["data"] == "calif" else accuracy_score
+    assert extractor.n_rules_ <= record["n_rules"]
+    assert extractor.coverage_ == 1.0
+    assert measure(model.predict(test), extractor.predict(test)) >= record.get("fidelity", 0) - 1e-6
+    if record["data"] != "calif":
+        assert measure(y_test, extractor.predict(test)) >= record["truth"] - 1e-6
+
+
+def test_thirty_features_are_done_in_a_bounded_number_of_questions():
+    X, y = load_breast_cancer(return_X_y=True)
+    extractor = iterate(DecisionTreeClassifier(random_state=0), min_examples=25).fit(X, y)
+    assert extractor.n_iterations_ <= 600
+    assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
+    assert extractor.n_rules_ <= 8
+    assert extractor.score(X, y) > 0.85
+
+
+def test_a_clone_gives_the_same_rules():
+    extractor = iterate(SIDES, threshold=0.2, n_points=2).fit(SQUARE)
+    assert clone(extractor).fit(SQUARE).rules_ == extractor.rules_

@@ -1,0 +1,335 @@
+"""ITER against plain loops: after every step all is as if it had been worked out afresh."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.extractors.iter._answers import Labels, Numbers, PointSource
+from skescore.extractors.iter._iter import join_touching
+from skescore.extractors.iter._iter_growth import Growth, seed_boxes
+
+
+def start(
+    X, answers, task, *, min_update=0.2, min_examples=0, threshold=0.3, n_points=1, **options
+):
+    """A growth with its seeds, on the domain of the rows, and all points asked."""
+    asked = []
+    lower, upper = X.min(axis=0), X.max(axis=0)
+    margin = 1e-9 * (upper - lower)
+
+    def ask(points):
+        asked.append(points.copy())
+        numbers = points.sum(axis=1)
+        return (
+            (numbers > X.sum(axis=1).mean()).astype(np.intp)
+            if task == "classification"
+            else numbers
+        )
+
+    coded = Labels(answers, 3) if task == "classification" else Numbers(answers)
+    growth = Growth(
+        X, coded, lower - margin, upper + margin, min_update * (upper - lower + 2 * margin),
+        ask=ask, points=PointSource(0, min_examples, X.shape[1]), min_examples=min_examples,
+        limit=coded.limit(threshold), follow=options.get("follow", True),
+    )  # fmt: skip
+    for bounds in seed_boxes(growth, answers, task, n_points):
+        growth.add_box(*bounds)
+    return growth, asked
+
+
+def inside(row, lower, upper):
+    return all(a <= x < b for x, a, b in zip(row, lower, upper, strict=True))
+
+
+def overlap(lower, upper, other_lower, other_upper):
+    return all(
+        a < d and c < b for a, b, c, d in zip(lower, upper, other_lower, other_upper, strict=True)
+    )
+
+
+def strip_of(growth, b, face):
+    """Bounds of a strip as far as it goes, or None: one step, then up to each box in its way."""
+    j, step = face // 2, growth.steps[face // 2]
+    lower, upper = growth.lower[b].copy(), growth.upper[b].copy()
+    near = upper[j] if face % 2 else lower[j]
+    if step == 0 or np.isinf(near):
+        return None
+    far = near + step if face % 2 else near - step
+    lower[j], upper[j] = (near, far) if face % 2 else (far, near)
+    if far >= growth.domain_upper[j] - 1e-6 * step:
+        upper[j] = np.inf
+    if far <= growth.domain_lower[j] + 1e-6 * step:
+        lower[j] = -np.inf
+    for other in range(growth.n_boxes):
+        if overlap(lower, upper, growth.lower[other], growth.upper[other]):
+            if face % 2:
+                upper[j] = growth.lower[other, j]
+            else:
+                lower[j] = growth.upper[other, j]
+            if not lower[j] < upper[j]:
+                return None
+    return lower, upper
+
+
+def vectors(growth, answers):
+    if isinstance(growth.answers, Labels):
+        return np.eye(3)[answers]
+    numbers = growth.answers.encode(answers)
+    return np.column_stack([numbers, numbers**2])
+
+
+def check_state(growth, answers):
+    """Compare all that is kept with what loops over all rows and boxes say."""
+    X, vector = growth.X, vectors(growth, answers)
+    boxes = [(growth.lower[b], growth.upper[b]) for b in range(growth.n_boxes)]
+    for one, other in itertools.combinations(boxes, 2):
+        assert not overlap(*one, *other)
+    for row, owner in zip(X, growth.owner, strict=True):
+        assert [b for b, box in enumerate(boxes) if inside(row, *box)] == (
+            [owner] if owner >= 0 else []
+        )
+    for b, face in itertools.product(range(growth.n_boxes), range(growth.n_faces)):
+        strip = strip_of(growth, b, face)
+        assert growth.open[b, face] == (strip is not None)
+        if strip is None:
+            assert growth.gap[b, face] == np.inf
+            continue
+        far = strip[face % 2][face // 2]
+        if np.isinf(far):
+            assert growth.far[b, face] == far
+        else:  # it may have been moved to a face that is as good as there
+            assert growth.far[b, face] == pytest.approx(far, abs=1e-5 * growth.steps[face // 2])
+            strip[face % 2][face // 2] = growth.far[b, face]
+        rows = [i for i, row in enumerate(X) if inside(row, *strip)]
+        assert growth.n[b, face] == len(rows)
+        np.testing.assert_allclose(growth.sums[b, face], vector[rows].sum(axis=0), atol=1e-9)
+
+
+def gap_of(growth, b, means):
+    reference = growth.mean[b]
+    if isinstance(growth.answers, Labels):
+        return sum(abs(p - q) for p, q in zip(means, reference, strict=True)) / 2
+    return abs(means[0] - reference[0])
+
+
+def next_by_loops(growth, answers):
+    """The step to take by the documented order, where nothing is asked."""
+    vector = vectors(growth, answers)
+    limit = growth._limit * 1e-9
+    strips = []
+    for b, face in itertools.product(range(growth.n_boxes), range(growth.n_faces)):
+        strip = strip_of(growth, b, face)
+        if strip is None:
+            continue
+        if not np.isinf(growth.far[b, face]):
+            strip[face % 2][face // 2] = growth.far[b, face]
+        rows = [i for i, row in enumerate(growth.X) if inside(row, *strip)]
+        if rows:
+            means = vector[rows].mean(axis=0)
+            gap = round(gap_of(growth, b, means), 9)
+            if isinstance(growth.answers, Labels):
+                diversity = 1 - means.max()
+            else:
+                diversity = np.sqrt(max(means[1] - means[0] ** 2, 0))
+        else:
+            j = face // 2
+            gap = limit
+            diversity = (
+                min(growth.upper[b, j], growth.domain_upper[j])
+                - max(growth.lower[b, j], growth.domain_lower[j])
+            ) / growth.steps[j]
+        strips.append((gap, -len(rows), round(diversity, 6), b, face))
+    if not strips:
+        return None
+    return min(strips)
+
+
+@st.composite
+def problems(draw):
+    """Few rows on a grid, so that faces, rows and ties meet, and any answers."""
+    n_rows, n_features = draw(st.integers(2, 25)), draw(st.integers(1, 3))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = random.integers(0, draw(st.sampled_from([2, 6, 11, 1000])), (n_rows, n_features)) * 1.0
+    X = X * draw(st.sampled_from([1.0, 0.1, 1e-9, 1e6])) + draw(st.sampled_from([0.0, -3.0]))
+    task = draw(st.sampled_from(["classification", "regression"]))
+    if task == "classification":
+        answers = random.integers(0, 3, n_rows)
+    else:
+        answers = random.integers(0, 5, n_rows) / 4
+    return X, answers, task
+
+
+def run(growth, answers, steps, each):
+    for _ in range(steps):
+        each()
+        if not growth.step():
+            uncovered = np.flatnonzero(growth.owner < 0)
+            if not len(uncovered):
+                return
+            growth.add_box(*growth.beside(int(uncovered[0])))
+            assert growth.owner[uncovered[0]] == growth.n_boxes - 1
+    each()
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.sampled_from([0.1, 0.3, 0.5]), st.sampled_from([0, 3]), st.integers(1, 3))
+def test_all_that_is_kept_is_true_after_every_step(problem, min_update, min_examples, n_points):
+    X, answers, task = problem
+    growth, _ = start(
+        X, answers, task, min_update=min_update, min_examples=min_examples, n_points=n_points
+    )
+    run(growth, answers, 25, lambda: check_state(growth, answers))
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.sampled_from([0.0, 0.2, 0.6]))
+def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
+    X, answers, task = problem
+    growth, _ = start(X, answers, task, threshold=threshold)
+
+    for _ in range(15):
+        expected = next_by_loops(growth, answers)
+        n_boxes, lower, upper = growth.n_boxes, growth.lower.copy(), growth.upper.copy()
+        far = growth.far.copy()
+        if not growth.step():
+            assert expected is None
+            break
+        gap, _, _, b, face = expected
+        if gap <= growth._limit * 1e-9:
+            assert growth.n_boxes == n_boxes
+            bounds = growth.upper if face % 2 else growth.lower
+            assert bounds[b, face // 2] == far[b, face]
+            changed = (growth.lower != lower).sum() + (growth.upper != upper).sum()
+            assert changed == 1
+        else:
+            assert growth.n_boxes == n_boxes + 1
+            new_lower, new_upper = growth.lower[n_boxes], growth.upper[n_boxes]
+            assert (new_lower if face % 2 else new_upper)[face // 2] == (
+                upper if face % 2 else lower
+            )[b, face // 2]
+            assert (new_upper if face % 2 else new_lower)[face // 2] == far[b, face]
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_forgotten_codes_are_worked_out_again(problem):
+    X, answers, task = problem
+    kept, _ = start(X, answers, task, min_examples=2)
+    forgetful, _ = start(X, answers, task, min_examples=2)
+    forgetful._most_codes = 1
+    for growth in (kept, forgetful):
+        run(growth, answers, 30, lambda: None)
+    assert kept.n_boxes == forgetful.n_boxes
+    np.testing.assert_array_equal(kept.owner, forgetful.owner)
+    np.testing.assert_array_equal(kept.lower[: kept.n_boxes], forgetful.lower[: kept.n_boxes])
+    assert len(forgetful._codes) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_points_stand_for_the_share_that_they_were_drawn_in(problem):
+    X, answers, task = problem
+    growth, asked = start(X, answers, task, min_examples=6)
+    lower, upper = growth.domain_lower, growth.domain_upper
+    extent = np.where(upper > lower, upper - lower, 1.0)
+
+    def check():
+        for b, face in zip(*np.nonzero(growth.open[: growth.n_boxes]), strict=True):
+            last, j = growth.seen[b, face], face // 2
+            if last < 0:
+                assert growth.share[b, face] == 0
+                continue
+            before = (growth._snapshots[last, 1] - growth._snapshots[last, 0]) / extent
+            now = np.clip(growth.upper[b], lower, upper) - np.clip(growth.lower[b], lower, upper)
+            others = [i for i in growth.active if i != j]
+            share = np.prod(before[others] / (now / extent)[others])
+            assert growth.share[b, face] == pytest.approx(share, rel=1e-6)
+
+    run(growth, answers, 20, check)
+    for points in asked:
+        assert (points >= lower).all()
+        assert (points <= upper).all()
+        assert (growth.X[:, growth.steps == 0] == points[:1, growth.steps == 0]).all()
+
+
+def joined_by_loops(boxes):
+    """Join the first pair of boxes of one output whose union is a box, again and again."""
+    boxes = [(list(low), list(high), output) for low, high, output in boxes]
+    while True:
+        for one, other in itertools.permutations(boxes, 2):
+            differ = [
+                j
+                for j in range(len(one[0]))
+                if (one[0][j], one[1][j]) != (other[0][j], other[1][j])
+            ]
+            if one[2] == other[2] and len(differ) == 1 and one[1][differ[0]] == other[0][differ[0]]:
+                one[1][differ[0]] = other[1][differ[0]]
+                boxes.remove(other)
+                break
+        else:
+            return boxes
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_joining_changes_no_answer_and_leaves_nothing_to_join(rows, columns, seed):
+    random = np.random.default_rng(seed)
+    cells = [(i, j) for i in range(rows) for j in range(columns) if random.uniform() < 0.8]
+    lower = np.array(cells, dtype=float).reshape(-1, 2)
+    upper, outputs = lower + 1, random.integers(0, 2, len(cells))
+    centres = lower + 0.5
+    first, union = join_touching(lower, upper, outputs)
+    for centre, part, output in zip(centres, union, outputs, strict=True):
+        holding = [u for u, f in enumerate(first) if inside(centre, lower[f], upper[f])]
+        assert holding == [part]
+        assert outputs[first[part]] == output
+    left = [(lower[f], upper[f], outputs[f]) for f in first]
+    assert len(joined_by_loops(left)) == len(left)
+    area = (upper[first] - lower[first]).prod(axis=1).sum()
+    assert area == len(cells)
+
+
+def laid(X, boxes, step=0.1):
+    """A growth on the unit square with some boxes, which need not be where rows would lead."""
+    answers = X.sum(axis=1)
+    coded = Numbers(answers)
+    growth = Growth(
+        X, coded, np.zeros(2), np.ones(2), np.full(2, step), ask=lambda points: points[:, 0],
+        points=PointSource(0, 0, 2), min_examples=0, limit=np.inf, follow=True,
+    )  # fmt: skip
+    for lower, upper in boxes:
+        growth.add_box(np.array(lower), np.array(upper))
+    return growth, answers
+
+
+def test_a_strip_that_comes_to_meet_a_box_is_shortened_and_counted_again():
+    X = np.array([[0.1, 0.1], [0.4, 0.4], [0.27, 0.35], [0.22, 0.35], [0.22, 0.1], [0.27, 0.1]])
+    growth, answers = laid(X, [((0.0, 0.0), (0.2, 0.2)), ((0.25, 0.3), (0.45, 0.5))])
+    assert (growth.far[0, 1], growth.n[0, 1]) == (pytest.approx(0.3), 2)
+    growth.grow(0, 3)
+    growth.grow(0, 3)
+    assert growth.upper[0].tolist() == pytest.approx([0.2, 0.4])
+    assert (growth.far[0, 1], growth.n[0, 1]) == (0.25, 2)
+    check_state(growth, answers)
+
+
+def test_faces_that_are_as_good_as_one_become_one():
+    X = np.array([[0.15, 0.15], [0.45, 0.85]])
+    almost = 0.3 + 1e-12
+    growth, _ = laid(X, [((almost, 0.8), (0.5, 0.9)), ((0.1, 0.1), (0.2, 0.2))])
+    assert growth.far[1, 1] == almost != 0.2 + 0.1
+    growth.grow(1, 1)
+    assert growth.upper[1, 0] == almost
+
+
+def test_a_box_beside_another_keeps_off_it_where_it_is_farthest():
+    X = np.array([[0.1, 0.1], [0.45, 0.6]])
+    growth, _ = laid(X, [((-np.inf, -np.inf), (0.4, 0.4))], step=0.3)
+    lower, upper = growth.beside(1)
+    assert lower.tolist() == pytest.approx([0.15, 0.4])
+    assert upper.tolist() == pytest.approx([0.75, 0.9])

@@ -1,0 +1,478 @@
+"""REAL: rules against plain loops, known black boxes, categories and counted questions."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skescore.extractors import CallableClassifier, Discretiser
+from skescore.extractors.real import REALExtractor
+from skescore.extractors.real._literals import Grower
+from skescore.extractors.real._real_lists import subsumed
+from skescore.rules import Interval, OneOf
+
+
+@parametrize_with_checks(
+    [
+        REALExtractor(model)
+        for model in (LogisticRegression(), DecisionTreeClassifier(random_state=0))
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def holds_for(premise, row) -> bool:
+    return all(allowed[code] for allowed, code in zip(premise, row, strict=True))
+
+
+def share_of(premise, points, output):
+    """Share of the output among the points that a premise holds for, by plain loops."""
+    right = total = 0.0
+    for *row, answer, weight in points:
+        if holds_for(premise, row):
+            total += weight
+            right += weight * (answer == output)
+    return right / total if total else 1.0
+
+
+def listed(evidence):
+    return list(
+        zip(*evidence.codes.tolist(), evidence.answers.tolist(), evidence.weights.tolist(),
+            strict=True)
+    )  # fmt: skip
+
+
+# --- known black boxes ---
+
+
+def grid_rows(n=400, d=4, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (n, d))
+
+
+QUARTERS = {j: [-0.5, 0.0, 0.5] for j in range(4)}
+
+
+def made_by(function, X, **options):
+    options = {"discretiser": Discretiser("given", cut_points=QUARTERS), "tolerance": 0.0} | options
+    return REALExtractor(CallableClassifier(function, classes=["no", "yes"]), **options).fit(X)
+
+
+def test_a_conjunction_is_found_exactly():
+    def black_box(X):
+        return np.where((X[:, 0] > 0) & (X[:, 2] <= 0.5), "yes", "no")
+
+    extractor = made_by(black_box, grid_rows(), min_precision=1.0)
+    premises = {(rule.conditions, rule.output) for rule in extractor.rules_}
+    assert premises == {
+        ((Interval(0, upper=0.0),), "no"),
+        ((Interval(0, lower=0.0), Interval(2, upper=0.5)), "yes"),
+        ((Interval(2, lower=0.5),), "no"),
+    }
+    X = grid_rows(seed=1)
+    assert extractor.fidelity(X) == 1.0
+    assert extractor.coverage_ == extractor.completeness_ == 1.0
+
+
+def test_an_interval_in_the_middle_and_a_union():
+    def black_box(X):
+        return np.where(np.abs(X[:, 1]) <= 0.5, "yes", "no")
+
+    extractor = made_by(black_box, grid_rows(), min_precision=1.0)
+    assert {(rule.conditions, rule.output) for rule in extractor.rules_} == {
+        ((Interval(1, -0.5, 0.5),), "yes"),
+        ((Interval(1, upper=-0.5),), "no"),
+        ((Interval(1, lower=0.5),), "no"),
+    }
+
+
+def test_questions_tell_twins_apart():
+    """Two features that agree on all rows: only the black box knows on which it rests."""
+    X = grid_rows()
+    X[:, 0] = X[:, 3]
+
+    def black_box(X):
+        return np.where(X[:, 3] > 0, "yes", "no")
+
+    asked = made_by(black_box, X, min_precision=1.0)
+    assert {c.feature for rule in asked.rules_ for c in rule.conditions} == {3}
+    silent = made_by(black_box, X, min_precision=1.0, n_queries=0)
+    assert {c.feature for rule in silent.rules_ for c in rule.conditions} == {0}
+    assert silent.oracle_.n_calls == 1
+
+
+@pytest.mark.parametrize("min_precision", [0.8, 0.95, 1.0])
+def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precision):
+    made = []
+    grow = Grower.grow
+
+    def watched(self, codes, output, asked):
+        premise = grow(self, codes, output, asked)
+        made.append((premise, output, asked))
+        return premise
+
+    monkeypatch.setattr(Grower, "grow", watched)
+    X, y = load_wine(return_X_y=True)
+    extractor = REALExtractor(KNeighborsClassifier(9), min_precision=min_precision).fit(X, y)
+    assert len(made) == extractor.n_rules_made_ > 3
+    answers = extractor.estimator_.predict(X)
+    codes = extractor.discretiser_.transform(X)
+    for premise, output, asked in made:
+        points = [(*row, answer, 1) for row, answer in zip(codes, answers, strict=True)]
+        assert share_of(premise, points, output) >= min_precision - 1e-12
+        assert share_of(premise, listed(asked), output) >= min_precision - 1e-12
+
+
+def test_answers_and_statistics_are_those_of_the_first_rule_that_holds():
+    X, y = load_wine(return_X_y=True)
+    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    answers, rules = extractor.estimator_.predict(X), extractor.rules_
+    assert rules.ordered
+    counts = np.zeros((len(rules), 3), dtype=int)
+    for row, answer, found in zip(X, answers, extractor.predict(X), strict=True):
+        held = [
+            i
+            for i, rule in enumerate(rules)
+            if all(c.lower < row[c.feature] <= c.upper for c in rule.conditions)
+        ]
+        assert found == (rules[held[0]].output if held else rules.fallback.output)
+        if held:
+            counts[held[0], answer] += 1
+    assert counts.sum() == round(extractor.coverage_ * len(X))
+    for rule, row in zip(rules, counts.tolist(), strict=True):
+        assert rule.statistics.class_counts == tuple(row)
+        assert rule.statistics.n_rows == sum(row)
+        assert 2 * row[rule.output] > sum(row)
+
+
+# --- quality ---
+
+
+@pytest.mark.parametrize(
+    ("load", "black_box", "fidelity"),
+    [
+        (load_iris, KNeighborsClassifier(9), 0.94),
+        (load_wine, DecisionTreeClassifier(random_state=0), 0.94),
+        (load_breast_cancer, DecisionTreeClassifier(random_state=0), 0.92),
+    ],
+)
+def test_few_short_rules_are_true_to_the_black_box(load, black_box, fidelity):
+    X, y = load(return_X_y=True)
+    shares, coverages = [], []
+    for seed in range(3):
+        train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=seed)
+        extractor = REALExtractor(black_box).fit(train, y_train)
+        assert extractor.n_rules_ <= 15
+        assert extractor.rules_.n_conditions <= 4 * extractor.n_rules_
+        assert extractor.coverage_ >= 0.98
+        shares.append(extractor.fidelity(test))
+        coverages.append(extractor.covers(test).mean())
+    assert np.mean(shares) >= fidelity
+    assert np.mean(coverages) >= 0.95
+
+
+# --- questions ---
+
+
+class Counting(DecisionTreeClassifier):
+    """A tree that counts the calls of its predict."""
+
+    calls = 0
+
+    def predict(self, X, check_input=True):
+        type(self).calls += 1
+        return super().predict(X, check_input)
+
+
+@pytest.mark.parametrize("n_queries", [0, 20, 300])
+def test_one_call_per_rule(n_queries):
+    X, y = load_breast_cancer(return_X_y=True)
+    Counting.calls = 0
+    extractor = REALExtractor(Counting(random_state=0), n_queries=n_queries).fit(X, y)
+    oracle = extractor.oracle_
+    assert Counting.calls == oracle.n_calls == 1 + (n_queries > 0) * extractor.n_rules_made_
+    assert oracle.n_rows == len(X) + n_queries * extractor.n_rules_made_
+    assert extractor.n_rules_ <= extractor.n_rules_made_
+
+
+def test_batches_change_nothing_but_the_calls():
+    X, y = load_iris(return_X_y=True)
+    whole = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    parts = REALExtractor(KNeighborsClassifier(9), batch_size=7).fit(X, y)
+    assert whole.rules_ == parts.rules_
+    assert parts.oracle_.n_calls > whole.oracle_.n_calls
+
+
+# --- parameters ---
+
+
+def test_rules_and_tolerance_are_kept_to():
+    X, y = load_wine(return_X_y=True)
+    full = REALExtractor(KNeighborsClassifier(9), tolerance=0.0, max_rules=None).fit(X, y)
+    assert full.coverage_ == 1.0
+    few = REALExtractor(KNeighborsClassifier(9), max_rules=3).fit(X, y)
+    assert few.n_rules_ <= few.n_rules_made_ == 3
+    loose = REALExtractor(KNeighborsClassifier(9), tolerance=0.2).fit(X, y)
+    assert loose.coverage_ >= 0.8
+    assert loose.n_rules_ < full.n_rules_
+
+
+def test_subsumed_rules_can_be_kept(monkeypatch):
+    from skescore.extractors import real
+
+    seen = []
+    monkeypatch.setattr(real, "subsumed", lambda *a: seen.append(a) or subsumed(*a))
+    X, y = load_iris(return_X_y=True)
+    REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    assert seen
+    seen.clear()
+    REALExtractor(KNeighborsClassifier(9), subsumption=False).fit(X, y)
+    assert not seen
+
+
+def test_the_discretiser_is_cloned():
+    given = Discretiser("quantile", n_bins=3)
+    X, y = load_iris(return_X_y=True)
+    extractor = REALExtractor(KNeighborsClassifier(9), discretiser=given).fit(X, y)
+    assert not hasattr(given, "cut_points_")
+    assert extractor.discretiser is given
+    bounds = {b for r in extractor.rules_ for c in r.conditions for b in (c.lower, c.upper)}
+    cuts = {float(c) for cuts in extractor.discretiser_.cut_points_ for c in cuts}
+    assert bounds - {-np.inf, np.inf} <= cuts
+    assert extractor.discretiser_.n_bins_.tolist() == [3] * 4
+
+
+def test_bins_that_are_not_of_one_mind_get_no_rule():
+    X = np.arange(10.0)[:, None]
+    extractor = REALExtractor(
+        CallableClassifier(lambda X: (X[:, 0] > 5.5).astype(int), classes=[0, 1]),
+        discretiser=Discretiser("given", cut_points=[[2.5]]),
+    ).fit(X)
+    assert [str(rule) for rule in extractor.rules_] == ["IF x0 ≤ 2.5 THEN 0   [3 rows, 100 % pure]"]
+    assert extractor.coverage_ == 0.3
+    blind = clone(extractor).set_params(discretiser=Discretiser("given", cut_points={})).fit(X)
+    assert len(blind.rules_) == 0
+    assert blind.predict(X).tolist() == [0] * 10  # the fallback
+
+
+def test_a_black_box_of_one_mind_needs_one_rule():
+    X = grid_rows(30, 2)
+    model = CallableClassifier(lambda X: np.zeros(len(X), dtype=int), classes=[0, 1])
+    with pytest.warns(UserWarning, match="one rule says it all"):
+        extractor = REALExtractor(model).fit(X)
+    assert [str(rule) for rule in extractor.rules_] == ["ALWAYS 0   [30 rows, 100 % pure]"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "text"),
+    [
+        ({"discretiser": "tree"}, TypeError, "must be a Discretiser or None, got 'tree'"),
+        ({"min_precision": 0.0}, ValueError, "min_precision must be above 0"),
+        ({"min_precision": 1.1}, ValueError, "min_precision .*got 1.1"),
+        ({"n_queries": -1}, ValueError, "n_queries must be an integer of 0 or more, got -1"),
+        ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more or None"),
+        ({"tolerance": 0.7}, ValueError, "tolerance .*from 0.0 to 0.5, got 0.7"),
+        ({"subsumption": "yes"}, ValueError, "subsumption must be one of True, False"),
+    ],
+)
+def test_bad_parameters(parameters, error, text):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(error, match=text):
+        REALExtractor(KNeighborsClassifier(9), **parameters).fit(X, y)
+
+
+def test_regression_is_refused():
+    X = grid_rows(20, 2)
+    with pytest.raises(ValueError, match=r"rules for classification only.*LinearRegression does"):
+        REALExtractor(LinearRegression()).fit(X, X[:, 0])
+
+
+# --- categories ---
+
+
+def shirts(n=300, *, kind="category"):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "colour": random.choice(["red", "green", "blue", "white"], n),
+            "width": random.uniform(0, 10, n),
+            "cloth": random.choice(["wool", "silk"], n),
+        }
+    )
+    y = np.where(X["colour"].isin(["red", "blue"]) & (X["width"] > 4), "dear", "cheap")
+    if kind == "category":
+        X = X.astype({"colour": "category", "cloth": "category"})
+    return X, y
+
+
+def pipeline():
+    encoder = make_column_transformer(
+        (OneHotEncoder(), ["colour", "cloth"]), remainder="passthrough"
+    )
+    return make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
+
+
+@pytest.mark.parametrize("kind", ["category", "str"])
+def test_rules_name_categories(kind):
+    X, y = shirts(kind=kind)
+    # The tree cuts half-way between the widths of red and blue shirts around 4.
+    widths = X["width"][X["colour"].isin(["red", "blue"])]
+    cut = (widths[widths <= 4].max() + widths[widths > 4].min()) / 2
+    given = Discretiser("given", cut_points={"width": [2.0, cut, 8.0]})
+    extractor = REALExtractor(pipeline(), discretiser=given, min_precision=1.0).fit(X, y)
+    assert extractor.fidelity(X) == extractor.coverage_ == 1.0
+    dear = [rule for rule in extractor.rules_ if rule.output == "dear"]
+    assert len(dear) == 1
+    assert dear[0].conditions == (Interval(1, lower=cut), OneOf(0, ["blue", "red"]))
+    assert "colour in {blue, red}" in str(dear[0])
+    assert "cloth" not in str(extractor.rules_)
+    cheap = {c for rule in extractor.rules_ if rule.output == "cheap" for c in rule.conditions}
+    assert OneOf(0, ["green", "white"]) in cheap
+    assert extractor.oracle_.n_calls == 1 + extractor.n_rules_made_
+
+
+def test_cut_points_go_by_name_beside_categories():
+    X, y = shirts()
+    given = Discretiser("given", cut_points={"width": [4.0, 7.0]})
+    extractor = REALExtractor(pipeline(), discretiser=given).fit(X, y)
+    bounds = {
+        c.lower for rule in extractor.rules_ for c in rule.conditions if isinstance(c, Interval)
+    }
+    assert 4.0 in bounds
+    assert extractor.discretiser_.feature_names_in_.tolist() == ["width"]
+
+
+def test_categories_alone_need_no_discretiser():
+    X, _ = shirts()
+    X = X[["colour", "cloth"]]
+    y = np.where((X["colour"] == "red") & (X["cloth"] == "silk"), 1, 0)
+    model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
+    extractor = REALExtractor(model, min_precision=1.0).fit(X, y)
+    assert extractor.discretiser_ is None
+    assert extractor.fidelity(X) == 1.0
+    yes = [rule.conditions for rule in extractor.rules_ if rule.output == 1]
+    assert yes == [(OneOf(0, ["red"]), OneOf(1, ["silk"]))]
+
+
+# --- faults of the reference that must not come back ---
+
+
+def test_fault_6_no_global_random_state_is_touched():
+    X, y = load_iris(return_X_y=True)
+    np.random.seed(5)
+    before = np.random.get_state()[1].copy()
+    REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+def test_fault_11_nothing_is_left_of_an_earlier_extraction():
+    X, y = load_iris(return_X_y=True)
+    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    first, rows = extractor.rules_, extractor.oracle_.n_rows
+    REALExtractor(KNeighborsClassifier(3)).fit(X[:, :2], y)  # no memory shared by the class
+    assert extractor.fit(X, y).rules_ == first
+    assert extractor.oracle_.n_rows == rows
+
+
+@pytest.mark.parametrize("factor", [2.0**-30, 2.0**300])
+def test_fault_12_the_scale_of_features_does_not_matter(factor):
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
+    plain = REALExtractor(FrozenEstimator(model)).fit(X).rules_
+    black_box = CallableClassifier(lambda X: model.predict(X / factor), classes=[0, 1, 2])
+    scaled = REALExtractor(black_box).fit(X * factor).rules_
+    assert len(plain) == len(scaled) > 2
+    for rule, other in zip(plain, scaled, strict=True):
+        assert rule.output == other.output
+        assert [(c.feature, c.lower * factor, c.upper * factor) for c in rule.conditions] == [
+            (c.feature, c.lower, c.upper) for c in other.conditions
+        ]
+
+
+@pytest.mark.parametrize("names", [["b", "a", "c"], [7, 3, 5], ["c", "b", "a"]])
+def test_faults_13_and_14_labels_of_any_kind_and_wrapped_classifiers(names):
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(names)[y]
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [9]}, cv=2)
+    extractor = REALExtractor(make_pipeline(search)).fit(X, labels)
+    numbers = REALExtractor(make_pipeline(search)).fit(X, y)
+    assert extractor.classes_.tolist() == sorted(names)
+    assert extractor.predict(X).tolist() == np.array(names)[numbers.predict(X)].tolist()
+    assert [r.conditions for r in extractor.rules_] == [r.conditions for r in numbers.rules_]
+
+
+def test_fault_23_raw_columns_need_no_map_and_constant_ones_do_no_harm():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    assert extractor.fidelity(X) > 0.95
+    assert not any(c.feature == 4 for rule in extractor.rules_ for c in rule.conditions)
+
+
+SCRIPT = """
+import json
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+from skescore.extractors.real import REALExtractor
+
+def extract():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = FrozenEstimator(KNeighborsClassifier(9).fit(X, y))
+    letters = np.random.default_rng(0).choice(list("abcdefgh"), (200, 3))
+    frame = pd.DataFrame(letters, columns=["k", "l", "m"])
+    tree = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
+    answers = np.where((frame["k"] < "d") == (frame["m"] > "c"), "in", "out")
+    numbers = REALExtractor(model).fit(X)
+    letters = REALExtractor(tree).fit(frame, answers)
+    cuts = [cuts.tolist() for cuts in numbers.discretiser_.cut_points_]
+    return [numbers.rules_.to_json(), letters.rules_.to_json(), cuts]
+"""
+
+
+def test_fault_23_hash_seeds_change_nothing():
+    here: dict = {}
+    exec(SCRIPT, here)
+    expected = here["extract"]()
+    other = "5" if os.environ.get("PYTHONHASHSEED") == "77" else "77"
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT + "print(json.dumps(extract()))"],
+        env={**os.environ, "PYTHONHASHSEED": other},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == expected
+
+
+def test_fault_28_clones_pickles_and_columns_by_name():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    extractor = REALExtractor(KNeighborsClassifier(9), min_precision=0.9).fit(X, y)
+    assert clone(extractor).get_params()["min_precision"] == 0.9
+    other = pickle.loads(pickle.dumps(extractor))
+    assert other.rules_ == extractor.rules_
+    np.testing.assert_array_equal(other.predict(X), extractor.predict(X))
+    assert extractor.rules_.feature_names == tuple(X.columns)

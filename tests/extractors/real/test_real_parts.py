@@ -1,0 +1,274 @@
+"""The parts of REAL against plain loops: codes, variants, growing one rule, making the list."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.extractors.real import _codes as _real_codes
+from skescore.extractors.real import _literals
+from skescore.extractors.real._codes import (
+    CodedFeature,
+    Evidence,
+    code_labels,
+    code_numbers,
+    distinct_rows,
+    row_keys,
+    variants,
+)
+from skescore.extractors.real._literals import Grower, inside
+from skescore.extractors.real._real_lists import best_list, subsumed
+from skescore.rules import Interval, OneOf
+
+# --- codes, against plain loops ---
+
+
+def feature_of(n_codes: int, *, ordered: bool = True, counts=None) -> CodedFeature:
+    counts = np.ones(n_codes, dtype=int) if counts is None else np.array(counts)
+    if ordered:
+        return CodedFeature(np.arange(n_codes - 1) + 0.5, None, np.arange(float(n_codes)), counts)
+    return CodedFeature(None, tuple("abcdefgh"[:n_codes]), np.arange(float(n_codes)), counts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-5, 5), min_size=1, max_size=30),
+    st.lists(st.integers(-12, 12), max_size=6, unique=True),
+)
+def test_bins_hold_rows_and_are_shown_by_their_middle_row(values, cuts):
+    column, cuts = np.array(values, dtype=float), np.sort(np.array(cuts, dtype=float)) / 2
+    codes, feature = code_numbers(column, cuts)
+    assert set(feature.cuts) <= set(cuts)
+    edges = [-np.inf, *feature.cuts, np.inf]
+    for code, (low, high) in enumerate(itertools.pairwise(edges)):
+        members = sorted(v for v in values if low < v <= high)
+        assert members  # no bin without rows
+        assert feature.counts[code] == len(members)
+        assert feature.examples[code] == members[(len(members) - 1) // 2]
+        assert codes[(column > low) & (column <= high)].tolist() == [code] * len(members)
+    # Every cut that parts rows in two still does.
+    assert len(
+        {tuple(column > c) for c in cuts} | {(True,) * len(values), (False,) * len(values)}
+    ) == (len(feature.cuts) + 2)
+
+
+def test_conditions_of_codes():
+    _, size = code_numbers(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5]))
+    assert size.condition(4, np.array([1, 1, 0, 0], bool)) == Interval(4, upper=1.5)
+    assert size.condition(4, np.array([0, 1, 1, 0], bool)) == Interval(4, 0.5, 2.5)
+    assert size.condition(4, np.array([0, 0, 0, 1], bool)) == Interval(4, lower=2.5)
+    _, colour = code_labels(np.array([0.0, 2.0]), ["blue", "green", "red"])
+    assert colour.condition(1, np.array([1, 0, 1], bool)) == OneOf(1, ["red", "blue"])
+
+
+@pytest.mark.parametrize("largest_key", [2**62, 50])
+def test_distinct_rows_are_counted(monkeypatch, largest_key):
+    monkeypatch.setattr(_real_codes, "_LARGEST_KEY", largest_key)  # 50: keys must be renumbered
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 3, (4, 200)).astype(np.uint8)
+    answers = random.integers(0, 3, 200)
+    features = [feature_of(3)] * 4
+    rows, first, purity = distinct_rows(codes, features, answers, 3)
+    seen = Counter(zip(*codes.tolist(), answers.tolist(), strict=True))
+    patterns = Counter(zip(*codes.tolist(), strict=True))
+    found = list(zip(*rows.codes.tolist(), rows.answers.tolist(), strict=True))
+    assert found == sorted(seen)
+    assert rows.weights.tolist() == [seen[row] for row in found]
+    assert purity.tolist() == [seen[row] / patterns[row[:-1]] for row in found]
+    for row, index in zip(found, first, strict=True):
+        assert (*codes[:, index], answers[index]) == row
+        assert not any((*codes[:, i], answers[i]) == row for i in range(index))
+    keys = row_keys(codes, features)
+    order = np.lexsort(codes[::-1])
+    assert (np.diff(keys[order]) >= 0).all()
+
+
+def test_variants_move_every_feature_to_each_other_code_first():
+    features = [feature_of(3), feature_of(1), feature_of(4, ordered=False)]
+    row = np.array([1, 0, 3], dtype=np.uint8)
+    changed, differs = variants(row, features, 45)
+    singles = [[0, 0, 3], [2, 0, 3], [1, 0, 0], [1, 0, 1], [1, 0, 2]]
+    assert changed.shape == (45, 3)
+    assert changed[:5].tolist() == singles
+    np.testing.assert_array_equal(differs, changed != row)
+    assert (changed >= 0).all()
+    assert (changed < [3, 1, 4]).all()
+    assert set(map(tuple, changed.tolist())) == {
+        (a, 0, b) for a in range(3) for b in range(4)
+    }  # the many changes reach all combinations
+    few, _ = variants(row, features, 3)
+    assert len(set(map(tuple, few.tolist()))) == 3
+    assert all(row in singles for row in few.tolist())
+    assert len(variants(row, features, 0)[0]) == 0
+    assert len(variants(np.array([0]), [feature_of(1)], 20)[0]) == 0  # nothing to change
+    again, _ = variants(row, features, 45)
+    np.testing.assert_array_equal(changed, again)
+
+
+def test_variants_draw_codes_as_often_as_rows_have_them():
+    features = [feature_of(2), feature_of(3, counts=[70, 0, 30])]
+    changed, _ = variants(np.array([0, 0]), features, 8003)
+    drawn = np.bincount(changed[3:, 1], minlength=3)
+    assert drawn[1] == 0
+    # On average 62.5 % of the variants draw the feature anew, and 30 % of those another code.
+    assert drawn[2] / 8000 == pytest.approx(0.625 * 0.3, abs=0.02)
+
+
+# --- growing one rule, against plain loops ---
+
+
+def holds_for(premise, row) -> bool:
+    return all(allowed[code] for allowed, code in zip(premise, row, strict=True))
+
+
+def share_of(premise, points, output):
+    """Share of the output among the points that a premise holds for, by plain loops."""
+    right = total = 0.0
+    for *row, answer, weight in points:
+        if holds_for(premise, row):
+            total += weight
+            right += weight * (answer == output)
+    return right / total if total else 1.0
+
+
+@st.composite
+def evidences(draw):
+    """Features, rows and points asked about, as arrays and as lists."""
+    features = [
+        feature_of(draw(st.integers(1, 4)), ordered=draw(st.booleans()))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    seed = draw(st.integers(0, 2**20))
+    random = np.random.default_rng(seed)
+    made = []
+    for n_points in (draw(st.integers(1, 40)), draw(st.integers(0, 20))):
+        codes = np.array([random.integers(0, len(f.counts), n_points) for f in features])
+        border = draw(st.integers(0, 4))
+        answers = (codes.sum(axis=0) + (random.random(n_points) < 0.15) > border).astype(int)
+        weights = random.integers(1, 4, n_points).astype(float)
+        made.append(Evidence(codes.astype(np.uint8), answers, weights))
+    return features, *made
+
+
+def listed(evidence):
+    return list(
+        zip(*evidence.codes.tolist(), evidence.answers.tolist(), evidence.weights.tolist(),
+            strict=True)
+    )  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(evidences(), st.sampled_from([0.6, 0.9, 1.0]))
+def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
+    features, rows, asked = made
+    grower = Grower(features, rows, least)
+    row, output = rows.codes[:, 0], int(rows.answers[0])
+    premise = grower.grow(row, output, asked)
+    both = [listed(rows), listed(asked)]
+
+    def precise(candidate):
+        return all(share_of(candidate, points, output) >= least - 1e-12 for points in both)
+
+    full = [np.arange(len(f.counts)) == code for f, code in zip(features, row, strict=True)]
+    assert premise is not None or not precise(full)
+    assert grower.allows(row, output, asked) == (share_of(full, both[1], output) >= least - 1e-12)
+    if premise is None:
+        return
+    assert holds_for(premise, row)
+    assert precise(premise)
+    index = inside(rows, premise)
+    assert index.tolist() == [
+        i for i, (*codes, _, _) in enumerate(both[0]) if holds_for(premise, codes)
+    ]
+    for j, feature in enumerate(features):
+        if premise[j].all():
+            continue
+        codes = np.flatnonzero(premise[j])
+        if feature.ordered:
+            assert codes.tolist() == list(range(codes[0], codes[-1] + 1))
+            further = [c for c in (codes[0] - 1, codes[-1] + 1) if 0 <= c < len(premise[j])]
+        else:
+            further = np.flatnonzero(~premise[j])
+        for code in further:
+            wider = [allowed.copy() for allowed in premise]
+            wider[j][code] = True
+            assert not precise(wider)
+
+
+def test_literals_are_ranked_on_a_sample_but_judged_on_all(monkeypatch):
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 4, (3, 3000)).astype(np.uint8)
+    answers = ((codes[1] >= 2) & (codes[2] == 1)).astype(int)
+    rows = Evidence(codes, answers, np.ones(3000))
+    asked = Evidence(codes[:, :0], answers[:0], np.empty(0))
+    features = [feature_of(4) for _ in range(3)]
+    monkeypatch.setattr(_literals, "_SAMPLE", 50)
+    premise = Grower(features, rows, 1.0).grow(np.array([0, 3, 1]), 1, asked)
+    assert [a.astype(int).tolist() for a in premise] == [[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 0, 0]]
+
+
+def test_many_categories_make_one_set():
+    random = np.random.default_rng(1)
+    codes = random.integers(0, 500, (1, 4000)).astype(np.uint16)
+    features = [
+        CodedFeature(None, tuple(map(str, range(500))), np.arange(500.0), np.bincount(codes[0]))
+    ]
+    rows = Evidence(codes, (codes[0] % 3 == 0).astype(int), np.ones(4000))
+    asked = Evidence(codes[:, :0], rows.answers[:0], np.empty(0))
+    premise = Grower(features, rows, 1.0).grow(np.array([3]), 1, asked)
+    # Every third category, and those that no row has: nothing speaks against them.
+    unseen = np.bincount(codes[0], minlength=500) == 0
+    np.testing.assert_array_equal(premise[0], (np.arange(500) % 3 == 0) | unseen)
+
+
+# --- the list ---
+
+
+def test_subsumption_is_that_of_the_points_that_rules_hold_for():
+    random = np.random.default_rng(0)
+    premises = [[random.random(2) < 0.7, random.random(3) < 0.6] for _ in range(60)]
+    premises = [p for p in premises if p[0].any() and p[1].any()]
+    outputs = random.integers(0, 2, len(premises))
+    points = [
+        {(a, b) for a in range(2) for b in range(3) if holds_for(p, (a, b))} for p in premises
+    ]
+    for i, mine in enumerate(points):
+        expected = any(
+            outputs[i] == outputs[j] and (mine < other or (mine == other and j < i))
+            for j, other in enumerate(points)
+        )
+        assert subsumed(i, premises, outputs) == expected
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.2])
+def test_the_list_is_that_of_plain_loops(tolerance):
+    random = np.random.default_rng(4)
+    codes = random.integers(0, 3, (3, 80)).astype(np.uint8)
+    rows = Evidence(codes, random.integers(0, 3, 80), random.integers(1, 5, 80).astype(float))
+    premises = [[random.random(3) < 0.6 for _ in range(3)] for _ in range(40)]
+    outputs = random.integers(0, 3, 40)
+    waiting, left, expected = listed(rows), list(range(40)), []
+    total = sum(weight for *_, weight in waiting)
+    while sum(weight for *_, weight in waiting) > tolerance * total:
+        best = None
+        for i in left:
+            counts = [0.0] * 3
+            for *row, answer, weight in waiting:
+                if holds_for(premises[i], row):
+                    counts[answer] += weight
+            surplus = 2 * counts[outputs[i]] - sum(counts)
+            if best is None or surplus > best[0]:
+                best = surplus, i, counts
+        if best[0] <= 0:
+            break
+        expected.append(best[1:])
+        left.remove(best[1])
+        waiting = [p for p in waiting if not holds_for(premises[best[1]], p[:3])]
+    found = best_list(rows, premises, outputs, 3, tolerance)
+    assert [(i, counts.tolist()) for i, counts in found] == expected
+    assert len(expected) > 2

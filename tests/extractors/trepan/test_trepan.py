@@ -1,0 +1,572 @@
+"""Trepan: the published algorithm, from the black box's answers to the printed rules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CallableClassifier
+from skescore.extractors.trepan import TrepanExtractor
+from skescore.extractors.trepan import _tree as trees
+from skescore.rules import AtLeast, Interval, OneOf, RuleSet
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+
+def black_box(function):
+    return CallableClassifier(lambda rows: np.asarray(function(np.asarray(rows)), dtype=int))
+
+
+def bits(n, n_features, seed=0):
+    return np.random.default_rng(seed).integers(0, 2, (n, n_features)).astype(float)
+
+
+def shop(n=300, seed=0):
+    """Rows with two categorical columns; two of three facts make a buyer."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "colour": random.choice(["red", "green", "blue", "grey"], n),
+            "weight": random.normal(50, 10, n),
+            "size": pd.Categorical(random.choice(["S", "M", "L"], n)),
+            "age": random.integers(18, 70, n),
+        }
+    )
+    return frame, np.where(buys(frame), "buy", "leave")
+
+
+def buys(frame):
+    warm = frame["colour"].isin(["red", "blue"]).to_numpy().astype(int)
+    return warm + (frame["size"] == "L").to_numpy() + (frame["weight"].to_numpy() > 50) >= 2
+
+
+# --- what is found ---
+
+
+def test_3_of_5_is_one_test():
+    """The textbook case of M-of-N: a tree of ordinary tests needs 20 leaves for it."""
+    rows = bits(200, 5)
+    extractor = TrepanExtractor(
+        black_box(lambda X: X.sum(axis=1) >= 3), max_literals=5, random_state=0
+    ).fit(rows)
+    first, last = extractor.rules_
+    ones = [Interval(j, lower=0.5) for j in range(5)]
+    assert first.conditions == (AtLeast(3, ones),)
+    assert (first.output, last.output, last.conditions) == (1, 0, ())
+    assert extractor.n_splits_ == 1
+    apart = clone(extractor).set_params(simplify=False).fit(rows)
+    assert apart.rules_[1].conditions == (AtLeast(3, [Interval(j, upper=0.5) for j in range(5)]),)
+    ordinary = clone(extractor).set_params(max_literals=1, max_nodes=None).fit(rows)
+    assert ordinary.n_rules_ == 20
+    assert not any(rule.others for rule in ordinary.rules_)
+
+
+def test_two_of_three_facts_of_two_kinds_are_one_test():
+    rows, labels = shop()
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["colour", "size"]), remainder="passthrough"),
+        RandomForestClassifier(30, random_state=0),
+    )
+    extractor = TrepanExtractor(model, max_nodes=1, random_state=0).fit(rows, labels)
+    (condition,) = extractor.rules_[0].conditions
+    assert isinstance(condition, AtLeast)
+    colour, weight, size = condition.conditions
+    assert (condition.m, colour, size) == (
+        2, OneOf(0, ["green", "grey"]), OneOf(2, ["L"], negated=True),
+    )  # fmt: skip
+    assert weight.feature == 1
+    assert weight.upper == pytest.approx(50, abs=2)
+    assert extractor.fidelity(rows) > 0.98
+    assert "at least 2 of (colour in {green, grey}; weight ≤ " in str(extractor.rules_)
+
+
+@pytest.mark.parametrize("simplify", [True, False])
+def test_one_of_one_and_n_of_n_are_plain_conditions(simplify):
+    rows = np.random.default_rng(0).random((300, 3))
+    extractor = TrepanExtractor(
+        black_box(lambda X: (X[:, 0] > 0.5) & (X[:, 1] > 0.5)), random_state=0, simplify=simplify
+    ).fit(rows)
+    assert extractor.n_splits_ == 1
+    both = next(rule for rule in extractor.rules_ if rule.output == 1)
+    other = next(rule for rule in extractor.rules_ if rule.output == 0)
+    assert [(type(c), c.feature) for c in both.conditions] == [(Interval, 0), (Interval, 1)]
+    if simplify:
+        assert other.conditions == ()
+    else:
+        (condition,) = other.conditions
+        assert (condition.m, len(condition.conditions)) == (1, 2)
+
+
+def test_categories_are_split_by_the_best_set():
+    rows, _ = shop()
+    warm = CallableClassifier(lambda X: X["colour"].isin(["red", "blue"]).to_numpy().astype(int))
+    extractor = TrepanExtractor(warm, random_state=0).fit(rows)
+    assert extractor.n_rules_ == 2
+    (condition,) = extractor.rules_[0].conditions
+    assert condition in (
+        OneOf(0, ["blue", "red"]),
+        OneOf(0, ["blue", "red"], negated=True),
+        OneOf(0, ["green", "grey"]),
+        OneOf(0, ["green", "grey"], negated=True),
+    )
+    assert extractor.fidelity(rows) == 1.0
+
+
+def test_black_boxes_are_imitated_better_than_by_an_ordinary_tree_of_that_size():
+    gains = []
+    for load in (load_iris, load_wine, load_breast_cancer):
+        X, y = load(return_X_y=True)
+        for seed in range(3):
+            train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=seed)
+            model = (
+                KNeighborsClassifier(9)
+                if load is load_iris
+                else DecisionTreeClassifier(random_state=seed)
+            ).fit(train, y_train)
+            extractor = TrepanExtractor(FrozenEstimator(model), max_leaves=6, random_state=seed)
+            extractor.fit(train)
+            tree = DecisionTreeClassifier(max_leaf_nodes=extractor.n_rules_, random_state=seed)
+            tree.fit(train, model.predict(train))
+            gains.append(extractor.fidelity(test) - tree.score(test, model.predict(test)))
+    assert np.mean(gains) > 0.005
+
+
+# --- the tree ---
+
+
+def grown(rows, function, monkeypatch, **options):
+    """The tree as it was before leaves were joined, and the extractor."""
+    kept = []
+    collapse = trees.Tree.collapse
+    monkeypatch.setattr(trees.Tree, "collapse", lambda tree: kept.append(tree))
+    extractor = TrepanExtractor(black_box(function), **options).fit(rows)
+    monkeypatch.setattr(trees.Tree, "collapse", collapse)
+    return kept[0], extractor
+
+
+def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
+    """Fault 22: priorities between -1 and 1 were cut to whole numbers, so that all tied."""
+    # 60 rows with 1 in 10 of the other class, then 40 rows with 4 in 10: 6 rows against 16.
+    value = np.concatenate([np.linspace(0, 1, 60), np.linspace(2, 3, 40)])
+    label = np.concatenate([np.arange(60) % 10 == 5, np.arange(40) % 5 < 3]).astype(int)
+    for flipped in (0, 1):  # so that either side comes first once
+        answer = dict(zip(value.tolist(), (label ^ flipped).tolist(), strict=True))
+        tree, _ = grown(
+            value[:, None], lambda X, a=answer: [a[v] for v in X[:, 0].tolist()],
+            monkeypatch, max_nodes=2, min_sample=0, max_literals=1, purity=1.0,
+        )  # fmt: skip
+        by_rows = {tree.nodes[i].n_rows: tree.nodes[i] for i in tree.nodes[0].children}
+        assert sorted(by_rows) == [40, 60]
+        assert by_rows[40].children
+        assert not by_rows[60].children
+
+
+def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
+    tree, _ = grown(
+        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch, max_nodes=12, random_state=0,
+    )  # fmt: skip
+    order = sorted((n for n in tree.nodes if n.children), key=lambda n: n.children)
+    assert order[0] is tree.nodes[0]
+    open_leaves = {0}
+    for node in order:
+        priority = {
+            i: tree.nodes[i].n_rows / 150 * (1 - tree.nodes[i].fidelity)
+            for i in open_leaves
+            if tree.nodes[i].children
+        }
+        number = next(i for i in open_leaves if tree.nodes[i] is node)
+        assert priority[number] == max(priority.values())
+        open_leaves = (open_leaves - {number}) | set(node.children)
+
+
+def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
+    """Fault 22: a node with fewer rows than wanted raised NotImplementedError."""
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    tree, extractor = grown(
+        rows, lambda X: X[:, 0] + X[:, 1] ** 2 > 0.5, monkeypatch,
+        min_sample=500, max_nodes=6, random_state=0,
+    )  # fmt: skip
+    assert tree.n_splits == 6
+    for node in tree.nodes:
+        assert node.counts.sum() >= 500
+    asked = sum(int(n.counts.sum()) for n in tree.nodes if not n.children)
+    assert extractor.oracle_.n_rows >= asked - 20
+    for rule in extractor.rules_:
+        assert sum(rule.statistics.class_counts) >= 500
+
+
+def test_without_samples_only_the_rows_are_asked_about():
+    extractor = TrepanExtractor(KNeighborsClassifier(9), min_sample=0, max_nodes=None)
+    extractor.fit(IRIS, SPECIES)
+    assert (extractor.oracle_.n_calls, extractor.oracle_.n_rows) == (1, 150)
+    for number, rule in enumerate(extractor.rules_):
+        inside = extractor.estimator_.predict(IRIS[extractor.rules_.assign(IRIS) == number])
+        assert rule.statistics.n_rows == len(inside)
+        assert rule.statistics.class_counts == tuple(np.bincount(inside, minlength=3))
+
+
+@pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"max_depth": 2}, {"max_leaves": 4}])
+def test_the_black_box_is_asked_once_per_split(options):
+    """Fault 8: one call per row, cell or merge."""
+    extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options)
+    extractor.fit(IRIS, SPECIES)
+    assert extractor.n_splits_ >= 2
+    # The rows, the root, and both sides of a split together.
+    assert extractor.oracle_.n_calls <= 2 + extractor.n_splits_
+    enough = clone(extractor).set_params(min_sample=1, max_nodes=3).fit(IRIS, SPECIES)
+    assert enough.oracle_.n_calls == 1
+
+
+def test_instances_of_a_node_are_drawn_below_its_tests():
+    asked = []
+
+    def answer(rows):
+        asked.append(rows)
+        return (rows[:, :3] > 0).sum(axis=1) >= 2
+
+    rows = np.random.default_rng(0).normal(size=(50, 5))
+    extractor = TrepanExtractor(black_box(answer), max_nodes=1, min_sample=300, random_state=0)
+    extractor.fit(rows)
+    assert [len(part) for part in asked[:2]] == [50, 250]
+    (condition,) = extractor.rules_[0].conditions
+    held = condition.holds(lambda j: asked[2][:, j])
+    # First those for the side where the test holds, then those for the other one.
+    assert (np.diff(held.astype(int)) <= 0).all()
+    assert 0 < held.sum() < len(held)
+    assert len(asked) == 3
+    everything = np.concatenate(asked[1:])
+    assert (everything >= rows.min(axis=0) - 1e-6).all()
+    assert (everything <= rows.max(axis=0) + 1e-6).all()
+
+
+def test_limits_of_the_tree():
+    def fit(**options):
+        return TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options).fit(
+            IRIS, SPECIES
+        )
+
+    assert fit(max_nodes=4).n_splits_ == 4
+    assert fit(max_leaves=3).n_splits_ == 2
+    assert fit(max_leaves=3).n_rules_ == 3
+    assert max(len(r.conditions) for r in fit(max_depth=1, max_literals=1).rules_) == 1
+    assert fit(max_depth=1).n_rules_ == 2
+    assert fit(min_gain=2.0).n_rules_ == 1
+    assert fit(max_nodes=None, min_rows=0).n_splits_ > 15  # and comes to an end
+    rows_below = [rule.statistics.n_rows for rule in fit(min_rows=10, max_nodes=None).rules_]
+    assert min(rows_below) >= 10
+
+
+def test_pure_nodes_are_leaves():
+    # 2 % of the answers differ.
+    rows = np.linspace(0, 1, 2000)[:, None]
+    rare = black_box(lambda X: X[:, 0] > 0.98)
+    for purity, n_rules in ((0.97, 1), (0.99, 2)):
+        assert TrepanExtractor(rare, purity=purity).fit(rows).n_rules_ == n_rules
+    # With more confidence asked for, 97.5 % is not beyond doubt.
+    sure = TrepanExtractor(rare, purity=0.975, confidence=0.9).fit(rows)
+    doubtful = TrepanExtractor(rare, purity=0.975, confidence=0.999).fit(rows)
+    assert (sure.n_rules_, doubtful.n_rules_) == (1, 2)
+
+
+def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
+    tree, extractor = grown(
+        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch, max_nodes=30, random_state=0,
+    )  # fmt: skip
+    before = len(tree.paths())
+    answers = extractor.predict(IRIS)
+    rows = {i: n.n_rows for i, n in enumerate(tree.nodes)}
+    tree.collapse()
+    assert 2 < len(tree.paths()) < before
+    for node in tree.nodes:
+        if node.children:
+            first, second = (tree.nodes[i] for i in node.children)
+            assert first.children or second.children or first.label != second.label
+    joined = clone(extractor).fit(IRIS)
+    assert joined.n_rules_ == len(tree.paths())
+    np.testing.assert_array_equal(joined.predict(IRIS), answers)
+    assert sum(rows[leaf] for leaf in tree.paths()) == 150
+
+
+def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
+    models = []
+    split = trees.Growth._split
+
+    def spy(growth, X, node, test):
+        children = split(growth, X, node, test)
+        models.append([child.model is node.model for child in children])
+        for child, same in zip(children, models[-1], strict=True):
+            assert same or len(child.points) == 0
+        return children
+
+    monkeypatch.setattr(trees.Growth, "_split", spy)
+    random = np.random.default_rng(0)
+    independent = random.normal(size=(400, 4))
+    dependent = independent[:, :1] + 0.1 * independent
+    for rows, expected in ((independent, [True, True]), (dependent, [False, False])):
+        models.clear()
+        TrepanExtractor(black_box(lambda X: X[:, 0] > 0), max_nodes=1, random_state=0).fit(rows)
+        assert models == [expected]
+
+
+# --- the rules ---
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    options=st.fixed_dictionaries(
+        {
+            "max_nodes": st.sampled_from([1, 4, None]),
+            "max_literals": st.sampled_from([1, 2, 4]),
+            "min_sample": st.sampled_from([0, 60, 200]),
+            "min_rows": st.sampled_from([0, 1, 5]),
+            "beam_width": st.sampled_from([1, 3]),
+            "significance": st.sampled_from([0.01, 0.9]),
+        }
+    ),
+)
+@pytest.mark.filterwarnings("ignore:The black box answers")
+def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
+    random = np.random.default_rng(seed)
+    frame, _ = shop(80, seed)
+    frame["age"] //= 10  # a number of few values
+    weights = random.normal(size=6)
+
+    def answer(rows):
+        score = (
+            weights[0] * (rows["weight"] - 50) / 10
+            + weights[1] * rows["colour"].isin(["red", "grey"])
+            + weights[2] * (rows["size"] == "M")
+            + weights[3] * rows["age"]
+            + weights[4] * (rows["colour"] == "red") * (rows["weight"] > 55)
+        )
+        return np.clip(np.floor(np.asarray(score, dtype=float)), 0, 2).astype(int)
+
+    extractor = TrepanExtractor(
+        CallableClassifier(answer, classes=[0, 1, 2]), random_state=seed, **options
+    ).fit(frame)
+    apart = clone(extractor).set_params(simplify=False).fit(frame)
+    assert extractor.rules_.ordered
+    assert apart.rules_.disjoint
+    assert extractor.coverage_ == apart.coverage_ == 1.0
+    cuts = [c.lower for r in apart.rules_ for c in r.intervals if c.feature == 1]
+    cuts += [c.upper for r in apart.rules_ for c in r.intervals if c.feature == 1]
+    cuts = [c for c in cuts if np.isfinite(c)] or [50.0]
+    rows, _ = shop(150, seed + 1)
+    rows["weight"] = np.where(random.random(150) < 0.5, random.choice(cuts, 150), rows["weight"])
+    rows["age"] //= 10
+    unseen = rows.assign(colour="violet")
+    for some in (frame, rows, unseen):
+        assert (np.sum([r.holds(lambda j, f=some: f.iloc[:, j].to_numpy(), len(some))
+                        for r in apart.rules_], axis=0) == 1).all()  # fmt: skip
+        np.testing.assert_array_equal(extractor.rules_.predict(some), apart.rules_.predict(some))
+        np.testing.assert_array_equal(
+            extractor.rules_.predict_proba(some), apart.rules_.predict_proba(some)
+        )
+    assert extractor.rules_[-1].conditions == ()
+    assert extractor.rules_.n_literals <= apart.rules_.n_literals
+    for rules in (extractor.rules_, apart.rules_):
+        index = rules.assign(frame)
+        counted = [r.statistics.n_rows for r in rules]
+        assert counted == np.bincount(index, minlength=len(rules)).tolist()
+        for rule in rules:
+            counts = rule.statistics.class_counts
+            assert rule.output == int(np.argmax(counts))  # ties: the smallest class
+        assert RuleSet.from_json(rules.to_json()) == rules
+
+
+def test_rules_concern_the_values_that_the_frame_holds():
+    rows, _ = shop()
+    rows["size"] = pd.Categorical(rows["size"].map({"S": 10, "M": 20, "L": 30}).astype(int))
+    large = CallableClassifier(lambda X: (X["size"].astype(int) == 30).to_numpy().astype(int))
+    extractor = TrepanExtractor(large, random_state=0, simplify=False).fit(rows)
+    assert {c.values for r in extractor.rules_ for c in r.conditions} == {(30,)}
+    assert extractor.fidelity(rows) == 1.0
+
+
+# --- the same on every run ---
+
+
+def test_batches_do_not_matter():
+    whole = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
+    parts = clone(whole).set_params(batch_size=37).fit(IRIS, SPECIES)
+    assert parts.rules_ == whole.rules_
+    assert parts.oracle_.n_calls > whole.oracle_.n_calls
+
+
+def test_a_node_does_not_depend_on_when_it_was_split(monkeypatch):
+    """Instances are keyed by the path, so a larger tree holds the smaller one unchanged."""
+
+    def nodes(**options):
+        tree, _ = grown(
+            IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+            monkeypatch, random_state=3, **options,
+        )  # fmt: skip
+        return {int(n.key): n.counts.tolist() for n in tree.nodes}
+
+    small, large, shallow = nodes(max_nodes=4), nodes(max_nodes=12), nodes(max_depth=3)
+    assert small.items() <= large.items()
+    assert len(small) == 9
+    for key in shallow.keys() & large.keys():
+        assert shallow[key] == large[key]
+
+
+def test_seeds_matter_and_the_global_generator_does_not_fault_6():
+    """Fault 6: the global generator was seeded."""
+    before = np.random.get_state()[1].copy()
+    first, again, other = (
+        TrepanExtractor(KNeighborsClassifier(9), random_state=seed).fit(IRIS, SPECIES).rules_
+        for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+SCRIPT = """
+import numpy as np, pandas as pd
+from skescore.extractors import CallableClassifier
+from skescore.extractors.trepan import TrepanExtractor
+random = np.random.default_rng(0)
+rows = pd.DataFrame({"colour": random.choice(["red", "green", "blue"], 90),
+                     "kind": random.choice(["a", "b", "c", "d"], 90),
+                     "x": random.normal(size=90), "y": random.normal(size=90)})
+model = CallableClassifier(lambda X: (X["colour"].isin(["red", "blue"]) * 1 + (X["x"] > X["y"])
+                                      + (X["kind"] == "c")).to_numpy().astype(int))
+print(TrepanExtractor(model, random_state=0, min_sample=200).fit(rows).rules_.to_json())
+"""
+
+
+def test_hash_seeds_do_not_matter_fault_23(capsys):
+    """Fault 23: features were collected in a set, so their order varied with the hash seed."""
+    there = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    exec(SCRIPT, {})
+    assert capsys.readouterr().out == there
+    assert "colour" in there
+
+
+# --- what comes in ---
+
+
+def test_raw_numbers_need_no_preparation_fault_23():
+    """Fault 23: without a table of discretised columns the reference platform crashed."""
+    extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
+    assert extractor.fidelity(IRIS) > 0.96
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e290])
+def test_the_scale_of_a_feature_does_not_matter_fault_12(scale):
+    """Fault 12: absolute epsilons let features of small range collapse."""
+    rows = np.random.default_rng(0).random((100, 3)) * scale
+    extractor = TrepanExtractor(
+        black_box(lambda X: (X[:, :2] > 0.5 * scale).any(axis=1)), random_state=0
+    ).fit(rows)
+    assert extractor.n_splits_ == 1
+    assert extractor.fidelity(rows) == 1.0
+
+
+def test_constant_features_never_occur_in_rules():
+    rows = np.column_stack([np.full(150, 3.0), IRIS, np.zeros(150)])
+    extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(rows, SPECIES)
+    used = {f for rule in extractor.rules_ for c in rule.conditions for f in c.features}
+    assert used <= {1, 2, 3, 4}
+    assert extractor.fidelity(rows) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:The black box answers 1 for all")
+def test_a_black_box_of_one_class_gives_one_rule():
+    extractor = TrepanExtractor(black_box(lambda X: np.ones(len(X)))).fit(IRIS)
+    assert str(extractor.rules_) == "1. ALWAYS 1   [150 rows, 100 % pure]"
+
+
+def test_too_few_leaves_for_the_classes_are_reported_fault_19():
+    """Fault 19: three leaves whatever the number of classes."""
+    with pytest.warns(UserWarning, match="max_leaves=2 is less than the 3 classes"):
+        TrepanExtractor(KNeighborsClassifier(9), max_leaves=2).fit(IRIS, SPECIES)
+
+
+def test_regression_is_refused():
+    with pytest.raises(ValueError, match="TrepanExtractor extracts rules for classification only"):
+        TrepanExtractor(LinearRegression()).fit(IRIS, SPECIES)
+
+
+def test_numbers_beyond_all_distances_are_refused():
+    rows = IRIS.copy()
+    rows[0, 2] = -1e305
+    with pytest.raises(ValueError, match=r"Feature 'x2' holds numbers up to 1e\+305.*Scale"):
+        TrepanExtractor(black_box(lambda X: X[:, 3] > 1)).fit(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_leaves", 1, ValueError),
+        ("max_nodes", 0, ValueError),
+        ("max_nodes", 2.0, TypeError),
+        ("max_depth", 0, ValueError),
+        ("min_sample", -1, ValueError),
+        ("min_sample", None, TypeError),
+        ("min_rows", -1, ValueError),
+        ("max_literals", 0, ValueError),
+        ("beam_width", 0, ValueError),
+        ("beam_width", True, TypeError),
+        ("purity", 1.01, ValueError),
+        ("purity", "high", TypeError),
+        ("confidence", -0.1, ValueError),
+        ("significance", float("nan"), ValueError),
+        ("min_gain", -1, ValueError),
+        ("simplify", "yes", ValueError),
+        ("random_state", -1, ValueError),
+    ],
+)
+def test_bad_parameters_are_named(name, value, error):
+    with pytest.raises(error, match=f"{name} must be .*got {value!r}"):
+        TrepanExtractor(KNeighborsClassifier(9), **{name: value}).fit(IRIS, SPECIES)
+
+
+def test_nothing_is_printed_and_no_state_is_left_behind(capsys):
+    """Fault 11: what an earlier extraction found piled up in the object."""
+    extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, max_nodes=4)
+    first = extractor.fit(IRIS, SPECIES).rules_
+    extractor.fit(IRIS[:, :2], SPECIES)
+    assert extractor.fit(IRIS, SPECIES).rules_ == first
+    assert capsys.readouterr() == ("", "")
+
+
+def test_memory_stays_within_that_of_the_rows():
+    rows = np.random.default_rng(0).normal(size=(100_000, 8))
+    extractor = TrepanExtractor(
+        black_box(lambda X: X[:, 0] + X[:, 1] * X[:, 2] > 0.5), max_nodes=3, random_state=0
+    )
+    tracemalloc.start()
+    extractor.fit(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * rows.nbytes

@@ -1,0 +1,163 @@
+"""Faithfulness and plausibility beside the numbers that ferret itself returned.
+
+The cases are outputs of the evaluators of ferret 0.5.0 (0.4.2 agrees), called with models small
+enough to be written down: words with weights and pairs of words, and the tabulated answers of a
+tiny random transformer. Cases with ties follow the stable rule, as ferret's depend on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skescore.metrics.attribution import (
+    faithfulness,
+    jensen_shannon_divergence,
+    plausibility,
+)
+
+DATA = Path(__file__).parents[2] / "data"
+CASES = json.loads((DATA / "attribution_ferret.json").read_text())
+PAIRS = json.loads((DATA / "attribution_jsd.json").read_text())
+WORDS = [case for case in CASES if isinstance(case["model"], dict)]
+TABLES = [case for case in CASES if "queries" in case]
+OPTIONS = [(case, option) for case in WORDS for option in case["expected"]]
+FAITHFUL = ("aopc_compr", "aopc_suff", "taucorr_loo")
+PLAUSIBLE = {"auprc": "auprc_plau", "token_f1": "token_f1_plau", "token_iou": "token_iou_plau"}
+
+
+def word_model(case: dict[str, Any]) -> Any:
+    """Softmax of a bias, weights of the words that are there and of pairs of them."""
+    model = case["model"]
+    bias, weights = np.array(model["bias"]), np.array(model["weights"])
+    mask_weight = np.array(model["mask_weight"])
+
+    def predict_proba(documents: list[list[str]]) -> np.ndarray:
+        logits = []
+        for tokens in documents:
+            present = [int(token.split(":")[0]) for token in tokens if token != "[MASK]"]
+            total = bias + weights[present].sum(axis=0)
+            total = total + (len(tokens) - len(present)) * mask_weight
+            for first, second, pair in model["pairs"]:
+                if first in present and second in present:
+                    total = total + np.array(pair)
+            logits.append(total)
+        powers = np.exp(np.array(logits))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    return predict_proba
+
+
+def tokens_of(case: dict[str, Any]) -> list[str]:
+    # With their places: equal words are different tokens.
+    return [f"{place}:{token}" for place, token in enumerate(case["tokens"])]
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "top_k_3": {},
+    # ferret deletes the single tokens even where it masks rationales.
+    "mask": {"removal": "mask", "loo_removal": "delete"},
+    "by_count_1_2_3": {"by": "count", "thresholds": [1, 2, 3]},
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "option"), OPTIONS, ids=[f"{case['id']}-{option}" for case, option in OPTIONS]
+)
+def test_the_faithfulness_of_word_models_is_that_of_ferret(
+    case: dict[str, Any], option: str
+) -> None:
+    found = faithfulness(
+        word_model(case), [tokens_of(case)], [case["scores"]],
+        target=case["target"], join=None, **SETTINGS[option],
+    )  # fmt: skip
+    assert list(found) == list(FAITHFUL)
+    for name in FAITHFUL:
+        expected = case["expected"][option][name]
+        wanted = math.nan if expected is None else expected
+        assert found[name].tolist() == pytest.approx([wanted], abs=1e-9, nan_ok=True), name
+
+
+@pytest.mark.parametrize("case", TABLES, ids=[case["id"] for case in TABLES])
+def test_the_faithfulness_of_a_transformer_is_that_of_ferret(case: dict[str, Any]) -> None:
+    answers = {tuple(query["kept"]): query["p"] for query in case["queries"]}
+
+    def predict_proba(documents: list[str]) -> np.ndarray:
+        kept = [
+            tuple(int(token.split(":")[0]) for token in document.split()) for document in documents
+        ]
+        p = np.array([answers[key] for key in kept])
+        return np.column_stack([p, 1 - p])
+
+    tokens = tokens_of(case)
+    found, details = faithfulness(
+        predict_proba, [tokens], [case["scores"]], target=0, return_details=True
+    )
+    for name in FAITHFUL:
+        assert found[name].tolist() == pytest.approx([case["expected"][name]], abs=1e-6)
+    # The table holds what the default measures need, and nothing else.
+    assert details["queries"].tolist() == [len(answers)]
+
+
+@pytest.mark.parametrize(
+    ("case", "option"),
+    [(case, option) for case, option in OPTIONS if option in ("default", "top_k_3")]
+    + [(case, "") for case in TABLES],
+    ids=lambda value: value["id"] if isinstance(value, dict) else value,
+)
+def test_the_plausibility_is_that_of_ferret(case: dict[str, Any], option: str) -> None:
+    expected = case["expected"][option] if option else case["expected"]
+    found = plausibility(
+        [case["scores"]],
+        [case["rationale"]],
+        top_k=3 if option == "top_k_3" else 5,
+        empty="ferret",
+    )
+    for ours, theirs in PLAUSIBLE.items():
+        assert found[ours].tolist() == pytest.approx([expected[theirs]], abs=1e-9), ours
+
+
+@pytest.mark.parametrize("max_batch", [1, 7, 8192])
+def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> None:
+    """Documents of different lengths in the same calls of the model."""
+    cases = [case for case in WORDS if len(case["model"]["bias"]) == 2 and len(case["tokens"]) > 3]
+    models = {case["id"]: word_model(case) for case in cases}
+
+    def predict_proba(documents: list[list[str]]) -> np.ndarray:
+        owners = [document[0].split("/")[0] for document in documents]
+        return np.vstack(
+            [
+                models[owner]([[token.split("/")[1] for token in document]])
+                for owner, document in zip(owners, documents, strict=True)
+            ]
+        )
+
+    found = faithfulness(
+        predict_proba,
+        [[f"{case['id']}/{token}" for token in tokens_of(case)] for case in cases],
+        [case["scores"] for case in cases],
+        target=[case["target"] for case in cases], join=None, by="count", thresholds=[1, 2, 3],
+        max_batch=max_batch,
+    )  # fmt: skip
+    expected = [case["expected"].get("by_count_1_2_3") for case in cases]
+    known = [place for place, values in enumerate(expected) if values]
+    assert len(known) > 5
+    for name in FAITHFUL:
+        wanted = [math.nan if expected[i][name] is None else expected[i][name] for i in known]
+        assert found[name][known].tolist() == pytest.approx(wanted, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("number", range(len(PAIRS)))
+def test_divergences_of_pairs_of_maps(number: int) -> None:
+    pair = PAIRS[number]
+    p, q = pair["p"], pair["q"]
+    assert jensen_shannon_divergence(p, q) == pytest.approx(pair["bits"], abs=1e-12)
+    assert jensen_shannon_divergence(p, q, base=math.e) == pytest.approx(pair["nats"], abs=1e-12)
+    rows = jensen_shannon_divergence([p, q], [q, p])
+    assert rows.tolist() == pytest.approx([pair["bits"]] * 2, abs=1e-12)

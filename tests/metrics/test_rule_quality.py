@@ -1,0 +1,598 @@
+"""Measures of a rule: RuleKit's values, textbook formulas in long arithmetic, identities, edges."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.metrics import MEASURES, rule_quality
+from skescore.metrics._rule_quality import Measure
+
+# Values of RuleKit 2.1.24, see the file for how they were made.
+DATA = Path(__file__).parents[1] / "data"
+RULEKIT = json.loads((DATA / "rulekit_measures.json").read_text(encoding="utf-8"))
+RULES = json.loads((DATA / "rulekit_rules.json").read_text(encoding="utf-8"))["rule_sets"]
+CASES = [case for kind in ("regular", "fractional", "edge") for case in RULEKIT[kind]]
+
+# Where a measure has no value, and no limit either.
+UNDEFINED = {
+    "c1": lambda p, n, P, N: p + n == 0 or N == 0,
+    "c2": lambda p, n, P, N: p + n == 0 or N == 0 or P == 0,
+    "coleman": lambda p, n, P, N: p + n == 0 or N == 0,
+    "correlation": lambda p, n, P, N: p + n in (0, P + N) or P == 0 or N == 0,
+    "coverage": lambda p, n, P, N: P == 0,
+    "f_bayesian_confirmation": lambda p, n, P, N: p + n == 0 or P == 0 or N == 0,
+    "f_measure": lambda p, n, P, N: P == 0 and p + n == 0,
+    "geo_rss": lambda p, n, P, N: P == 0 or N == 0,
+    "kappa": lambda p, n, P, N: (N == 0 and p == P) or (P == 0 and n == 0),
+    "lift": lambda p, n, P, N: p + n == 0 or P == 0,
+    "mutual_support": lambda p, n, P, N: n == P == 0,
+    "one_way_support": lambda p, n, P, N: p + n == 0,
+    "pawlak_dependency_factor": lambda p, n, P, N: p + n == 0 or P == 0,
+    "precision": lambda p, n, P, N: p + n == 0,
+    "q2": lambda p, n, P, N: P == 0 or N == 0,
+    "relative_risk": lambda p, n, P, N: p + n == 0,
+    "ripper": lambda p, n, P, N: p + n == 0,
+    "rss": lambda p, n, P, N: P == 0 or N == 0,
+    "s_bayesian": lambda p, n, P, N: p + n in (0, P + N),
+    "sensitivity": lambda p, n, P, N: P == 0,
+    "specificity": lambda p, n, P, N: N == 0,
+    "weighted_laplace": lambda p, n, P, N: P == 0,
+    "yails": lambda p, n, P, N: p + n == 0 or P == 0,
+}
+
+
+def is_undefined(name, p, n, P, N):
+    return name in UNDEFINED and UNDEFINED[name](p, n, P, N)
+
+
+# --- RuleKit -------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_is_rulekits_and_coleman():
+    assert set(MEASURES) == {*RULEKIT["names"], "coleman"}
+    assert len(MEASURES) == 40
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_finite_value_of_rulekit(name):
+    compared = 0
+    for case in CASES:
+        if name == "coleman":
+            expected = case["coleman"]
+        else:
+            expected = case["values"][RULEKIT["names"].index(name)]
+        if isinstance(expected, float | int) and case["counts"] != [0, 0, 0, 0]:
+            value = rule_quality(name, *case["counts"])
+            assert value == pytest.approx(expected, rel=1e-9, abs=1e-12), case["counts"]
+            compared += 1
+    assert compared >= 60
+
+
+@pytest.mark.parametrize("name", RULEKIT["names"])
+def test_what_is_not_finite_in_rulekit_has_a_limit_or_is_undefined(name):
+    for case in RULEKIT["edge"]:
+        expected = case["values"][RULEKIT["names"].index(name)]
+        if isinstance(expected, str) and case["counts"] != [0, 0, 0, 0]:
+            value = rule_quality(name, *case["counts"], undefined=-77.0)
+            assert math.isfinite(value)
+            assert (value == -77.0) == is_undefined(name, *case["counts"])
+
+
+def test_weights_of_rules_that_rulekit_learned():
+    compared = 0
+    for rule_set in RULES:
+        name = rule_set["params"].get("voting_measure", "correlation").lower()
+        for rule in rule_set["rules"]:
+            counts = [rule[key] for key in "pnPN"]
+            assert rule_quality(name, *counts) == pytest.approx(rule["weight"], rel=1e-9)
+            compared += 1
+    assert compared == 52
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("f_measure", 30 / 47),  # 5 * 30 / (4 * 50 + 35), where another package has 0.441
+        ("logical_sufficiency", 3000 / 251),  # where another package has 30.4
+        ("accuracy", 25.0),  # no share of rows
+        ("c2", Fraction(11, 14) * Fraction(80, 100)),
+        ("laplace", Fraction(31, 37)),
+        ("yails", Fraction(6, 7) * Fraction(5, 7) + Fraction(3, 5) * Fraction(2, 7)),
+    ],
+)
+def test_by_hand(name, value):
+    assert rule_quality(name, 30, 5, 50, 100) == pytest.approx(float(value), rel=1e-14)
+
+
+def test_no_correlation_is_above_one():
+    P, N = (a.ravel() / 10 for a in np.meshgrid(np.arange(1, 300), np.arange(1, 300)))
+    assert (P * N / np.sqrt(P * N * P * N)).max() > 1  # by rounding
+    assert rule_quality("correlation", P, 0, P, N).max() == 1
+    assert rule_quality("correlation", 0, N, P, N).min() == -1
+
+
+def test_a_pure_rule_is_the_most_significant():
+    expected = 2 * 50 * math.log(3)
+    assert rule_quality("cn2_significance", 50, 0, 50, 100) == pytest.approx(expected)
+    assert MEASURES["cn2_significance"].bounds(50, 100)[1] == pytest.approx(expected)
+
+
+# --- textbook formulas, in long arithmetic -------------------------------------------------------
+
+
+def log_of(x, quotient):
+    """The product x ln(quotient), where 0 ln 0 = 0."""
+    return x * quotient.ln() if x else Decimal(0)
+
+
+def entropy(a, b):
+    s = a + b
+    bits = log_of(a, a / s) + log_of(b, b / s) if s else Decimal(0)
+    return -bits / (s or 1) / Decimal(2).ln()
+
+
+def textbook(p, n, P, N):
+    """Every measure as it is written in textbooks; a division by 0 leaves a measure out."""
+    c, T, one = p + n, P + N, Decimal(1)
+    u = T - c
+
+    def conditional():
+        return (c * entropy(p, n) + u * entropy(P - p, N - n)) / T
+
+    def significance():
+        inside = log_of(p, p * T / (c * P)) if p else 0
+        outside = log_of(n, n * T / (c * N)) if n else 0
+        return 2 * (inside + outside)
+
+    def log_lift(factor):
+        return log_of(factor, (p / c) / (P / T)) if p else 0 * factor
+
+    def coleman():
+        return (p * N - n * P) / (N * c)
+
+    def kappa():
+        if c == 0 and P > 0:
+            return 0
+        agreed, chance = (p + N - n) / T, (P * c + N * u) / T**2
+        return (agreed - chance) / (1 - chance)
+
+    formulas = {
+        "accuracy": lambda: p - n,
+        "binary_entropy": lambda: 1 - conditional(),
+        "c1": lambda: coleman() * (2 + kappa()) / 3,
+        "c2": lambda: coleman() * (1 + p / P) / 2,
+        "cfoil": lambda: log_lift(p) / Decimal(2).ln(),
+        "cn2_significance": significance,
+        "coleman": coleman,
+        "correlation": lambda: (p * N - n * P) / (P * N * c * u).sqrt(),
+        "coverage": lambda: p / P,
+        "f_bayesian_confirmation": lambda: (p * N - n * P) / (p * N + n * P),
+        "f_measure": lambda: 5 * p / (4 * P + c),
+        "full_coverage": lambda: c / T,
+        "geo_rss": lambda: (p / P * (1 - n / N)).sqrt(),
+        "g_measure": lambda: p / (c + 2),
+        "information_gain": lambda: (
+            (entropy(P, N) - conditional()) * (-1 if n and p * N < n * P else 1)
+        ),
+        "j_measure": lambda: significance() / (2 * T),
+        "kappa": kappa,
+        "klosgen": lambda: c / T * (p / c - P / T) if c else 0,
+        "laplace": lambda: (p + 1) / (c + 2),
+        "lift": lambda: (p / c) / (P / T),
+        "logical_sufficiency": lambda: p * N / (n * P + 1),
+        "m_estimate": lambda: (p + 2 * P / T) / (c + 2),
+        "mutual_support": lambda: p / (n + P),
+        "novelty": lambda: p / T - P * c / T**2,
+        "odds_ratio": lambda: p * (N - n) / (n * (P - p) + 1),
+        "one_way_support": lambda: log_lift(p / c),
+        "pawlak_dependency_factor": lambda: (p / c - P / T) / (p / c + P / T),
+        "q2": lambda: (p / P - n / N) * (1 - n / N),
+        "precision": lambda: p / c,
+        "relative_risk": lambda: p / c * u / (P - p + 1),
+        "ripper": lambda: (p - n) / c,
+        "rule_interest": lambda: (p * N - n * P) / T,
+        "rss": lambda: p / P - n / N,
+        "s_bayesian": lambda: p / c - (P - p) / u,
+        "sensitivity": lambda: p / P,
+        "specificity": lambda: (N - n) / N,
+        "two_way_support": lambda: log_lift(p / T),
+        "weighted_laplace": lambda: (p + 1) * T / ((c + 2) * P),
+        "weighted_relative_accuracy": lambda: c / T * (p / c - P / T) if c else 0,
+        "yails": lambda: (one / 2 + p / c / 4) * p / c + (one / 2 - p / c / 4) * p / P,
+    }
+    values = {}
+    for name, formula in formulas.items():
+        if not is_undefined(name, p, n, P, N):
+            values[name] = float(formula())
+    return values
+
+
+def in_long_arithmetic(p, n, P, N):
+    with localcontext(prec=80):
+        return textbook(*map(Decimal, (p, n, P, N)))
+
+
+def tables(most):
+    """All tables of counts with up to `most` positives and negatives, even 0."""
+    for P, N in itertools.product(range(most + 1), repeat=2):
+        if P + N:
+            yield from ((p, n, P, N) for p in range(P + 1) for n in range(N + 1))
+
+
+GRID = np.array(list(tables(4)), dtype=float)
+
+
+def test_all_small_tables_by_the_textbook_and_undefined_where_they_should_be():
+    columns = GRID.T
+    ours = {name: rule_quality(name, *columns) for name in MEASURES}
+    for row, counts in enumerate(GRID.astype(int).tolist()):
+        expected = in_long_arithmetic(*counts)
+        for name in MEASURES:
+            value = ours[name][row]
+            if name in expected:
+                assert value == pytest.approx(expected[name], rel=1e-13, abs=1e-15), (name, counts)
+            else:
+                assert math.isnan(value), (name, counts)
+
+
+@st.composite
+def count_tables(draw, numbers):
+    P, N = draw(numbers), draw(numbers)
+    p = draw(st.one_of(st.just(0), st.just(P), numbers.map(lambda x: min(x, P))))
+    n = draw(st.one_of(st.just(0), st.just(N), numbers.map(lambda x: min(x, N))))
+    return p, n, P, N
+
+
+huge = st.one_of(st.integers(1, 10**12), st.integers(10**12 - 1000, 10**12), st.integers(1, 9))
+
+
+@given(count_tables(huge))
+def test_huge_tables_by_the_textbook(counts):
+    for name, expected in in_long_arithmetic(*counts).items():
+        value = rule_quality(name, *counts)
+        assert value == pytest.approx(expected, rel=1e-11, abs=1e-15), name
+
+
+def test_hardly_better_than_chance_among_a_million_millions():
+    big = 10**12
+    counts = (500_000_000_001, 500_000_000_000, big, big + 1)
+    expected = in_long_arithmetic(*counts)
+    for name in ("correlation", "cn2_significance", "information_gain", "cfoil", "q2", "kappa"):
+        assert 0 < expected[name] < 2
+        assert rule_quality(name, *counts) == pytest.approx(expected[name], rel=1e-11, abs=0)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
+def test_chance_is_exactly_zero(positives, negatives, share, rest):
+    # Both classes are covered in the same proportion share : share + rest.
+    whole = share + rest
+    counts = positives * share, negatives * share, positives * whole, negatives * whole
+    for name in (
+        "coleman", "c1", "c2", "kappa", "rss", "q2", "novelty", "rule_interest", "klosgen",
+        "f_bayesian_confirmation", "pawlak_dependency_factor", "cfoil", "cn2_significance",
+        "j_measure", "information_gain", "one_way_support", "two_way_support",
+    ):  # fmt: skip
+        assert rule_quality(name, *counts) == 0, name
+    for name in ("correlation", "s_bayesian"):
+        assert rule_quality(name, *counts, undefined=0.0) == 0
+    assert rule_quality("lift", *counts) == 1
+
+
+def test_values_at_removable_singularities_are_limits():
+    """All measures are continuous where they have a value, whatever the direction."""
+    generator = np.random.default_rng(0)
+    p, n, P, N = GRID.T
+    exact = {name: rule_quality(name, *GRID.T) for name in MEASURES}
+    for _ in range(5):
+        a, b, c, d = generator.uniform(0.1, 1, size=(4, len(GRID))) * 1e-11
+        for name in MEASURES:
+            near = rule_quality(name, p + a, n + b, P + a + c, N + b + d)
+            defined = ~np.isnan(exact[name])
+            np.testing.assert_allclose(
+                near[defined], exact[name][defined], rtol=0, atol=2e-5, err_msg=name
+            )
+
+
+# --- identities ----------------------------------------------------------------------------------
+
+positive = st.floats(1e-3, 1e6)
+share = st.one_of(st.floats(1e-6, 1), st.sampled_from([0.0, 1.0]))
+
+
+@given(positive, positive, share, share)
+def test_identities(P, N, sensitivity, fallout):
+    counts = sensitivity * P, fallout * N, P, N
+    p, n = counts[:2]
+    T = P + N
+
+    def q(name, **parameters):
+        return rule_quality(name, *counts, **parameters)
+
+    def same(one, other):
+        # An undefined part makes both sides undefined.
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12, nan_ok=True)
+
+    for other in ("klosgen", "weighted_relative_accuracy"):
+        same(q(other), q("novelty"))
+    same(q("rule_interest") / T, q("novelty"))
+    same(q("coverage"), q("sensitivity"))
+    same(q("rss"), q("sensitivity") + q("specificity") - 1)
+    same(q("j_measure"), q("cn2_significance") / (2 * T))
+    if p + n > 0:
+        same(q("two_way_support"), q("full_coverage") * q("one_way_support"))
+    same(q("cfoil") * math.log(2), T * q("two_way_support"))
+    prior_entropy = rule_quality("information_gain", P, 0, P, N)  # of the rule that knows all
+    same(q("binary_entropy"), 1 - prior_entropy + abs(q("information_gain")))
+    same(q("c1"), q("coleman") * (2 + q("kappa")) / 3)
+    same(q("c2"), q("coleman") * (1 + q("coverage")) / 2)
+    same(q("weighted_laplace"), q("laplace") / (P / T))
+    same(q("lift"), q("precision") / (P / T))
+    same(q("pawlak_dependency_factor"), (q("lift") - 1) / (q("lift") + 1))
+    same(q("ripper"), 2 * q("precision") - 1)
+    same(q("correlation") ** 2, q("rss") * q("s_bayesian"))
+    # Parameters that turn one measure into another.
+    for other in (q("m_estimate", m=0), q("g_measure", g=0), q("f_measure", beta=0)):
+        same(other, q("precision"))
+    same(q("klosgen", omega=0), q("precision") - P / T)
+
+
+@given(positive, positive, share, share)
+def test_exchanging_the_classes(P, N, sensitivity, fallout):
+    """What is good for one class is as bad for the other; the symmetric measures do not mind."""
+    one, other = (
+        (sensitivity * P, fallout * N, P, N),
+        (fallout * N, sensitivity * P, N, P),
+    )
+    for name in ("correlation", "s_bayesian", "rss", "novelty", "information_gain"):
+        first, second = rule_quality(name, *one), rule_quality(name, *other)
+        assert first == pytest.approx(-second, rel=1e-9, abs=1e-12, nan_ok=True), name
+    for name, measure in MEASURES.items():
+        if measure.symmetric:
+            assert rule_quality(name, *one) == pytest.approx(
+                rule_quality(name, *other), rel=1e-9, abs=1e-12
+            )
+
+
+# --- the registry --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_entries_are_complete(name):
+    measure = MEASURES[name]
+    assert measure.name == name
+    assert measure.formula
+    assert measure.source
+    assert measure.range[0] in "[("
+    assert measure.range[-1] in "])"
+    assert measure.greater_is_better
+    assert all(type(default) is float for default in measure.parameters.values())
+
+
+def test_defaults_and_symmetric_measures():
+    assert {name: dict(m.parameters) for name, m in MEASURES.items() if m.parameters} == {
+        "f_measure": {"beta": 2.0},
+        "g_measure": {"g": 2.0},
+        "klosgen": {"omega": 1.0},
+        "logical_sufficiency": {"smoothing": 1.0},
+        "m_estimate": {"m": 2.0},
+        "odds_ratio": {"smoothing": 1.0},
+        "relative_risk": {"smoothing": 1.0},
+    }
+    symmetric = {name for name, measure in MEASURES.items() if measure.symmetric}
+    assert symmetric == {"binary_entropy", "cn2_significance", "j_measure"}
+
+
+def test_the_registry_is_read_only():
+    with pytest.raises(TypeError):
+        MEASURES["mine"] = MEASURES["precision"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize(("P", "N"), [(3, 8), (6, 4), (1, 1), (20, 2)])
+def test_the_range_is_kept_and_square_brackets_are_reached(name, P, N):
+    measure = MEASURES[name]
+    p, n = (a.ravel()[1:] for a in np.meshgrid(np.arange(P + 1), np.arange(N + 1)))
+    values = rule_quality(name, p, n, P, N)
+    values = values[~np.isnan(values)]
+    low, high = measure.bounds(P, N)
+    assert type(low) is type(high) is float
+    assert low - 1e-12 <= values.min()
+    assert values.max() <= high + 1e-12
+    # No whole number of rows need reach these: a rule of no row, a half, a third of the rows.
+    exempt = {"full_coverage", "one_way_support"} | ({"q2"} if N % 2 else set())
+    if measure.range[0] == "[" and name not in exempt:
+        assert values.min() == pytest.approx(low, rel=1e-12, abs=1e-12)
+    if measure.range[-1] == "]":
+        assert values.max() == pytest.approx(high, rel=1e-12, abs=1e-12)
+    if not any(letter in measure.range for letter in "PNT"):
+        assert measure.range == f"[{'-1/4' if low == -0.25 else int(low)}, {int(high)}]"
+
+
+@given(positive, positive, share, share, st.one_of(st.just(0.0), st.floats(0.01, 100)))
+def test_bounds_hold_for_any_parameter_and_fractional_counts(P, N, sensitivity, fallout, value):
+    P, N = 1 + P, 1 + N
+    for name, measure in MEASURES.items():
+        parameters = dict.fromkeys(measure.parameters, value)
+        quality = rule_quality(name, sensitivity * P, fallout * N, P, N, **parameters)
+        low, high = measure.bounds(P, N, **parameters)
+        covered = sensitivity + fallout > 0
+        if not math.isnan(quality) and covered:
+            assert low - 1e-9 * abs(low) - 1e-12 <= quality <= high + 1e-9 * abs(high) + 1e-12, name
+
+
+def test_bounds_of_arrays_and_of_textbook_quotients():
+    low, high = MEASURES["coleman"].bounds([1, 2], 4)
+    assert (low.tolist(), high.tolist()) == ([-0.25, -0.5], [1.0, 1.0])
+    low, high = MEASURES["g_measure"].bounds(8, 4, g=[0, 2])
+    assert (low.tolist(), high.tolist()) == ([0.0, 0.0], [1.0, 0.8])
+    assert MEASURES["odds_ratio"].bounds(3, 4, smoothing=0) == (0.0, math.inf)
+    with pytest.raises(ValueError, match=r"P must be > 0 .*got 0\.0"):
+        MEASURES["lift"].bounds(0, 3)
+    with pytest.raises(TypeError, match="no parameter 'beta'"):
+        MEASURES["lift"].bounds(1, 3, beta=1)
+
+
+def test_a_measure_of_ones_own():
+    jaccard = Measure(
+        "jaccard",
+        lambda counts: counts.p / (counts.P + counts.n),
+        "p / (P + n)",
+        "[0, 1]",
+        lambda P, N: (0.0, 1.0),
+    )
+    assert rule_quality(jaccard, 3, 1, 5, 5) == rule_quality("mutual_support", 3, 1, 5, 5) == 0.5
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def test_parameters():
+    counts = 30, 10, 50, 100
+    assert rule_quality("f_measure", *counts, beta=1) == pytest.approx(60 / 90)
+    assert rule_quality("m_estimate", *counts, m=[0, 20]).tolist() == pytest.approx(
+        [30 / 40, (30 + 20 / 3) / 60]
+    )
+    assert rule_quality("g_measure", *counts, g=20) == pytest.approx(30 / 60)
+    assert rule_quality("klosgen", *counts, omega=0.5) == pytest.approx(
+        math.sqrt(40 / 150) * (3 / 4 - 1 / 3)
+    )
+    assert rule_quality("odds_ratio", *counts, smoothing=0) == pytest.approx(30 * 90 / (10 * 20))
+    assert rule_quality("logical_sufficiency", *counts, smoothing=0) == pytest.approx(6.0)
+    assert rule_quality("relative_risk", *counts, smoothing=0) == pytest.approx(0.75 * 110 / 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "undefined_at"),
+    [
+        ("logical_sufficiency", {"smoothing": 0}, lambda p, n, P, N: n * P == 0),
+        ("odds_ratio", {"smoothing": 0}, lambda p, n, P, N: n * (P - p) == 0),
+        ("relative_risk", {"smoothing": 0}, lambda p, n, P, N: p + n == 0 or p == P),
+        ("m_estimate", {"m": 0}, lambda p, n, P, N: p + n == 0),
+        ("g_measure", {"g": 0}, lambda p, n, P, N: p + n == 0),
+        ("f_measure", {"beta": 0}, lambda p, n, P, N: p + n == 0),
+        ("klosgen", {"omega": 0}, lambda p, n, P, N: p + n == 0),
+        ("klosgen", {"omega": 0.5}, lambda p, n, P, N: False),
+    ],
+)
+def test_parameters_that_leave_a_measure_undefined(name, parameters, undefined_at):
+    values = rule_quality(name, *GRID.T, **parameters)
+    assert np.isnan(values).tolist() == [undefined_at(*counts) for counts in GRID.tolist()]
+    assert np.isfinite(rule_quality(name, *GRID.T, undefined=0.0, **parameters)).all()
+
+
+# --- what is accepted, and what is said of the rest ----------------------------------------------
+
+
+@pytest.mark.parametrize("undefined", [0.0, -1, math.inf, -math.inf, np.float32(0.5)])
+def test_undefined_is_what_is_asked_for(undefined):
+    value = rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
+    assert type(value) is float
+    assert value == undefined
+    assert rule_quality("precision", 1, 0, 1, 1, undefined=undefined) == 1.0
+
+
+@pytest.mark.parametrize("undefined", [None, "nan", True, [0.0]])
+def test_undefined_must_be_a_number(undefined):
+    with pytest.raises(TypeError, match="undefined must be a number, NaN included"):
+        rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_broadcasting_equals_a_loop(name):
+    generator = np.random.default_rng(1)
+    P, N = generator.integers(1, 40, size=(3, 1)), generator.integers(1, 40, size=4)
+    p, n = np.zeros((2, 1, 1)), generator.integers(0, N)
+    p[1] = 1
+    together = rule_quality(name, p, n, P, N)
+    assert together.shape == (2, 3, 4)
+    assert together.flags.writeable
+    shaped = [np.broadcast_to(a, together.shape) for a in (p, n, P, N)]
+    for at in np.ndindex(together.shape):
+        one = rule_quality(name, *(float(a[at]) for a in shaped))
+        assert type(one) is float
+        assert one == pytest.approx(together[at], rel=1e-14, abs=1e-16, nan_ok=True)
+
+
+@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, lambda v: np.uint8(v)])
+def test_containers(container):
+    values = rule_quality("precision", container([1, 2]), container([1, 0]), 3, 3)
+    assert isinstance(values, np.ndarray)
+    assert values.tolist() == [0.5, 1.0]
+    assert rule_quality("lift", [], [], [], []).tolist() == []
+    assert rule_quality("correlation", [], [], 3, 3).shape == (0,)
+
+
+def test_arguments_are_left_alone():
+    p = np.array([1.0, 2.0])
+    values = rule_quality("accuracy", p, 0, 3, 3)
+    values += 1
+    assert p.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ((-1, 0, 5, 5), r"p must be >= 0 and finite, got -1\.0"),
+        ((0, -1e-9, 5, 5), "n must be >= 0"),
+        ((0, 0, -5, 5), "P must be >= 0"),
+        ((0, 0, 5, math.inf), "N must be >= 0 and finite, got inf"),
+        ((math.nan, 0, 5, 5), "p must be >= 0 and finite, got nan"),
+        ((6, 0, 5, 5), r"p must not exceed P, got p=6\.0 and P=5\.0\."),
+        ((1, [0, 6], 5, 5), r"n must not exceed N, got n=6\.0 and N=5\.0 at position 1"),
+        ((0, 0, 0, 0), r"P \+ N must be above 0"),
+        (([[0], [0]], 0, [[1], [0]], 0), r"P \+ N must be above 0.*at position \(1, 0\)"),
+        ((1e-80, 0, 5, 5), "p must be 0 or lie between 1e-60 and 1e.?60, got 1e-80"),
+        ((1, 0, 5, 1e200), r"N must be 0 or lie between 1e-60 and 1e.?60, got 1e\+200"),
+        (([1, 2], 0, [5, 5, 5], 5), "shapes that broadcast"),
+    ],
+)
+@pytest.mark.parametrize("name", ["accuracy", "correlation", "binary_entropy"])
+def test_impossible_counts(name, counts, message):
+    with pytest.raises(ValueError, match=message):
+        rule_quality(name, *counts)
+
+
+@pytest.mark.parametrize("bad", ["3", True, None, 1j])
+def test_counts_must_be_numbers(bad):
+    with pytest.raises(TypeError, match="n must be a number"):
+        rule_quality("accuracy", 1, bad, 5, 5)
+
+
+@pytest.mark.parametrize("name", ["C2", "c3", "", None, 3, ["c2"]])
+def test_unknown_measures(name):
+    with pytest.raises(ValueError, match=r"There is no measure of rules .*Known: accuracy, "):
+        rule_quality(name, 1, 0, 5, 5)
+
+
+def test_near_names_are_suggested():
+    with pytest.raises(ValueError, match="Did you mean 'correlation'"):
+        rule_quality("Corelation", 1, 0, 5, 5)
+    with pytest.raises(TypeError, match=r"'f_measure' has no parameter 'betta'. Did you mean 'b"):
+        rule_quality("f_measure", 1, 0, 5, 5, betta=1)
+    with pytest.raises(TypeError, match=r"'c2' has no parameter 'beta'. Known: none"):
+        rule_quality("c2", 1, 0, 5, 5, beta=1)
+
+
+@pytest.mark.parametrize("beta", [-1, math.nan, math.inf, 1e99])
+def test_bad_parameters(beta):
+    with pytest.raises(ValueError, match="beta must be"):
+        rule_quality("f_measure", 1, 0, 5, 5, beta=beta)
+
+
+@given(count_tables(st.floats(1e-60, 1e60)))
+def test_no_count_in_the_range_of_magnitudes_overflows(counts):
+    for name in MEASURES:
+        value = rule_quality(name, *counts)
+        assert not math.isinf(value), name
+        assert math.isnan(value) == is_undefined(name, *map(Fraction, counts)), name

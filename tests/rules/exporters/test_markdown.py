@@ -1,0 +1,116 @@
+"""Rules as Markdown, read back by a real Markdown parser."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet, RuleStatistics
+from skescore.rules.exporters._markdown import to_markdown
+from skescore.rules.exporters._text import caption, table_row
+
+IRIS = RuleSet(
+    [
+        Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0))),
+        Rule([Interval(1, upper=1.75)], "versicolor", RuleStatistics(54, (0, 49, 5))),
+        Rule([], "virginica", RuleStatistics(46, (0, 1, 45))),
+    ],
+    ["petal length (cm)", "petal width (cm)"],
+    task="classification",
+)
+
+
+class Shown(HTMLParser):
+    """What a browser shows: the paragraph and the cells; any other element is a fault."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.paragraphs, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in {"p", "table", "thead", "tbody", "tr", "th", "td"}, tag
+        assert all(name == "style" for name, _ in attributes)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in {"th", "td", "p"}:
+            self.texts = self.rows[-1] if tag != "p" else self.paragraphs
+            self.texts.append("")
+
+    def handle_data(self, data):
+        if self.texts and (data.strip() or self.texts[-1]):
+            self.texts[-1] += data
+
+    def handle_endtag(self, tag):
+        if tag in {"th", "td", "p"}:
+            self.texts = []
+
+
+def shown(ruleset):
+    parser = Shown()
+    parser.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(
+        to_markdown(ruleset)
+    ))  # fmt: skip
+    parser.close()
+    return parser
+
+
+def test_the_table_as_it_is_written():
+    assert to_markdown(IRIS) == (
+        "3 rules, the first that holds answers\n"
+        "\n"
+        "| Rule | Premise | Conclusion | Seen |\n"
+        "| ---: | --- | --- | --- |\n"
+        "| 1 | if petal length (cm) ≤ 2.45 | setosa | 50 rows, 100 % pure |\n"
+        "| 2 | else if petal width (cm) ≤ 1.75 | versicolor | 54 rows, 91 % pure |\n"
+        "| 3 | else | virginica | 46 rows, 98 % pure |\n"
+    )
+
+
+def test_caption_and_fallback():
+    assert shown(IRIS).paragraphs == ["3 rules, the first that holds answers"]
+    lost = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
+    assert shown(lost).paragraphs == ["1 rule; otherwise, where no rule holds: no answer"]
+    empty = IRIS[:0].replace(fallback=Fallback("setosa"))
+    assert shown(empty).paragraphs == ["0 rules; otherwise, where no rule holds: setosa"]
+    assert len(shown(empty).rows) == 1
+
+
+def test_rules_that_answer_together_show_their_weights():
+    rules = [
+        Rule([Interval(0, 1)], "a", RuleStatistics(4, (3, 1)), 0.8),
+        Rule([], "b", weight=LinearOutput(1, [(0, -2)])),
+    ]
+    ruleset = RuleSet(rules, ["x_1"], task="classification", ordered=False, voting="votes")
+    table = shown(ruleset)
+    assert table.paragraphs == ["2 rules; together: all rules that hold vote with their weights"]
+    assert table.rows == [
+        ["Rule", "Premise", "Conclusion", "Weight", "Seen"],
+        ["1", "if x_1 > 1", "a", "0.8", "4 rows, 75 % pure"],
+        ["2", "always", "b", "1 - 2·x_1", ""],
+    ]
+
+
+SIGNS = st.text("ab 12|\\`*_[]()<>&;:~$#!@^={}\"'/-+.\n\r\t\u2028é", max_size=12)
+
+
+@given(names=st.lists(SIGNS, min_size=2, max_size=2, unique=True), labels=st.tuples(SIGNS, SIGNS))
+@pytest.mark.filterwarnings("error")
+def test_names_and_labels_are_shown_as_they_are(names, labels):
+    rules = [Rule([Interval(0, upper=1), OneOf(1, labels)], label) for label in labels]
+    ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(labels[0]))
+    table = shown(ruleset)
+    assert len(table.rows) == 1 + 2
+    assert table.paragraphs == [caption(ruleset).strip()]
+    for i, row in enumerate(table.rows[1:]):
+        assert row == [str(i + 1), *table_row(ruleset, i)]
+
+
+def test_nothing_becomes_an_emoji_or_a_link():
+    rule = Rule([Interval(0, 1)], "http://example.org")
+    text = to_markdown(RuleSet([rule], [":smile:"], task="classification"))
+    assert "\\:smile" in text
+    assert "http\\://example.org" in text

@@ -1,0 +1,381 @@
+"""The Python function is run and compared with the rule set, row by row."""
+
+from __future__ import annotations
+
+import ast
+import math
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules._matching import nearest_box
+from skescore.rules.exporters._python import to_python
+from skescore.rules.exporters._python_names import literal
+
+NAN = math.nan
+NAMES = ["petal length (cm)", "class"]
+
+
+def made(ruleset, **options):
+    """The written function."""
+    namespace = {}
+    exec(compile(to_python(ruleset, **options), "written.py", "exec"), namespace)
+    return namespace[options.get("function_name", "predict")]
+
+
+def rows(X):
+    return X.to_dict("records")
+
+
+def tried(function, row):
+    """The function's answer; None for NaN, and where it has none."""
+    try:
+        answer = function(row)
+    except ValueError as error:
+        if str(error) != "No rule holds for this row.":
+            raise
+        return None
+    return None if answer != answer else answer
+
+
+def assert_same(function, ruleset, X, expected):
+    """Equal, and of one type: True is not 1."""
+    found = [tried(function, row) for row in rows(X)]
+    wrong = [
+        (row, a, b)
+        for row, a, b in zip(rows(X), found, expected, strict=True)
+        if a != b or type(a) is not type(b)
+    ]
+    assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
+
+
+@settings(max_examples=120)
+@given(data=st.data())
+def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
+    ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
+    X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
+    assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_the_nearest_rule_answers_alike(arbitrary, data):
+    ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))
+    X = arbitrary.border_rows(ruleset, 60, data.draw(st.integers(0, 99)))
+    assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+
+
+def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted):
+    for (name, task), (ruleset, X) in fitted.items():
+        rng = np.random.default_rng(0)
+        shape = (8000, X.shape[1])
+        anywhere = pd.DataFrame(rng.normal(size=shape) * [2, 20, 0.2], columns=X.columns)
+        everything = pd.concat([anywhere, arbitrary.border_rows(ruleset, 2000)])
+        expected = arbitrary.answers(ruleset, everything)
+        assert_same(made(ruleset), f"{name} {task}", everything, expected)
+        assert len(set(expected)) > 1
+
+
+def test_the_function_needs_no_package():
+    ruleset = RuleSet([Rule([Interval(0, upper=2.5)], "é")], NAMES, task="classification")
+    program = to_python(ruleset) + "\nimport sys\nassert 'numpy' not in sys.modules"
+    program += "\nassert predict([1, 0]) == 'é' == predict({'petal length (cm)': '2.5'})\n"
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
+
+
+def test_it_reads_well():
+    ruleset = RuleSet(
+        [
+            Rule([Interval(0, 1, 2.45), OneOf(1, ["a"])], "x", RuleStatistics(4, (3, 1))),
+            Rule([OneOf(1, ["a", "b"], negated=True), Interval(0, lower=5)], "y"),
+            Rule(
+                [AtLeast(2, [Interval(0, upper=1), Interval(0, 2, 2, True), OneOf(1, ["c"])])], "x"
+            ),
+            Rule([Linear([(0, -2)], 1, 3)], "y"),
+        ],
+        NAMES,
+        task="classification",
+        fallback=Fallback("x"),
+    )  # fmt: skip
+    assert to_python(ruleset, function_name="species") == textwrap.dedent(
+        '''\
+        from collections.abc import Mapping, Sequence
+        from typing import Any
+
+
+        def species(row: Mapping[str, Any] | Sequence[Any]) -> str:
+            """Answer one row by 4 rules.
+
+            The row is a mapping from these feature names to values, or a sequence of
+            all values in this order; None and NaN are missing values.
+
+                0: 'petal length (cm)'
+                1: 'class'
+
+            The classes are
+                'x'
+                'y'
+            """
+
+            def number(value: Any) -> float:
+                return float("nan") if value is None else float(value)
+
+            def label(value: Any) -> Any:
+                value = value.item() if hasattr(value, "item") else value  # NumPy's scalars
+                return None if value != value else value
+
+            named = hasattr(row, "keys")
+            if not named and len(row) != 2:
+                raise ValueError(f"row must hold 2 values, got {len(row)}.")
+            given: Any = row  # asked by name or by place
+            petal_length_cm = number(given["petal length (cm)"] if named else given[0])
+            class_2 = label(given["class"] if named else given[1])
+            # Rule 1: 4 rows, 75 % pure
+            if 1.0 < petal_length_cm <= 2.45 and class_2 == "a":
+                return "x"
+            # Rule 2
+            if petal_length_cm > 5.0 and class_2 is not None and class_2 not in ("a", "b"):
+                return "y"
+            # Rule 3
+            if (petal_length_cm <= 1.0) + (petal_length_cm == 2.0) + (class_2 == "c") >= 2:
+                return "x"
+            # Rule 4
+            if 1.0 < -2.0 * petal_length_cm <= 3.0:
+                return "y"
+            # No rule holds.
+            return "x"
+        '''
+    )
+
+
+def test_long_sums_have_a_line_per_term():
+    names = [f"feature {j}" for j in range(5)]
+    terms = [(j, (-1) ** j / 3) for j in range(5)]
+    rules = [Rule([Interval(0, upper=1)], LinearOutput(0.1, terms))]
+    rules.append(Rule([], LinearOutput(2, [(1, -1)])))
+    ruleset = RuleSet(rules, names, task="regression")
+    source = to_python(ruleset)
+    third = "0.3333333333333333"
+    assert source.endswith(
+        f"""\
+    if feature_0 <= 1.0:
+        return (
+            0.1
+            + {third} * feature_0
+            - {third} * feature_1
+            + {third} * feature_2
+            - {third} * feature_3
+            + {third} * feature_4
+        )
+    # Rule 2
+    return 2.0 - feature_1
+"""
+    )
+    X = np.random.default_rng(3).normal(size=(50, 5))
+    assert [made(ruleset)(row) for row in X] == ruleset.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a", '"a"'),
+        ("o'clock", '''"o'clock"'''),
+        ('say "x"', """'say "x"'"""),
+        ("'\"", r"""  "'\""  """),
+        ("\\'\"", r"""  "\\'\""  """),
+        ('\'""', r"""  '\'""'  """),
+        ("\\", r'"\\"'),
+        ("é\n", r'"é\n"'),
+        ("", '""'),
+    ],
+)
+def test_texts_are_quoted_as_formatters_do(text, written):
+    assert literal(text) == written.strip()
+    assert ast.literal_eval(literal(text)) == text
+
+
+@pytest.mark.parametrize(("names", "said"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
+def test_a_row_of_another_length_is_refused(names, said):
+    ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], names, task="regression")
+    with pytest.raises(ValueError, match=f"row must hold {said} got 3"):
+        made(ruleset)([1, 2, 3])
+
+
+def test_rows_come_in_many_forms():
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=2.5), OneOf(1, [1])], 1.5), Rule([Interval(0, lower=4)], 2.5)],
+        NAMES,
+        task="regression",
+        fallback=Fallback(0.0),
+    )
+    function = made(ruleset)
+    frame = pd.DataFrame([[2, 1], [5, 0]], columns=NAMES)
+    series = pd.Series([1.0, 1.0], index=["class", "petal length (cm)"])
+    assert function([2.5, 1]) == function((2.5, True)) == function(np.array([2.5, 1.0])) == 1.5
+    assert function(series) == function(frame.iloc[0]) == function(frame.loc[0]) == 1.5
+    assert function({"class": np.int64(1), "petal length (cm)": "2", "more": None}) == 1.5
+    assert [function(row) for row in frame.to_numpy()] == ruleset.predict(frame).tolist()
+    assert function([None, 1]) == function([NAN, None]) == function([2, np.float64("nan")]) == 0.0
+    assert function({"petal length (cm)": np.float32(4.5), "class": None}) == 2.5
+    with pytest.raises(ValueError, match="row must hold 2 values, got 3"):
+        function([1, 2, 3])
+    with pytest.raises(KeyError, match="class"):
+        function({"petal length (cm)": 1})
+    with pytest.raises(ValueError, match="could not convert"):
+        function(["long", 1])
+
+
+def test_numpy_flags_are_counted():
+    # True + True is True in NumPy, and 2 in Python.
+    inner = [OneOf(0, [1]), OneOf(1, ["a"]), OneOf(1, ["b"], negated=True)]
+    ruleset = RuleSet([Rule([AtLeast(2, inner)], 1)], NAMES, task="regression")
+    assert made(ruleset)([np.float64(1), np.str_("a")]) == 1.0
+    assert made(ruleset)([np.bool_(True), np.str_("c")]) == 1.0
+    assert tried(made(ruleset), [np.int64(2), np.str_("c")]) is None
+
+
+def test_names_become_different_variables():
+    names = [
+        "a b", "a_b", "A B", "a-b", "ﬁ", "fi", "", "日本", "1st", "float", "row", "number", "if",
+        "x6", "K", "a b_2", "predict", "sums", '"""', "\\",
+    ]  # fmt: skip
+    outputs = [
+        Rule([Interval(j, 0, 1), *(Interval(k, upper=0) for k in range(j))], j)
+        for j in range(len(names))
+    ]
+    ruleset = RuleSet(outputs, names, task="classification")
+    function = made(ruleset)
+    for j in range(len(names)):
+        row = dict.fromkeys(names, 0) | {names[j]: 0.5}
+        assert function(row) == function(list(row.values())) == j
+    used = {
+        node.targets[0].id for node in ast.walk(ast.parse(to_python(ruleset)))
+        if isinstance(node, ast.Assign)
+    }  # fmt: skip
+    assert len(used - {"named"}) == len(names)
+    assert not used & {"float", "row", "number", "if"}
+    assert all(name.isascii() for name in used)
+
+
+def test_no_name_or_label_runs_as_code():
+    evil = '"""\nraise SystemExit(1)\n"""'
+    ruleset = RuleSet(
+        [Rule([OneOf(0, [evil])], evil), Rule([], "# \n\\")],
+        [evil],
+        task="classification",
+        fallback=Fallback(evil),
+    )
+    assert made(ruleset)([evil]) == made(ruleset)({evil: evil}) == evil
+    assert made(ruleset)([""]) == "# \n\\"
+
+
+def test_missing_values_within_at_least():
+    free = AtLeast(1, [Interval(0), Linear([(1, 2.0)])])
+    ruleset = RuleSet([Rule([free], 1)], NAMES, task="regression", fallback=Fallback(0))
+    X = [[NAN, NAN], [1, NAN], [NAN, 1], [math.inf, NAN], [1, 1]]
+    assert ruleset.predict(X).tolist() == [0, 1, 1, 1, 1]
+    assert [made(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
+
+
+def test_no_answer_is_an_error():
+    ruleset = RuleSet([Rule([Interval(0, upper=1)], 1.0)], NAMES, task="regression")
+    with pytest.raises(ValueError, match="No rule holds for this row"):
+        made(ruleset)([2, 0])
+    with pytest.raises(ValueError, match="No rule holds for this row"):
+        made(RuleSet([], NAMES, task="classification", classes=[]))([2, 0])
+
+
+def test_abstention():
+    rules = [Rule([Interval(0, upper=1)], True)]
+    settings_ = {"feature_names": NAMES, "task": "classification", "classes": [True, False]}
+    ruleset = RuleSet(rules, fallback=Fallback(True, "abstain", None, "?"), **settings_)
+    assert made(ruleset)([2, 0]) == "?"
+    assert "-> bool | str:" in to_python(ruleset)
+    assert made(ruleset)([1, 0]) is True
+
+
+def test_nearest_without_a_usable_feature():
+    # Both features of the domain are constant, so that all boxes are equally near.
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=1)], 1), Rule([Interval(0, lower=9)], LinearOutput(1, [(1, 2)]))],
+        NAMES, task="regression", domain=Domain((1, 1), (1, 1)), fallback=Fallback(0, "nearest"),
+    )  # fmt: skip
+    assert made(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
+
+
+def test_nearest_boxes_in_many_dimensions():
+    rng = np.random.default_rng(1)
+    low = rng.normal(size=(12, 9))
+    boxes = BoxTable(low, low + 0.3, np.zeros((12, 9)), np.ones((12, 9)))
+    ruleset = RuleSet(
+        [Rule(boxes.intervals(i), i) for i in range(12)], [f"f{j}" for j in range(9)],
+        task="regression", domain=Domain([-3.0] * 9, np.linspace(1, 3, 9)),
+        fallback=Fallback(-1, "nearest"),
+    )  # fmt: skip
+    X = rng.normal(size=(500, 9))
+    X[rng.random(X.shape) < 0.1] = NAN
+    function = made(ruleset)
+    assert [function(row) for row in X] == ruleset.predict(X).tolist()
+    assert set(nearest_box(boxes, X, np.linspace(4, 6, 9))) >= {0, 1, 2, 3}
+
+
+def test_sums_round_alike():
+    # 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
+    rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
+    summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
+    assert made(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
+
+
+def test_infinite_weights_vote_alike():
+    rules = [
+        Rule([], "a", None, LinearOutput(0, [(0, 1)])),
+        Rule([], "b", None, LinearOutput(0, [(0, 1)])),
+        Rule([], "b", None, LinearOutput(0, [(1, 1)])),
+    ]
+    for voting in ("votes", "shares"):
+        ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, voting=voting)
+        X = [[math.inf, -math.inf], [math.inf, 1], [NAN, 1], [-math.inf, NAN], [1, -math.inf]]
+        with np.errstate(invalid="ignore"):
+            expected = ruleset.predict(X).tolist()
+        assert [made(ruleset)(row) for row in X] == expected
+        assert set(expected) == {"a", "b"}
+
+
+def test_many_rules_compile():
+    rules = [Rule([Interval(0, i, i + 1)], i) for i in range(1500)]
+    settings_ = {"feature_names": NAMES, "task": "regression", "fallback": Fallback(-1)}
+    assert made(RuleSet(rules, **settings_))([1499.5, 0]) == 1499
+    together = RuleSet(rules, ordered=False, voting="sum", **settings_)
+    assert made(together)([1499.5, 0]) == 1499
+
+
+def test_rows_shorten_the_numbers():
+    ruleset = RuleSet([Rule([Interval(0, upper=2.4499)], 1)], NAMES, task="regression")
+    assert "petal_length_cm <= 2.4499:" in to_python(ruleset)
+    assert "petal_length_cm <= 2.0:" in to_python(ruleset, X=[[1.9, 0], [3.0, 0]])
+
+
+@pytest.mark.parametrize("name", ["", "two words", "class", "1st", "f()"])
+def test_bad_names_are_refused(name):
+    ruleset = RuleSet([], NAMES, task="regression")
+    with pytest.raises(ValueError, match="function_name must be a name that Python allows"):
+        to_python(ruleset, function_name=name)

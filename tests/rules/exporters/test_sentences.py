@@ -1,0 +1,186 @@
+"""Rules as sentences: each kind of rule said once, in correct English."""
+
+from __future__ import annotations
+
+import pytest
+
+from skescore.rules import (
+    AtLeast,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules.exporters._sentences import to_sentences
+
+
+def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **settings):
+    """The sentence of a single rule, without its number."""
+    task = settings.pop("task", "classification")
+    classes = ["yes", "no"] if task == "classification" else None
+    rule = Rule(conditions, output, statistics, settings.pop("weight", 1.0))
+    ruleset = RuleSet([rule], names, task=task, classes=classes, **settings)
+    (line,) = [x for x in to_sentences(ruleset).splitlines() if x.startswith("1. ")]
+    return line.removeprefix("1. ")
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Interval(0, upper=2.5), "a is at most 2.5"),
+        (Interval(0, upper=2.5, upper_closed=False), "a is below 2.5"),
+        (Interval(0, 1), "a is above 1"),
+        (Interval(0, 1, lower_closed=True), "a is at least 1"),
+        (Interval(0, 1, 2), "a is above 1 and at most 2"),
+        (Interval(0, 1, 2, True, False), "a is at least 1 and below 2"),
+        (Interval(0, 3, 3, True, True), "a is exactly 3"),
+        (Interval(0, 1.000001, 1.000002), "a is above 1.000001 and at most 1.000002"),
+        (OneOf(1, ["red"]), "b is red"),
+        (OneOf(1, ["red"], negated=True), "b is not red"),
+        (OneOf(1, ["red", "blue"]), "b is blue or red"),
+        (OneOf(1, ["red", "blue"], negated=True), "b is neither blue nor red"),
+        (OneOf(1, ["red", "blue", "green"]), "b is blue, green or red"),
+        (OneOf(1, ["c", "b", "a"], negated=True), "b is neither a, b nor c"),
+        (OneOf(1, ["red or blue", "x, y", "candy"]), 'b is candy, "red or blue" or "x, y"'),
+        (OneOf(1, ['"a" or b']), 'b is "\\"a\\" or b"'),
+        (OneOf(1, [True, 3, 0.5]), "b is 0.5, True or 3"),
+        (Linear([(0, 0.5), (1, -2)], upper=3), "0.5 times a minus 2 times b is at most 3"),
+        (Linear([(0, -1), (1, 1)], 1, 3), "minus a plus b is above 1 and at most 3"),
+        (
+            AtLeast(1, [Interval(0, 1), OneOf(1, ["x"])]),
+            "at least one of the following holds: (a is above 1; b is x)",
+        ),
+        (
+            AtLeast(2, [Interval(0, 1), OneOf(1, ["x"]), Interval(2)]),
+            "at least two of the following hold: (a is above 1; b is x; c is any number)",
+        ),
+        (
+            AtLeast(11, [Interval(0, i) for i in range(11)]),
+            "at least 11 of the following hold: ("
+            + "; ".join(f"a is above {i}" for i in range(11))
+            + ")",
+        ),
+    ],
+)
+def test_conditions(condition, text):
+    assert one([condition]) == f"If {text}, then the answer is yes."
+
+
+def test_conditions_are_joined_so_that_none_is_torn_apart():
+    a, b, c = Interval(0, 1), Interval(1, 1, 2), OneOf(2, ["x"])
+    start, end = "If a is above 1", ", then the answer is yes."
+    assert one([a, Interval(1, 5)]) == f"{start} and b is above 5{end}"
+    assert one([a, b]) == f"{start}, and b is above 1 and at most 2{end}"
+    assert one([a, Interval(1, 5), c]) == f"{start}, b is above 5, and c is x{end}"
+    assert one([]) == "In every case, the answer is yes."
+
+
+@pytest.mark.parametrize(
+    ("statistics", "text"),
+    [
+        (RuleStatistics(50, (50, 0)), "(50 rows, all of that class)"),
+        (RuleStatistics(1, (1, 0)), "(1 row, of that class)"),
+        (RuleStatistics(1, (0, 1)), "(1 row, none of that class)"),
+        (RuleStatistics(4, (3, 1)), "(4 rows, 75 % of that class)"),
+        (RuleStatistics(1e6, (1e6 - 1, 1)), "(1000000 rows, more than 99.9 % of that class)"),
+        (RuleStatistics(1e6, (1, 1e6 - 1)), "(1000000 rows, less than 0.1 % of that class)"),
+        (RuleStatistics(2.5), "(2.5 rows)"),
+        (RuleStatistics(0, (0, 0)), "(0 rows)"),
+    ],
+)
+def test_what_was_seen(statistics, text):
+    assert one([], statistics=statistics) == f"In every case, the answer is yes. {text}"
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (1.23456, "1.235"),
+        (3, "3"),
+        (LinearOutput(1, [(0, 2), (1, -1), (2, 0.5)]), "1 plus 2 times a minus b plus 0.5 times c"),
+        (LinearOutput(0, [(0, -1)]), "minus a"),
+        (LinearOutput(-2), "-2"),
+    ],
+)
+def test_numbers(output, text):
+    assert one([], output, task="regression") == f"In every case, the answer is {text}."
+    seen = RuleStatistics(3, mean=1, spread=0.5)
+    assert one([], output, seen, task="regression").endswith(f" {text}. (3 rows, spread 0.5)")
+
+
+RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([], "c")]
+
+
+def test_how_rules_answer():
+    ordered = RuleSet(RULES, ["x", "y"], task="classification", fallback=Fallback("a"))
+    assert to_sentences(ordered).splitlines() == [
+        "1. If x is at most 1, then the answer is a.",
+        "2. Otherwise, if y is above 2, then the answer is b.",
+        "3. Otherwise, the answer is c.",
+    ]
+    unordered = to_sentences(ordered.replace(ordered=False)).splitlines()
+    assert unordered[0].startswith("Where several rules hold, the purest of them answers;")
+    assert unordered[2:] == [
+        "2. If y is above 2, then the answer is b.",
+        "3. In every case, the answer is c.",
+    ]
+    # Rules that never hold together, and single ones, need no such line.
+    assert len(to_sentences(ordered.replace(ordered=False, disjoint=True)).splitlines()) == 3
+    assert len(to_sentences(ordered[:1].replace(ordered=False)).splitlines()) == 2
+    many = RuleSet([Rule([Interval(0, i)], "a") for i in range(10)], ["x"], task="classification")
+    assert to_sentences(many).splitlines()[0].startswith(" 1. If x")
+
+
+@pytest.mark.parametrize(
+    ("fallback", "last"),
+    [
+        (Fallback("a"), ["Where no rule holds, the answer is a."]),
+        (Fallback("a", "nearest"), ["Where no rule holds, the rule whose box is nearest answers."]),
+        (Fallback("a", "abstain"), ["Where no rule holds, there is no answer."]),
+        (None, []),
+    ],
+)
+def test_where_no_rule_holds(fallback, last):
+    ruleset = RuleSet(RULES[:1], ["x"], task="classification", classes=["a", "b", "c"])
+    assert to_sentences(ruleset.replace(fallback=fallback)).splitlines()[1:] == last
+    nothing = to_sentences(ruleset[:0].replace(fallback=fallback)).splitlines()
+    assert nothing[0] == "There are no rules."
+
+
+@pytest.mark.parametrize("voting", ["votes", "shares", "logistic"])
+def test_rules_that_vote(voting):
+    rules = [
+        Rule([Interval(0, 1)], "a", weight=0.8),
+        Rule([], "b", RuleStatistics(4, (1, 3)), LinearOutput(0.5, [(0, -2)])),
+    ]
+    ruleset = RuleSet(
+        rules, ["x"], task="classification", ordered=False, voting=voting, fallback=Fallback("a")
+    )
+    lines = to_sentences(ruleset).splitlines()
+    assert lines[0].startswith("All rules that hold vote together: ")
+    assert lines[1:] == [
+        "1. If x is above 1, then it votes for a with weight 0.8.",
+        "2. It always votes for b with weight 0.5 minus 2 times x. (4 rows, 75 % of that class)",
+    ]
+
+
+def test_rules_that_are_summed():
+    rules = [Rule([Interval(0, 1)], 3, weight=0.5), Rule([], LinearOutput(1, [(0, 2)]))]
+    total = RuleSet(rules, ["x"], task="regression", ordered=False, voting="sum")
+    assert to_sentences(total).splitlines() == [
+        "All rules that hold answer together: the answer is the sum of what they say, each times "
+        "its weight.",
+        "1. If x is above 1, then it says 3 with weight 0.5.",
+        "2. It always says 1 plus 2 times x with weight 1.",
+    ]
+    mean = total.replace(voting="mean", fallback=Fallback(7))
+    assert "the mean of what they say, by weight." in to_sentences(mean)
+    assert to_sentences(mean) == to_sentences(mean.replace(fallback=None))
+    lost = "Where no rule holds or the weights add up to 0 or less, the answer is 7."
+    assert to_sentences(mean[:1]).splitlines()[-1] == lost
+    negative = mean.replace(rules=[Rule([Interval(0, 1)], 3, weight=-1), rules[1]])
+    assert to_sentences(negative).splitlines()[-1] == lost

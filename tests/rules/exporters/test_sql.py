@@ -1,0 +1,523 @@
+"""The SQL is run in DuckDB and SQLite and compared with the rule set, row by row."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import textwrap
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules.exporters._sql import to_sql
+
+duckdb = pytest.importorskip("duckdb")
+sqlglot = pytest.importorskip("sqlglot")
+
+INF, NAN = math.inf, math.nan
+NAMES = ["length", "kind"]
+
+
+@pytest.fixture(scope="module")
+def duck():
+    """A database in memory."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+def ask(connection, query, parameters=()):
+    """All rows of a result, which some versions of DuckDB want to be fetched to the end."""
+    return connection.execute(query, list(parameters)).fetchall()
+
+
+def arrow(X):
+    """A table in which every other missing number is NULL, and the others NaN."""
+    columns = {}
+    for name in X.columns:
+        values = X[name].to_numpy()
+        if values.dtype.kind == "f":
+            null = np.isnan(values) & (np.arange(len(values)) % 2 == 0)
+            columns[name] = pa.array(values, mask=null, from_pandas=False)
+        else:
+            columns[name] = pa.array(values.tolist())
+    return pa.table(columns)
+
+
+def in_duckdb(connection, ruleset, X, expressions):
+    """What a DuckDB table of the rows gives for some expressions."""
+    connection.register("some_rows", arrow(X).append_column("position", pa.array(range(len(X)))))
+    listed = ", ".join(f"({text}) AS a{i}" for i, text in enumerate(expressions))
+    found = ask(connection, f"SELECT {listed} FROM some_rows ORDER BY position")
+    connection.unregister("some_rows")
+    return [[None if v != v else v for v in column] for column in zip(*found, strict=True)]
+
+
+def in_sqlite(ruleset, X, expressions):
+    """What an SQLite table of the rows gives for some expressions."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        kinds = {"f": "REAL", "b": "INTEGER"}
+        declared = [
+            f"`{name.replace('`', '``')}` {kinds.get(X[name].dtype.kind, 'BLOB')}"
+            for name in X.columns
+        ]
+        connection.execute(f"CREATE TABLE some_rows ({', '.join(declared)}, position INTEGER)")
+        marks = ", ".join("?" * (X.shape[1] + 1))
+        values = [(*row, i) for i, row in enumerate(X.itertuples(index=False, name=None))]
+        connection.executemany(f"INSERT INTO some_rows VALUES ({marks})", values)
+        listed = ", ".join(expressions)
+        query = f"SELECT {listed} FROM some_rows ORDER BY position"
+        return list(zip(*connection.execute(query).fetchall(), strict=True))
+
+
+def assert_equal(found, expected, ruleset, X, *, types=True):
+    wrong = [
+        (X.iloc[i].to_dict(), a, b)
+        for i, (a, b) in enumerate(zip(found, expected, strict=True))
+        if a != b or (types and type(a) is not type(b))
+    ]
+    assert not wrong, f"{wrong[:3]}\n{ruleset!r}\n{to_sql(ruleset)}"
+
+
+def one_rule(output=1.0, *found, **changes):
+    values = {"feature_names": NAMES, "task": "regression"} | changes
+    return RuleSet([Rule(found, output)], **values)
+
+
+def classes(labels, **changes):
+    rules = [Rule([Interval(0, upper=i)], label) for i, label in enumerate(labels)]
+    return RuleSet(rules, NAMES, task="classification", **changes)
+
+
+# --- the same answers -----------------------------------------------------------------------------
+
+SQL_LABELS = ("str", "int", "float", "bool", "number")
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
+    ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
+    by_row = any(isinstance(rule.weight, LinearOutput) for rule in ruleset.rules)
+    X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
+    expressions, expected = [to_sql(ruleset)], [arbitrary.answers(ruleset, X)]
+    if ruleset.voting is None:
+        expressions.append(to_sql(ruleset, kind="assign"))
+        expected.append([None if i < 0 else i + 1 for i in ruleset.assign(X).tolist()])
+    for found, wanted in zip(in_duckdb(duck, ruleset, X, expressions), expected, strict=True):
+        assert_equal(found, wanted, ruleset, X)
+    if by_row:  # infinite votes may cancel to NaN, which SQLite does not know
+        X = arbitrary.border_rows(ruleset, 80, infinite=False)
+        expected = [arbitrary.answers(ruleset, X)]
+    expressions = [to_sql(ruleset, dialect="sqlite")]
+    if ruleset.voting is None:
+        expressions.append(to_sql(ruleset, dialect="sqlite", kind="assign"))
+    for found, wanted in zip(in_sqlite(ruleset, X, expressions), expected, strict=True):
+        assert_equal(found, wanted, ruleset, X, types=False)
+
+
+def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, duck):
+    for (name, task), (ruleset, X) in fitted.items():
+        ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
+        rng = np.random.default_rng(0)
+        anywhere = rng.normal(size=(8000, X.shape[1])) * [2, 20, 0.2]
+        rows = [pd.DataFrame(anywhere, columns=X.columns), arbitrary.border_rows(ruleset, 2000)]
+        everything = pd.concat(rows, ignore_index=True)
+        expected = arbitrary.answers(ruleset, everything)
+        numbers = [i + 1 if i >= 0 else None for i in ruleset.assign(everything).tolist()]
+        kinds = ("predict", "assign")
+        written = [to_sql(ruleset, kind=kind) for kind in kinds]
+        for found, wanted in zip(
+            in_duckdb(duck, ruleset, everything, written), (expected, numbers), strict=True
+        ):
+            assert_equal(found, wanted, f"{name} {task}", everything)
+        written = [to_sql(ruleset, kind=kind, dialect="sqlite") for kind in kinds]
+        for found, wanted in zip(
+            in_sqlite(ruleset, everything, written), (expected, numbers), strict=True
+        ):
+            assert_equal(found, wanted, f"{name} {task}", everything)
+        assert len(set(expected)) > 1
+
+
+@settings(max_examples=60)
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+@example(0.1)
+@example(5e-324)
+@example(2.2250738585072014e-308)
+@example(9007199254740993.0)
+@example(1.7976931348623157e308)
+@example(-0.0)
+# Python 3.11's SQLite reads the shortest form of this number as its neighbour.
+@example(36.0371378)
+def test_numbers_are_read_exactly(duck, value):
+    sql = to_sql(one_rule(value))
+    assert ask(duck, f"SELECT {sql}, typeof({sql})")[0] == (value, "DOUBLE")
+    ruleset = one_rule(1.0, Interval(0, value, value, True))
+    for number in (value, math.nextafter(value, -INF), math.nextafter(value, INF)):
+        query = f"SELECT {to_sql(ruleset, kind='assign')} FROM (SELECT ?::DOUBLE AS length)"
+        assert ask(duck, query, [number])[0] == (1 if number == value else None,)
+    if 0 < abs(value) < 1e-290:
+        with pytest.raises(ValueError, match="SQLite does not read the number"):
+            to_sql(one_rule(value), dialect="sqlite")
+    else:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            sql = to_sql(one_rule(value), dialect="sqlite")
+            assert connection.execute(f"SELECT {sql}").fetchone() == (value,)
+
+
+def test_sqlite_reads_numbers_of_all_lengths():
+    rng = np.random.default_rng(5)
+    values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
+    values[::2] = np.round(values[::2], 3)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for chunk in values.reshape(-1, 200).tolist():
+            written = ", ".join(to_sql(one_rule(v), dialect="sqlite") for v in chunk)
+            assert connection.execute(f"SELECT {written}").fetchone() == tuple(chunk)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "BIGINT", "UTINYINT", "DECIMAL(9, 3)"])
+def test_columns_of_other_kinds(duck, kind):
+    bounds = [0.0, 1.0, 2.5, 3.0, 100.0, 0.1, 300.0]
+    rules = [Rule([Interval(0, lower=b)], b) for b in sorted(bounds, reverse=True)]
+    rules += [Rule([Linear([(0, 0.1)], upper=0.0)], LinearOutput(0.5, [(0, 0.1)]))]
+    ruleset = RuleSet(rules, NAMES, task="regression")
+    values = [0, 1, 2, 3, 4, 100, 101, 255]
+    if not kind.endswith("INT"):
+        values += [2.5, 0.125, 2.501]
+    stored = [float(np.float32(v)) if kind == "FLOAT" else float(v) for v in values]
+    rows = ", ".join(f"({i}, CAST({v} AS {kind}))" for i, v in enumerate(values))
+    query = f"SELECT {to_sql(ruleset)} FROM (VALUES {rows}) AS v(i, length) ORDER BY i"
+    found = [row[0] for row in ask(duck, query)]
+    assert found == ruleset.predict([[v, 0] for v in stored]).tolist()
+
+
+def test_float_columns_do_not_round_the_bounds(duck):
+    # As 32 bits, 16777217 is 16777216 and 0.1 is greater than 0.1 in 64 bits.
+    ruleset = one_rule(1.0, Interval(0, 0.1, 16777217.0, False, False))
+    query = f"SELECT {to_sql(ruleset, kind='assign')} FROM (SELECT ?::FLOAT AS length)"
+    for value in (0.1, 16777216.0, 16777218.0):
+        stored = float(np.float32(value))
+        wanted = 1 if ruleset.covers([[stored, 0]])[0] else None
+        assert ask(duck, query, [value])[0] == (wanted,)
+    assert ruleset.covers([[float(np.float32(0.1)), 0]])[0]
+
+
+# --- missing values -------------------------------------------------------------------------------
+
+MISSING = {
+    "above": [Interval(0, 1)],
+    "from": [Interval(0, -1, lower_closed=True)],
+    "below": [Interval(0, upper=1)],
+    "between": [Interval(0, -5, 5)],
+    "any number": [AtLeast(1, [Interval(0)])],
+    "linear": [Linear([(0, 2)], -9)],
+    "any sum": [AtLeast(1, [Linear([(0, 2)])])],
+    "not one of": [OneOf(0, [5], negated=True)],
+    "none of": [OneOf(0, [5, 6.5], negated=True)],
+    "at least": [AtLeast(2, [Interval(0, -5), Interval(0, -6), OneOf(0, [5], negated=True)])],
+}
+
+
+@pytest.mark.parametrize("found", MISSING.values(), ids=MISSING)
+def test_missing_numbers_satisfy_nothing(duck, found):
+    ruleset = one_rule(1.0, *found)
+    X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0], "kind": 0.0})
+    expected = [1 if held else None for held in ruleset.covers(X)]
+    assert expected[:2] == [None, None]
+    assert 1 in expected
+    written = {d: to_sql(ruleset, kind="assign", dialect=d) for d in (None, "postgres", "duckdb")}
+    for answers in in_duckdb(duck, ruleset, X, written.values()):
+        assert answers == expected
+    plain = to_sql(ruleset, kind="assign", dialect="sqlite")
+    assert list(in_sqlite(ruleset, X, [plain])[0]) == expected
+    assert "0e0 -" not in plain  # SQLite has no NaN to keep out
+
+
+def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
+    rules = [
+        Rule([], "a", None, LinearOutput(0.5, [(0, 1)])),
+        Rule([], "b", None, LinearOutput(0, [(1, 1)])),
+        Rule([], "b", None, 0.25),
+    ]
+    X = pd.DataFrame(
+        [[NAN, NAN], [NAN, 1], [1, NAN], [0, NAN], [NAN, -9], [INF, INF], [-INF, 1], [1, -INF]],
+        columns=NAMES,
+        dtype=float,
+    )
+    for voting in ("votes", "shares", "logistic"):
+        ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, voting=voting)
+        with np.errstate(invalid="ignore"):
+            expected = ruleset.predict(X).tolist()
+        for nulls in (X, pd.concat([X.iloc[1:], X.iloc[:1]])):  # NULL and NaN change places
+            wanted = expected if nulls is X else [*expected[1:], expected[0]]
+            assert in_duckdb(duck, ruleset, nulls, [to_sql(ruleset)])[0] == wanted
+        finite = X[~np.isinf(X).any(axis=1)]
+        found = in_sqlite(ruleset, finite, [to_sql(ruleset, dialect="sqlite")])[0]
+        assert list(found) == expected[: len(finite)]
+        assert set(expected) == {"a", "b"}
+
+
+def test_the_purest_of_unordered_rules_answers(duck):
+    rules = [
+        Rule([Interval(0, upper=3)], "a", RuleStatistics(9, (5, 4))),
+        Rule([Interval(0, upper=2)], "b", RuleStatistics(4, (0, 4))),
+        Rule([], "a", RuleStatistics(4, (3, 1))),
+        Rule([Interval(0, upper=1)], "b"),
+    ]
+    ruleset = RuleSet(rules, NAMES, task="classification", ordered=False)
+    X = pd.DataFrame({"length": [0.5, 1.5, 2.5, 3.5], "kind": 0.0})
+    assert ruleset.assign(X).tolist() == [1, 1, 2, 2]
+    written = [to_sql(ruleset, kind="assign"), to_sql(ruleset)]
+    assert in_duckdb(duck, ruleset, X, written) == [[2, 2, 3, 3], ["b", "b", "a", "a"]]
+    assert to_sql(ruleset).count("WHEN") == 1  # the rules after one that always holds are not asked
+
+
+def test_no_answer_is_null(duck):
+    empty = RuleSet([], NAMES, task="regression")
+    assert to_sql(empty) == to_sql(empty, kind="assign") == "NULL"
+    assert to_sql(empty.replace(fallback=Fallback(2.0, "nearest"))) == "2e0"
+    assert to_sql(empty.replace(fallback=Fallback(2.0, "abstain"))) == "NULL"
+    for voting in ("sum", "mean"):
+        assert to_sql(empty.replace(ordered=False, voting=voting, fallback=None)).count("2e0") == 0
+    no_class = RuleSet([], NAMES, task="classification", classes=[], ordered=False, voting="votes")
+    assert to_sql(no_class) == "NULL"
+    assert to_sql(one_rule(2.5)) == "2.5e0"
+    assert to_sql(one_rule(2.5, fallback=Fallback(1.0, "nearest"))) == "2.5e0"  # never asked
+
+
+# --- how it looks ---------------------------------------------------------------------------------
+
+SHOWN = RuleSet(
+    [
+        Rule([Interval(0, upper=2.5), OneOf(1, ["it's", "b"])], "x"),
+        Rule([Interval(0, 3)], "y"),
+        Rule([AtLeast(2, [Interval(0, upper=1), OneOf(1, ["a"], True), OneOf(1, ["c"])])], "y"),
+    ],
+    ["petal length", 'the "kind"'],
+    task="classification",
+    fallback=Fallback("x", "abstain"),
+)  # fmt: skip
+
+
+def test_standard_sql_reads_well():
+    assert to_sql(SHOWN) == textwrap.dedent("""\
+        CASE
+          WHEN "petal length" <= 2.5e0 AND "the ""kind\""" IN ('b', 'it''s') THEN 'x'
+          WHEN 0e0 - "petal length" < -3 THEN 'y'
+          WHEN (CASE WHEN "petal length" <= 1 THEN 1 ELSE 0 END + CASE WHEN "the ""kind\""" <> 'a' \
+THEN 1 ELSE 0 END + CASE WHEN "the ""kind\""" = 'c' THEN 1 ELSE 0 END) >= 2 THEN 'y'
+          ELSE 'no rule'
+        END""")
+
+
+def test_columns_without_nan_are_compared_plainly(duck):
+    rules = RuleSet([Rule([Interval(0, lower=2.5)], "a")], ["x"], task="classification",
+                    classes=["a", "b"], fallback=Fallback("b"))  # fmt: skip
+    assert '0e0 - "x" < -2.5e0' in to_sql(rules)
+    plain = to_sql(rules, nan=False)
+    assert 'WHEN "x" > 2.5e0 THEN' in plain
+    query = f"SELECT {plain} FROM (VALUES (1e0), (2.5e0), (3e0), (NULL)) AS t(x)"
+    assert [row[0] for row in ask(duck, query)] == ["b", "b", "a", "b"]
+    with pytest.raises(TypeError, match="nan must be True or False, got 0"):
+        to_sql(rules, nan=0)
+
+
+def test_a_table_is_queried(duck):
+    ask(duck, 'CREATE SCHEMA IF NOT EXISTS "the lab"')
+    ask(duck, 'CREATE OR REPLACE TABLE "the lab"."flo""wers" AS SELECT 1.0 AS a, \'b\' AS b')
+    path, columns = ("the lab", 'flo"wers'), {"petal length": "a", 'the "kind"': "b"}
+    query = to_sql(SHOWN, table=path, columns=columns, dialect="duckdb")
+    assert query.startswith('SELECT *, CASE\n  WHEN "a" <= 2.5e0')
+    assert query.endswith('END AS "prediction" FROM "the lab"."flo""wers"')
+    assert ask(duck, query) == [(1.0, "b", "x")]
+    counted = to_sql(SHOWN, table=path, columns=columns, kind="assign", output_name="Regel 1")
+    query = f'SELECT "Regel 1", COUNT(*) FROM ({counted}) GROUP BY ALL'
+    assert ask(duck, query) == [(1, 1)]
+
+
+def test_an_unknown_column_is_an_error_in_sqlite():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (a REAL)")
+        with pytest.raises(sqlite3.OperationalError, match="no such column: length"):
+            connection.execute(to_sql(one_rule(1.0, Interval(0, 1)), dialect="sqlite", table="t"))
+
+
+def test_postgres_calculates_in_floating_point():
+    ruleset = one_rule(LinearOutput(0.5, [(0, -0.1)]), Interval(0, 1, 2))
+    assert to_sql(ruleset, dialect="postgres") == (
+        'CASE\n  WHEN "length" > 1 AND "length" <= 2 '
+        "THEN FLOAT8 '0.5e0' - FLOAT8 '0.1e0' * \"length\"\nEND"
+    )
+
+
+DIALECTS = ["spark", "bigquery", "snowflake", "tsql", "mysql", "redshift", "trino", "clickhouse"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_other_dialects_say_the_same(arbitrary, duck, dialect):
+    """Read back by sqlglot as that dialect, the text answers alike in DuckDB."""
+    rules = [
+        Rule([Interval(0, upper=2.45), OneOf(1, arbitrary.TEXTS)], 'it\'s \\ "new"\nü'),
+        Rule([Interval(0, 3), OneOf(1, ["it's", "back\\slash\\"], negated=True)], "b\\"),
+        Rule([Linear([(0, 0.1)], -1, 1e-7)], "c"),
+    ]
+    ruleset = RuleSet(
+        rules, ["length", "select"], task="classification", fallback=Fallback("c", "abstain")
+    )
+    X = arbitrary.border_rows(ruleset, 500)
+    text = to_sql(ruleset, dialect=dialect)
+    assert text == to_sql(ruleset, dialect=dialect)
+    mark = {"spark": "`", "bigquery": "`", "mysql": "`", "tsql": "["}.get(dialect, '"')
+    assert f"{mark}select" in text
+    back = sqlglot.transpile(text, read=dialect, write="duckdb")[0].replace("N'", "'")
+    if dialect in ("tsql", "mysql"):  # they have no NaN to keep out
+        assert "0e0 -" not in text
+        X = X.dropna(subset=["length"])
+    assert_equal(in_duckdb(duck, ruleset, X, [back])[0], arbitrary.answers(ruleset, X), ruleset, X)
+
+
+def test_sql_server_has_no_flags_and_needs_national_texts():
+    text = to_sql(classes([True, False]), dialect="tsql")
+    assert "TRUE" not in text.upper()
+    assert "THEN 1" in text
+    assert "N'日本'" in to_sql(classes(["日本"]), dialect="tsql")
+
+
+def test_columns_called_true():
+    ruleset = RuleSet(
+        [Rule([OneOf(0, [True])], True)], ["True"], task="classification", classes=[True, False]
+    )
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (`True` INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(0,), (1,), (5,)])
+        query = to_sql(ruleset, dialect="sqlite", table="t")
+        assert connection.execute(query).fetchall() == [(0, None), (1, 1), (5, None)]
+
+
+def test_flags_among_numbers_are_numbers(duck):
+    kinds = [OneOf(0, [True]), OneOf(1, [True, 5])]
+    ruleset = one_rule(1.0, *kinds)
+    assert to_sql(ruleset, kind="assign") == (
+        'CASE\n  WHEN "length" = TRUE AND "kind" IN (1, 5) THEN 1\nEND'
+    )
+    query = f"SELECT {to_sql(ruleset)} FROM (SELECT TRUE AS length, 1.0::DOUBLE AS kind)"
+    assert ask(duck, query)[0] == (1.0,)
+
+
+@pytest.mark.parametrize("voting", ["votes", "mean"])
+def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting):
+    rng = np.random.default_rng(2)
+    task = "regression" if voting in ("mean", "sum") else "classification"
+    rules = [
+        Rule([Interval(0, float(v))], i % 7 / 8 if task == "regression" else "abc"[i % 3])
+        for i, v in enumerate(rng.normal(size=1100).round(2))
+    ]
+    ruleset = RuleSet(rules, NAMES, task=task, ordered=False, voting=voting)
+    X = pd.DataFrame({"length": rng.normal(size=300), "kind": 0.0})
+    expected = arbitrary.answers(ruleset, X)
+    # These sums are exact in any order.
+    assert in_duckdb(duck, ruleset, X, [to_sql(ruleset)])[0] == expected
+    assert list(in_sqlite(ruleset, X, [to_sql(ruleset, dialect="sqlite")])[0]) == expected
+
+
+def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
+    rng = np.random.default_rng(3)
+    names = [f"x{j}" for j in range(150)]
+    long = Rule([Interval(j, -9) for j in range(150)], 0.1)  # deep by itself
+    rules = [
+        Rule([Interval(j % 150, float(v))], float(v)) for j, v in enumerate(rng.normal(size=700))
+    ]
+    ruleset = RuleSet([long, *rules], names, task="regression", ordered=False, voting="sum")
+    X = pd.DataFrame(rng.normal(size=(40, 150)), columns=names)
+    expected = ruleset.predict(X).tolist()
+    assert list(in_duckdb(duck, ruleset, X, [to_sql(ruleset)])[0]) == expected
+    assert list(in_sqlite(ruleset, X, [to_sql(ruleset, dialect="sqlite")])[0]) == expected
+    more = ruleset.replace(rules=[*ruleset.rules, *rules[:250]])  # too deep but for blocks
+    found = in_duckdb(duck, more, X, [to_sql(more)])[0]
+    assert list(found) == pytest.approx(more.predict(X).tolist())
+
+
+def test_many_rules_of_which_one_answers(duck):
+    rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(2000)]
+    ruleset = RuleSet(rules, NAMES, task="regression")
+    X = pd.DataFrame({"length": [0.5, 1999.5, -1], "kind": 0.0})
+    assert in_duckdb(duck, ruleset, X, [to_sql(ruleset)])[0] == [0.0, 1999.0, None]
+    found = in_sqlite(ruleset, X, [to_sql(ruleset, dialect="sqlite")])[0]
+    assert found == (0.0, 1999.0, None)
+
+
+def test_rows_shorten_the_numbers():
+    ruleset = one_rule(1.0, Interval(0, upper=2.4499))
+    assert "<= 2.4499e0" in to_sql(ruleset)
+    assert "<= 2 " in to_sql(ruleset, X=[[1.9, 0], [3.0, 0]])
+
+
+# --- what cannot be written -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "options", "message"),
+    [
+        (one_rule(), {"kind": "count"}, "kind must be 'predict' or 'assign', got 'count'"),
+        (one_rule(), {"output_name": "a"}, "output_name='a' names the column of a query"),
+        (one_rule(), {"dialect": "duck"}, "sqlglot knows, got 'duck'. Did you mean 'duckdb'"),
+        (one_rule(), {"columns": {"lenght": "a"}}, "Did you mean 'length'"),
+        (
+            one_rule(ordered=False, voting="sum"),
+            {"kind": "assign"},
+            "needs rules of which one answers",
+        ),
+        (
+            one_rule(1.0, Interval(0, 1), fallback=Fallback(1.0, "nearest")),
+            {},
+            r"replace\(fallback=Fallback\(1.0\)\)",
+        ),
+        (classes(["a", 1]), {}, "different types"),
+        (classes([True, 2.5]), {}, "different types"),
+        (classes([True, False], fallback=Fallback(True, "abstain", None, "?")), {}, "types"),
+        (classes([2**63]), {}, "does not fit the 64 bits"),
+        (classes(["a\0b"]), {}, "databases do not store"),
+        (classes(["\ud800"]), {}, "databases do not store"),
+        (one_rule(1.0, Interval(0, 1), OneOf(0, ["a"])), {}, "with texts and with numbers"),
+        (one_rule(1.0, OneOf(0, ["a", 1])), {}, "with texts and with numbers"),
+        (one_rule(1.0, Interval(0, 1), feature_names=["", "b"]), {}, "feature name is empty"),
+        (one_rule(), {"table": ""}, "table name is empty"),
+        (one_rule(1.0, Interval(0, 1), feature_names=["a", "A"]), {}, "upper from lower case"),
+        (one_rule(1.0, Interval(0, 1)), {"columns": {"length": "kind"}}, "one and the same"),
+        (one_rule(), {"X": np.ones((0, 2))}, "at least one row"),
+    ],
+)
+def test_refusals(ruleset, options, message):
+    with pytest.raises(ValueError, match=message):
+        to_sql(ruleset, **options)
+
+
+def test_what_is_not_used_is_not_refused():
+    # The database need not know a column that no rule asks for.
+    ruleset = one_rule(1.0, Interval(1, 1), feature_names=["", "b", "c", "C"])
+    assert '"b"' in to_sql(ruleset)
+    upper = one_rule(1.0, Interval(0, 1), feature_names=["a", "A"])
+    assert '"a"' in to_sql(upper, dialect="postgres")
+    assert '"b"' in to_sql(upper, columns={"a": "b"})
+
+
+def test_sqlglot_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
+    assert to_sql(one_rule(), dialect="sqlite") == "1e0"
+    with pytest.raises(ImportError, match=r"skescore\[sql\]"):
+        to_sql(one_rule(), dialect="spark")

@@ -1,0 +1,70 @@
+"""BOOLEAN columns where rules compare numbers, as rules learned from truth values do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
+from skescore.rules.exporters._sql import to_sql
+
+duckdb = pytest.importorskip("duckdb")
+
+NAMES = ["smoker", "age"]
+X = pd.DataFrame(
+    {"smoker": [True, False, None, True, False], "age": [30.0, 30.0, 30.0, np.nan, 70.0]},
+    dtype=object,
+).astype({"age": float})
+RULES = [
+    Rule([Interval(0, lower=0.5), Interval(1, upper=50)], 1.0),
+    Rule([AtLeast(2, [Interval(0, upper=0.5), Interval(1, lower=50)])], LinearOutput(1, [(0, 2)])),
+    Rule([Linear([(0, 1), (1, 1)], upper=30.5)], LinearOutput(0, [(0, -1), (1, 1)])),
+    Rule([OneOf(0, [1, 2.5], negated=True)], 4.0),
+]
+
+
+@pytest.mark.parametrize("nan", [True, False])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0)])
+def test_answers_are_those_for_0_and_1(order, nan):
+    rules = [RULES[i] for i in order]
+    ruleset = RuleSet(rules, NAMES, task="regression", fallback=Fallback(9.0))
+    rows = X.dropna() if not nan else X
+    expected = ruleset.predict(rows.astype(float))
+    with duckdb.connect() as connection:
+        connection.register("people", rows.astype({"smoker": "boolean"}))
+        query = to_sql(ruleset, dialect="duckdb", table="people", nan=nan, booleans=["smoker"])
+        found = [row[-1] for row in connection.execute(query).fetchall()]
+    assert found == expected.tolist()
+
+
+def test_truth_values_are_compared_as_they_are():
+    ruleset = RuleSet([Rule([OneOf(0, [True])], 1.0)], NAMES, task="regression")
+    assert to_sql(ruleset, booleans=["smoker"]) == to_sql(ruleset)
+    assert '"smoker" = TRUE' in to_sql(ruleset)
+
+
+def test_the_feature_is_named_not_its_column():
+    ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
+    sql = to_sql(ruleset, columns={"smoker": "smokes"}, booleans=["smoker"])
+    assert sql.splitlines()[1] == '  WHEN CAST("smokes" AS INTEGER) <= 0.5e0 THEN 1e0'
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "spark"])
+def test_every_dialect_converts(dialect):
+    pytest.importorskip("sqlglot")
+    ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
+    assert "CAST(" in to_sql(ruleset, dialect=dialect, booleans=["smoker"])
+
+
+@pytest.mark.parametrize(
+    ("booleans", "kind", "message"),
+    [
+        (["smokes"], ValueError, r"booleans names the feature 'smokes'.*Did you mean 'smoker'"),
+        ("smoker", TypeError, "must be a sequence of names, got the text 'smoker'"),
+    ],
+)
+def test_refusals(booleans, kind, message):
+    ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
+    with pytest.raises(kind, match=message):
+        to_sql(ruleset, booleans=booleans)

@@ -1,0 +1,769 @@
+"""Rules as text, tables, HTML and JSON; JSON comes back without loss."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import string
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Conclusions,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules.exporters._text import to_html
+
+IRIS = RuleSet(
+    [
+        Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0))),
+        Rule([Interval(1, upper=1.75)], "versicolor", RuleStatistics(54, (0, 49, 5))),
+        Rule([], "virginica", RuleStatistics(46, (0, 1, 45))),
+    ],
+    ["petal length (cm)", "petal width (cm)"],
+    task="classification",
+    domain=Domain((1.0, 0.1), (6.9, 2.5)),
+    fallback=Fallback("setosa"),
+)
+NUMBERS = RuleSet(
+    [
+        Rule([Interval(0, upper=0.5)], 1.23456, RuleStatistics(3, mean=1.23456, spread=0.5)),
+        Rule([Interval(1, 2, 3)], LinearOutput(1, [(0, 2)])),
+    ],
+    ["a", "b"],
+    task="regression",
+    ordered=False,
+    fallback=Fallback(0.33333),
+)
+
+
+# --- text ------------------------------------------------------------------------------------
+
+
+def test_ordered_text():
+    assert IRIS.to_text().splitlines() == [
+        "1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]",
+        "2. ELSE IF petal width (cm) ≤ 1.75 THEN versicolor   [54 rows, 91 % pure]",
+        "3. ELSE virginica   [46 rows, 98 % pure]",
+    ]
+    assert str(IRIS) == IRIS.to_text()
+
+
+def test_unordered_text():
+    assert NUMBERS.to_text().splitlines() == [
+        "1. IF a ≤ 0.5 THEN 1.235   [3 rows, ± 0.5]",
+        "2. IF 2 < b ≤ 3 THEN 1 + 2·a",
+        "otherwise, where no rule holds: 0.3333",
+    ]
+    apart = IRIS.replace(ordered=False).to_text().splitlines()
+    assert apart[1].startswith("2. IF petal width")
+    assert apart[2].startswith("3. ALWAYS virginica")
+
+
+@pytest.mark.parametrize(
+    ("fallback", "line"),
+    [
+        (Fallback("setosa"), "setosa"),
+        (Fallback("setosa", "nearest"), "the rule whose box is nearest"),
+        (Fallback("setosa", "abstain"), "no answer"),
+    ],
+)
+def test_last_line_tells_what_is_answered_without_a_rule(fallback, line):
+    text = IRIS[:2].replace(fallback=fallback).to_text()
+    assert text.splitlines()[2:] == [f"otherwise, where no rule holds: {line}"]
+    assert len(IRIS[:2].replace(fallback=None).to_text().splitlines()) == 2
+    # A rule that always holds leaves no row without an answer.
+    assert len(IRIS.replace(fallback=fallback).to_text().splitlines()) == 3
+
+
+def test_no_rules():
+    empty = IRIS[:0]
+    assert str(empty) == "(no rules)\notherwise, where no rule holds: setosa"
+    nearest = empty.replace(fallback=Fallback("setosa", "nearest"))
+    assert str(nearest) == str(empty)
+    assert str(empty.replace(fallback=None)) == "(no rules)"
+    assert len(empty.to_frame()) == 0
+    assert "0 rules" in empty._repr_html_()
+
+
+def test_purity_is_that_of_the_rule_s_own_class():
+    rule = Rule([], "b", RuleStatistics(10, (9, 1)))
+    ruleset = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
+    assert str(ruleset) == "1. ALWAYS b   [10 rows, 10 % pure]"
+    assert ruleset.to_frame()["purity"].tolist() == [0.1]
+
+
+def test_number_like_labels_are_labels_and_outputs_are_numbers():
+    labels = RuleSet([Rule([], 12345.678)], ["x"], task="classification")
+    assert str(labels) == "1. ALWAYS 12345.678"
+    numbers = RuleSet([Rule([], 12345.678)], ["x"], task="regression")
+    assert str(numbers) == "1. ALWAYS 12346"
+
+
+def test_bounds_follow_the_range_of_the_feature():
+    rules = [Rule([Interval(0, 1000.123456, 1000.9), Interval(1, upper=0.00012345)], 1)]
+    ruleset = RuleSet(rules, ["a", "b"], task="regression")
+    assert "1000 < a ≤ 1001 AND b ≤ 0.0001234" in str(ruleset)
+    narrow = ruleset.replace(domain=Domain((1000, 0), (1001, 100)))
+    assert "1000.123 < a ≤ 1000.9 AND b ≤ 0.0001234" in str(narrow)
+
+
+def test_bounds_of_different_rules_look_different():
+    near = [2.45, 2.4500001, 2.4499999, 3.0]
+    rules = [Rule([Interval(0, upper=b)], i) for i, b in enumerate(near)]
+    rules.append(Rule([AtLeast(1, [Interval(0, lower=3.0000001)])], 9))
+    lines = str(RuleSet(rules, ["a"], task="regression")).splitlines()
+    bounds = [line.partition(" THEN")[0].split()[-1].rstrip(")") for line in lines]
+    assert bounds == ["2.45", "2.4500001", "2.4499999", "3", "3.0000001"]
+    # The same bound reads the same on both of its sides.
+    split = [Rule([Interval(0, upper=b)], 0) for b in near]
+    split += [Rule([Interval(0, lower=b)], 0) for b in near]
+    text = str(RuleSet(split, ["a"], task="regression", domain=Domain((0,), (100,))))
+    assert text.count("2.4500001 ") == 2
+    assert text.count("2.45 ") == 2
+
+
+def test_an_interval_never_looks_empty():
+    one = RuleSet([Rule([Interval(0, 1.00001, 1.00002)], 1)], ["a"], task="regression")
+    for ruleset in (one, one.replace(domain=Domain((0,), (1e6,)))):
+        assert str(ruleset) == "1. IF 1.00001 < a ≤ 1.00002 THEN 1"
+
+
+def test_names_and_labels_in_any_script():
+    rule = Rule([Interval(0, upper=1), OneOf(1, ["größer", "красный"])], "是")
+    ruleset = RuleSet([rule], ["Länge (µm)", "цвет"], task="classification")
+    assert str(ruleset) == "1. IF Länge (µm) ≤ 1 AND цвет in {größer, красный} THEN 是"
+
+
+# --- long rule sets --------------------------------------------------------------------------
+
+
+def long_set(n_rules):
+    upper = np.arange(1.0, n_rules + 1)[:, None]
+    boxes = BoxTable(upper - 1, upper, np.zeros_like(upper), np.ones_like(upper))
+    return RuleSet.from_boxes(
+        boxes, Conclusions(upper[:, 0]), ["x"], task="regression", fallback=Fallback(0)
+    )
+
+
+def test_long_sets_are_complete_as_text_and_cut_short_where_shown_unasked():
+    ruleset = long_set(1234)
+    lines = str(ruleset).splitlines()
+    assert len(lines) == 1235
+    assert lines[0] == "   1. IF 0 < x ≤ 1 THEN 1"
+    assert lines[1233] == "1234. ELSE IF 1233 < x ≤ 1234 THEN 1234"
+    shown = repr(ruleset).splitlines()
+    assert shown[0] == "<RuleSet: 1234 ordered rules for regression on 1 feature>"
+    assert shown[60] == "60. ELSE IF 59 < x ≤ 60 THEN 60"
+    assert shown[61:] == [
+        "... and 1174 more; to_text() gives all",
+        "otherwise, where no rule holds: 0",
+    ]
+    html = ruleset._repr_html_()
+    assert html.count("<tr>") == 1 + 60 + 1
+    assert "... and 1174 more; to_frame() gives all" in html
+    assert len(ruleset.to_frame()) == 1234
+    assert "more" not in repr(long_set(60))
+    assert "more" not in long_set(60)._repr_html_()
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def test_frame_of_a_classification():
+    frame = IRIS.to_frame()
+    assert frame.index.tolist() == [1, 2, 3]
+    assert frame.index.name == "rule"
+    assert frame["premise"].tolist() == [
+        "petal length (cm) ≤ 2.45",
+        "petal width (cm) ≤ 1.75",
+        "(always)",
+    ]
+    assert frame["output"].tolist() == ["setosa", "versicolor", "virginica"]
+    assert frame["conditions"].tolist() == [1, 1, 0]
+    assert frame["rows"].tolist() == [50, 54, 46]
+    assert frame["purity"].tolist() == [1.0, 49 / 54, 45 / 46]
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "purity"]
+
+
+def test_frame_of_a_regression():
+    frame = NUMBERS.to_frame()
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "mean", "spread"]
+    assert frame["output"].tolist() == [1.23456, "1 + 2·a"]
+    assert frame["mean"].iloc[0] == 1.23456
+    assert frame["spread"].iloc[0] == 0.5
+    assert pd.isna(frame["rows"].iloc[1])
+    assert list(NUMBERS[:0].to_frame().columns) == list(frame.columns)
+
+
+# --- HTML ------------------------------------------------------------------------------------
+
+
+class Cells(HTMLParser):
+    """The texts of a table, and a check that every tag is closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.rows, self.caption = [], [], ""
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"th", "td"}:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1] == "caption":
+            self.caption += data
+        else:
+            self.rows[-1][-1] += data
+
+
+def cells(ruleset):
+    parser = Cells()
+    parser.feed(ruleset._repr_html_())
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_html():
+    table = cells(IRIS)
+    assert table.caption == "3 rules, the first that holds answers"
+    assert table.rows == [
+        ["", "Premise", "Conclusion", "Seen"],
+        ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % pure"],
+        ["2", "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure"],
+        ["3", "else", "virginica", "46 rows, 98 % pure"],
+    ]
+    assert cells(NUMBERS).caption == "2 rules; otherwise, where no rule holds: 0.3333"
+    assert [row[1] for row in cells(IRIS.replace(ordered=False)).rows[1:]] == [
+        "if petal length (cm) ≤ 2.45",
+        "if petal width (cm) ≤ 1.75",
+        "always",
+    ]
+    assert cells(IRIS[2:]).rows[1][1] == "always"
+    assert cells(IRIS[2:]).caption == "1 rule"
+
+
+def test_html_shows_names_and_labels_as_they_are():
+    name, label = '<b>"a" & b</b>', "<script>alert('x')</script>"
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=1), OneOf(1, ["<i>"])], label, RuleStatistics(1, (1,)))],
+        [name, "&amp;"],
+        task="classification",
+        fallback=Fallback(label),
+    )
+    table = cells(ruleset)
+    assert table.rows[1][1:3] == [f'if {json.dumps(name)} ≤ 1 AND "&amp;" = <i>', label]
+    assert table.caption == f"1 rule; otherwise, where no rule holds: {label}"
+    assert "<script" not in ruleset._repr_html_()
+
+
+# --- HTML, a page of its own ------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The elements of a page in order, with their attributes and texts; all must be closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.elements = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append([tag, dict(attributes), ""])
+        if tag != "meta":
+            self.open.append(self.elements[-1])
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.open[-1][2] += data
+
+    def all(self, tag):
+        return [element for element in self.elements if element[0] == tag]
+
+    def texts(self, tag):
+        return [text for _, _, text in self.all(tag)]
+
+
+def page(ruleset, **settings):
+    text = to_html(ruleset, standalone=True, **settings)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    parser = Page()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def test_a_page_of_its_own():
+    shown = page(IRIS)
+    assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
+    assert shown.texts("caption") == ["3 rules, the first that holds answers"]
+    scopes = [(attributes["scope"], text) for _, attributes, text in shown.all("th")]
+    assert scopes == [
+        *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],
+        *[("row", text) for text in "123"],
+    ]
+    assert shown.texts("td")[3:6] == [
+        "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure",
+    ]  # fmt: skip
+    # Nothing runs, nothing is loaded, and dark screens stay dark.
+    allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "table", "caption",
+               "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+    assert {tag for tag, _, _ in shown.elements} == allowed
+    names = {name for _, attributes, _ in shown.elements for name in attributes}
+    assert names == {"lang", "charset", "name", "content", "scope"}
+    (style,) = shown.texts("style")
+    assert "color-scheme: light dark" in style
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_a_page_shows_every_rule_and_any_title():
+    shown = page(long_set(200), title="<b>Prices & {braces}")
+    assert shown.texts("title") == shown.texts("h1") == ["<b>Prices & {braces}"]
+    assert len(shown.all("tr")) == 201
+    name = "<script>alert('{x}')</script>"
+    rule = Rule([Interval(0, upper=1)], name)
+    shown = page(RuleSet([rule], [name], task="classification"))
+    assert shown.texts("td") == [f"if {json.dumps(name)} ≤ 1", json.dumps(name), ""]
+    assert page(IRIS[:0]).texts("caption") == ["0 rules; otherwise, where no rule holds: setosa"]
+
+
+# --- rules that answer together ---------------------------------------------------------------
+
+VOTES = RuleSet(
+    [
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(4, (3, 1)), 0.8),
+        Rule([Interval(0, lower=0)], "b", weight=LinearOutput(0.5, [(1, -2)])),
+    ],
+    ["x", "y"],
+    task="classification",
+    ordered=False,
+    voting="votes",
+    fallback=Fallback("b"),
+)
+
+
+def test_text_of_rules_that_answer_together():
+    assert str(VOTES).splitlines() == [
+        "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % pure]",
+        "2. IF x > 0 THEN b   [weight 0.5 - 2·y]",
+        "together: all rules that hold vote with their weights",
+        "otherwise, where no rule holds: b",
+    ]
+    assert str(VOTES.replace(voting=None)).splitlines() == [
+        "1. IF x ≤ 1 THEN a   [4 rows, 75 % pure]",
+        "2. IF x > 0 THEN b",
+        "otherwise, where no rule holds: b",
+    ]
+
+
+def test_tables_of_rules_that_answer_together():
+    frame = VOTES.to_frame()
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "weight", "purity"]
+    assert frame["weight"].tolist() == [0.8, "0.5 - 2·y"]
+    assert "weight" not in VOTES.replace(voting=None).to_frame()
+    table = cells(VOTES)
+    assert table.caption == (
+        "2 rules; together: all rules that hold vote with their weights; "
+        "otherwise, where no rule holds: b"
+    )
+    assert table.rows == [
+        ["", "Premise", "Conclusion", "Weight", "Seen"],
+        ["1", "if x ≤ 1", "a", "0.8", "4 rows, 75 % pure"],
+        ["2", "if x > 0", "b", "0.5 - 2·y", ""],
+    ]
+    assert "and 1 more" in to_html(VOTES, limit=1)
+    assert 'colspan="5"' in to_html(VOTES, limit=1)
+
+
+@pytest.mark.parametrize(
+    ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
+)
+def test_a_mean_may_need_its_fallback_although_a_rule_always_holds(weights, lost):
+    rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
+    ruleset = RuleSet(rules, ["x"], task="regression", ordered=False, voting="mean",
+                      fallback=Fallback(7))  # fmt: skip
+    lines = str(ruleset).splitlines()[2:]
+    assert lines[0] == "together: the weighted mean of all rules that hold"
+    assert lines[1:] == lost * [
+        "otherwise, where no rule holds or the weights add up to 0 or less: 7"
+    ]
+    assert len(str(ruleset.replace(voting="sum")).splitlines()) == 3
+
+
+# --- JSON, round trip ------------------------------------------------------------------------
+
+ODD = [0.1 + 0.2, 5e-324, -0.0, 0.0, 1e308, -1e-300, 1 / 3, 2.0**60, 3.0]
+finite = st.sampled_from(ODD) | st.floats(allow_nan=False, allow_infinity=False)
+bounds = st.sampled_from([-math.inf, math.inf]) | finite
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+
+
+@st.composite
+def pairs_of_bounds(draw):
+    lower, upper = sorted([draw(bounds), draw(bounds)])
+    if lower == upper:
+        return (lower, upper, True, True) if math.isfinite(lower) else (-math.inf, math.inf)
+    return lower, upper, draw(st.booleans()), draw(st.booleans())
+
+
+def conditions(n_features):
+    features = st.integers(0, n_features - 1)
+    values = st.lists(texts | st.integers() | finite | st.booleans(), min_size=1, max_size=4)
+    terms = st.dictionaries(features, finite.filter(lambda c: c != 0), min_size=1, max_size=3)
+    simple = st.one_of(
+        st.builds(lambda f, b: Interval(f, *b), features, pairs_of_bounds()),
+        st.builds(OneOf, features, values, st.booleans()),
+        st.builds(lambda t, b: Linear(t.items(), *b), terms, pairs_of_bounds()),
+    )
+    return st.recursive(
+        simple,
+        lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+            lambda c: st.builds(AtLeast, st.integers(1, len(c)), st.just(c))
+        ),
+        max_leaves=5,
+    )
+
+
+LABELS = {
+    "str": texts,
+    "int": st.integers(-(10**30), 10**30),
+    "float": finite,
+    "bool": st.booleans(),
+    "mixed": texts | st.integers() | st.booleans() | finite,
+}
+
+
+@st.composite
+def rule_sets(draw):
+    names = draw(st.lists(texts, min_size=1, max_size=4, unique=True))
+    classification = draw(st.booleans())
+    counts = classes = None
+    if classification:
+        kind = draw(st.sampled_from(sorted(LABELS)))
+        classes = draw(st.lists(LABELS[kind], min_size=1, max_size=4, unique=True))
+        outputs = st.sampled_from(classes)
+        counted = st.lists(st.floats(0, 1e9), min_size=len(classes), max_size=len(classes))
+        counts = st.none() | counted
+    else:
+        term = st.tuples(st.integers(0, len(names) - 1), st.floats(-1e9, 1e9))
+        outputs = finite | st.integers() | st.builds(LinearOutput, finite, st.lists(term))
+    amount = st.floats(0, 1e9) | st.integers(0, 100)
+    statistics = st.none() | (
+        st.builds(RuleStatistics, amount, counts)
+        if classification
+        else st.builds(RuleStatistics, amount, st.none(), st.none() | finite, st.none() | amount)
+    )
+    rules = []
+    for _ in range(draw(st.integers(0, 3))):
+        premise = []
+        for condition in draw(st.lists(conditions(len(names)), max_size=3)):
+            try:
+                Rule([*premise, condition], 0)
+            except ValueError:  # contradicts another
+                continue
+            premise.append(condition)
+        rules.append(Rule(premise, draw(outputs), draw(statistics)))
+    sides = [sorted([draw(finite), draw(finite)]) for _ in names]
+    fallback = None
+    if draw(st.booleans()):
+        label = "\N{SNOWMAN} abstained" if draw(st.booleans()) else None
+        answer = draw(outputs.filter(lambda o: not isinstance(o, LinearOutput)))
+        policy = draw(st.sampled_from(["default", "nearest", "abstain"]))
+        seen = None if counts is None else draw(counts)
+        fallback = Fallback(answer, policy, seen, label)
+    return RuleSet(
+        rules, names, task="classification" if classification else "regression", classes=classes,
+        domain=Domain(*zip(*sides, strict=True)) if draw(st.booleans()) else None,
+        ordered=draw(st.booleans()), disjoint=draw(st.booleans()), fallback=fallback,
+    )  # fmt: skip
+
+
+def refuse(literal):
+    raise AssertionError(f"{literal} is not JSON")
+
+
+@given(ruleset=rule_sets(), indent=st.sampled_from([None, 2]))
+def test_json_round_trip(ruleset, indent):
+    text = ruleset.to_json(indent=indent)
+    json.loads(text, parse_constant=refuse)
+    back = RuleSet.from_json(text)
+    assert back == ruleset
+    assert hash(back) == hash(ruleset)
+    # Also what compares equal and is not the same: -0.0, True and 1, 1 and 1.0.
+    assert repr(back._key) == repr(ruleset._key)
+    assert back.to_json(indent=indent) == text
+
+
+def test_json_in_full():
+    ruleset = RuleSet(
+        [
+            Rule(
+                [Interval(0, upper=0.1 + 0.2), OneOf(1, ["é", 2])], "a", RuleStatistics(2, (2, 0))
+            ),
+            Rule([AtLeast(1, [Interval(0, -0.0, 5e-324), Linear([(0, 2)], 1)])], "b"),
+        ],
+        ["x", "y"],
+        task="classification",
+        domain=Domain((0, 1), (2, 3)),
+        fallback=Fallback("a", "abstain", (3, 1), "?"),
+    )
+    assert json.loads(ruleset.to_json()) == {
+        "format": "skescore.RuleSet",
+        "version": 1,
+        "task": "classification",
+        "feature_names": ["x", "y"],
+        "classes": ["a", "b"],
+        "ordered": True,
+        "disjoint": False,
+        "domain": {"lower": [0.0, 1.0], "upper": [2.0, 3.0]},
+        "fallback": {
+            "policy": "abstain", "output": "a", "class_counts": [3.0, 1.0], "abstain_label": "?",
+        },
+        "rules": [
+            {
+                "if": [
+                    {"type": "interval", "feature": 0, "upper": 0.30000000000000004,
+                     "upper_closed": True},
+                    {"type": "one_of", "feature": 1, "values": [2, "é"], "negated": False},
+                ],
+                "then": "a",
+                "statistics": {"n_rows": 2, "class_counts": [2, 0]},
+            },
+            {
+                "if": [
+                    {"type": "at_least", "m": 1, "conditions": [
+                        {"type": "interval", "feature": 0, "lower": -0.0, "lower_closed": False,
+                         "upper": 5e-324, "upper_closed": True},
+                        {"type": "linear", "terms": [[0, 2.0]], "lower": 1.0,
+                         "lower_closed": False},
+                    ]},
+                ],
+                "then": "b",
+            },
+        ],
+    }  # fmt: skip
+    assert "é" in ruleset.to_json()
+
+
+# --- JSON, what cannot be read ---------------------------------------------------------------
+
+GOOD = json.loads(
+    RuleSet(
+        [
+            Rule([Interval(0, 0, 1), OneOf(1, ["a"]), Linear([(0, 1), (1, 2)], 0, 1)], 1),
+            Rule([AtLeast(1, [Interval(0, 2)])], LinearOutput(1, [(0, 2)]), RuleStatistics(3)),
+        ],
+        ["x", "y"],
+        task="regression",
+        domain=Domain((0, 0), (1, 1)),
+        fallback=Fallback(0),
+    ).to_json()
+)
+GONE = object()
+
+
+def changed(path, value):
+    """The good JSON with one value changed or left out."""
+    data = json.loads(json.dumps(GOOD))
+    at = data
+    for key in path[:-1]:
+        at = at[key]
+    if value is GONE:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    return json.dumps(data)
+
+
+def test_the_good_one_is_good():
+    assert len(RuleSet.from_json(json.dumps(GOOD))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "This is not JSON"),
+        ("IF x > 1 THEN a", "This is not JSON"),
+        ('{"format": "skescore.RuleSet"', "This is not JSON"),
+        ("[" * 100_000, "This is not JSON"),
+        ('{"format": NaN}', "This is not JSON: NaN is no finite number"),
+        ('{"format": -Infinity}', "This is not JSON: -Infinity is no finite number"),
+        ('{"format": 1e999}', "This is not JSON: 1e999 is no finite number"),
+        (f'{{"format": {"9" * 5000}}}', "This is not JSON"),
+        ("[]", "not a rule set: its 'format' must be 'skescore.RuleSet', got 'list'"),
+        ("null", "got 'NoneType'"),
+        ("3", "got 'int'"),
+        ("{}", "got None.*written by RuleSet.to_json"),
+        (changed(["format"], "other"), "got 'other'"),
+        (changed(["version"], 2), "has version 2, this skescore reads version 1.*--upgrade"),
+        (changed(["version"], True), "has version True"),
+        (changed(["version"], "1"), "has version '1'"),
+        (changed(["version"], GONE), "has version None"),
+    ],
+    ids=range(17),
+)
+def test_what_is_no_rule_set(text, error):
+    with pytest.raises(ValueError, match=error):
+        RuleSet.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place", "error"),
+    [
+        (["rules"], GONE, "the rule set", "the rule set lacks the field 'rules'"),
+        (["task"], GONE, "the rule set", "lacks the field 'task'"),
+        (["task"], "ranking", "the rule set", "task must be"),
+        (["note"], "mine", "the rule set", "unknown field 'note'; known: format, version, task"),
+        (["feature_names"], "xy", "the rule set", "feature_names must be a list, got 'xy'"),
+        (["feature_names"], [1, 2], "the rule set", "feature_names must be texts"),
+        (["feature_names"], ["x"], "the rule set", "domain has 2 features, feature_names has 1"),
+        (["classes"], [0, 1], "the rule set", "pass classes=None for regression"),
+        (["classes"], "ab", "the rule set", "classes must be a list"),
+        (["ordered"], "no", "the rule set", "ordered must be True or False, got 'no'"),
+        (["disjoint"], 1, "the rule set", "disjoint must be True or False, got 1"),
+        (["domain"], {}, "the rule set", "domain lacks the field 'lower'"),
+        (["domain"], [0, 1], "the rule set", "domain must be an object"),
+        (["domain", "lower"], 0, "the rule set", "lower must be a list, got 0"),
+        (["domain", "lower"], ["0", 0], "the rule set", "lower must be a number, got '0'"),
+        (["domain", "upper"], [-1, 1], "the rule set", "lower <= upper"),
+        (["fallback"], "a", "the rule set", "fallback must be an object, got 'a'"),
+        (["fallback", "output"], None, "the rule set", "fallback's output must be a str"),
+        (["fallback", "policy"], "ask", "the rule set", "uncovered must be one of"),
+        (["fallback", "class_counts"], 3, "the rule set", "class_counts must be a list, got 3"),
+        (["rules"], {"a": 1}, "the rule set", "rules must be a list"),
+        (["rules", 1], "x > 1", "rule 2", "a rule must be an object, got 'x > 1'"),
+        (["rules", 0, "then"], GONE, "rule 1", "a rule lacks the field 'then'"),
+        (["rules", 0, "then"], None, "rule 1", "output must be a str"),
+        (["rules", 0, "then"], [1], "rule 1", "output must be a str"),
+        (["rules", 0, "then"], "a", "the rule set", "Rule 1 of a regression has the output 'a'"),
+        (["rules", 0, "else"], 1, "rule 1",
+         "unknown field 'else'; known: if, then, weight, statistics"),
+        (["rules", 0, "if"], {"type": "interval"}, "rule 1", "'if' must be a list"),
+        (["rules", 0, "if", 0], "x > 1", "rule 1", "condition 1: a condition must be an object"),
+        (["rules", 0, "if", 1, "type"], "near", "rule 1",
+         "condition 2: unknown type of condition 'near'; known: interval, one_of, at_least"),
+        (["rules", 0, "if", 1, "type"], ["near"], "rule 1", "condition 2: unknown type"),
+        (["rules", 0, "if", 0, "feature"], GONE, "rule 1", "condition 1: .* lacks the field 'fea"),
+        (["rules", 0, "if", 0, "feature"], 7, "the rule set", "Rule 1 uses feature 7"),
+        (["rules", 0, "if", 0, "feature"], -1, "rule 1", "column index of 0 or more, got -1"),
+        (["rules", 0, "if", 0, "feature"], 0.0, "rule 1", "feature must be a whole number"),
+        (["rules", 0, "if", 0, "feature"], True, "rule 1", "feature must be a whole number"),
+        (["rules", 0, "if", 0, "lower"], "0", "rule 1", "condition 1: lower must be a number"),
+        (["rules", 0, "if", 0, "lower"], None, "rule 1", "condition 1: lower must be a number"),
+        (["rules", 0, "if", 0, "lower"], 5, "rule 1", "condition 1: No number lies between"),
+        (["rules", 0, "if", 0, "upper"], 10**400, "rule 1", "upper must fit a float"),
+        (["rules", 0, "if", 0, "closed"], True, "rule 1", "unknown field 'closed'"),
+        (["rules", 0, "if", 0, "lower_closed"], "yes", "rule 1", "must be True or False"),
+        (["rules", 0, "if", 1, "values"], "abc", "rule 1", "condition 2: values must be a list"),
+        (["rules", 0, "if", 1, "values"], [], "rule 1", "at least one value"),
+        (["rules", 0, "if", 1, "values"], [[1]], "rule 1", "values must be a str"),
+        (["rules", 0, "if", 2, "terms"], [[0]], "rule 1", "condition 3: a term must be a pair"),
+        (["rules", 0, "if", 2, "terms"], [0], "rule 1", "condition 3: a term must be a list"),
+        (["rules", 0, "if", 2, "terms"], [[0, "1"]], "rule 1", "coefficient must be a number"),
+        (["rules", 1, "if", 0, "m"], 2, "rule 2", "condition 1: m must lie between 1 and"),
+        (["rules", 1, "if", 0, "m"], "1", "rule 2", "condition 1: m must be a whole number"),
+        (["rules", 1, "if", 0, "conditions", 0], 3, "rule 2", "condition 1: condition 1: a cond"),
+        (["rules", 1, "then", "terms"], GONE, "rule 2", "linear output lacks the field 'terms'"),
+        (["rules", 1, "then", "intercept"], "1", "rule 2", "intercept must be a number, got '1'"),
+        (["rules", 1, "statistics", "n_rows"], -1, "rule 2", "n_rows must be 0 or more"),
+        (["rules", 1, "statistics", "n_rows"], GONE, "rule 2", "statistics lacks the field"),
+        (["rules", 1, "statistics", "rows"], 1, "rule 2", "unknown field 'rows'"),
+        (["rules", 1, "statistics"], [3], "rule 2", "statistics must be an object"),
+    ],
+)  # fmt: skip
+def test_faults_are_named_with_their_place(path, value, place, error):
+    with pytest.raises(ValueError, match=f"The JSON has a fault in {place}: .*{error}"):
+        RuleSet.from_json(changed(path, value))
+
+
+def test_nesting_has_an_end():
+    depth = 900
+    inner = '{"type": "interval", "feature": 0, "lower": 1}'
+    for _ in range(depth):
+        inner = f'{{"type": "at_least", "m": 1, "conditions": [{inner}]}}'
+    text = changed(["rules", 0, "if"], "HERE").replace('"HERE"', f"[{inner}]")
+    with pytest.raises(ValueError, match=r"nested too deeply|not JSON"):
+        RuleSet.from_json(text)
+
+
+@given(text=st.text(string.printable) | st.text('{}[]",:0123456789.eE+-nulltruefalse '))
+def test_garbage_is_a_value_error(text):
+    with pytest.raises(ValueError, match="This"):
+        RuleSet.from_json(text)
+
+
+values = st.recursive(
+    st.sampled_from([None, True, False, -1, 0, 1, 2.5, "", "a", math.inf]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def paths(data, at=()):
+    yield from ((*at,),) if at else ()
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+        if isinstance(value, dict | list):
+            yield from paths(value, (*at, key))
+        else:
+            yield (*at, key)
+
+
+@given(path=st.sampled_from(sorted(paths(GOOD), key=str)), value=values)
+def test_any_change_is_read_or_a_value_error(path, value):
+    try:
+        ruleset = RuleSet.from_json(changed(path, value))
+    except ValueError as error:
+        message = str(error)
+    else:
+        assert RuleSet.from_json(ruleset.to_json()) == ruleset
+        return
+    assert message.startswith(("The JSON has a fault in", "This", "The rule set has"))
+
+
+def test_what_no_cell_can_hold_is_named():
+    both = AtLeast(2, [Interval(0, upper=2), Interval(1, lower=3)])
+    ruleset = RuleSet([Rule([both], "a")], ["size", "age (years)"], task="classification")
+    with pytest.raises(ValueError, match=r"Rule 1 .* of \(size ≤ 2; age \(years\) > 3\)"):
+        ruleset.to_conditions()
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+x", "-", "@sum", "10-20", "3/4", "5 %", "1.000,5", "2024-01-31", "12:30"]
+)
+def test_what_a_spreadsheet_would_calculate_is_quoted_in_a_table(text):
+    ruleset = RuleSet([Rule([OneOf(0, [text])], text)], [text], task="classification")
+    row = ruleset.to_conditions().iloc[0]
+    assert row["class"] == row["feature"] == f'"{text}"'
+    table = ruleset.to_conditions().to_csv(index=False)
+    back = as_ruleset(pd.read_csv(io.StringIO(table), dtype=str, keep_default_na=False))
+    assert (back.feature_names, back.classes) == ((text,), (text,))
+    assert back[0].conditions == ruleset[0].conditions

@@ -1,0 +1,293 @@
+"""Rules as an indented tree, and a slow reader of such trees as the oracle."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, export_text
+
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules.exporters._tree import condition_text, to_tree_text
+from skescore.rules.importers import tree_to_ruleset
+
+
+def exact(feature, value):
+    return repr(value)
+
+
+# --- a reader of trees, one row at a time ----------------------------------------------------
+
+
+def holds(condition, row):
+    """Whether a printed comparison of names x0, x1, ... with numbers holds for a row."""
+    parts = re.split(r" (<=|>=|<|>|=) ", condition)
+    values = [row[int(p[1:])] if p.startswith("x") else float(p) for p in parts[::2]]
+    if any(math.isnan(v) for v in values):
+        return False
+    compare = {
+        "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b,
+        ">": lambda a, b: a > b, "=": lambda a, b: a == b,
+    }  # fmt: skip
+    return all(
+        compare[sign](a, b) for sign, a, b in zip(parts[1::2], values, values[1:], strict=False)
+    )
+
+
+def read(text, row):
+    """The first conclusion from the top whose conditions all hold; None if there is none."""
+    way = []
+    for line in text.splitlines():
+        found = re.fullmatch(r"((?:\|   )*)\|--- (.*)", line)
+        if not found:
+            continue
+        depth, said = len(found[1]) // 4, found[2]
+        conclusion = re.fullmatch(r"(?:class|value): (.*?)(?:   \(.*\))?", said)
+        if conclusion is None:
+            way[depth:] = [holds(said, row)]
+        elif all(way[:depth]):
+            return conclusion[1]
+    return None
+
+
+def rows_for(ruleset, rng, n_rows=200):
+    """Random rows, rows on the bounds and just beside them, and missing values."""
+    X = rng.normal(size=(n_rows, ruleset.n_features)) * 3
+    boxes = ruleset.boxes
+    for j in range(ruleset.n_features):
+        cuts = np.concatenate([boxes.lower[:, j], boxes.upper[:, j]])
+        cuts = cuts[np.isfinite(cuts)]
+        if len(cuts):
+            near = np.concatenate([np.nextafter(cuts, -9e9), cuts, np.nextafter(cuts, 9e9)])
+            chosen = rng.random(n_rows) < 0.7
+            X[chosen, j] = rng.choice(near, chosen.sum())
+    X[rng.random(X.shape) < 0.02] = np.nan
+    return X
+
+
+def assert_reads_like(ruleset, X):
+    text = to_tree_text(ruleset.replace(fallback=None), number=exact)
+    lost = ~ruleset.covers(X)
+    answers = ruleset.replace(fallback=Fallback(ruleset.rules[0].output)).predict(X)
+    for row, answer, without in zip(X, answers.tolist(), lost, strict=True):
+        assert read(text, row) == (None if without else str(answer)), (text, row)
+
+
+# --- trees -----------------------------------------------------------------------------------
+
+
+def test_a_tree_reads_like_scikit_learn_s_own_text():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    ours = to_tree_text(as_ruleset(tree))
+    theirs = export_text(tree, feature_names=list(X.columns))
+
+    def shape(text):
+        """Indentation, feature and sign of every line; the class of a leaf."""
+        return re.findall(r"^((?:\|   )*\|--- )(class: \d|[\w/]+ +[<>]=?)", text, re.MULTILINE)
+
+    assert len(shape(ours)) == len(ours.splitlines())
+    assert shape(ours) == shape(theirs.replace(">  ", "> "))
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 5, 30])
+@pytest.mark.parametrize("simplify", [False, True])
+def test_trees_of_scikit_learn(leaves, simplify):
+    X, y = load_wine(return_X_y=True)
+    tree = DecisionTreeClassifier(
+        max_depth=None,
+        max_leaf_nodes=leaves if leaves > 1 else None,
+        min_samples_leaf=1 if leaves > 1 else len(X),
+        random_state=0,
+    )
+    ruleset = tree_to_ruleset(tree.fit(X, y), simplify=simplify)
+    text = to_tree_text(ruleset, number=exact)
+    if not simplify:  # a tree again: every condition once, and its opposite
+        assert text.count("class:") == len(ruleset)
+        assert len(text.splitlines()) == len(ruleset) + 2 * (len(ruleset) - 1)
+        assert "from the top" not in text
+    assert [read(text, row) for row in X] == [str(a) for a in ruleset.predict(X).tolist()]
+
+
+def test_a_tree_of_numbers():
+    X, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(X, y)
+    ruleset = tree_to_ruleset(tree)
+    text = to_tree_text(ruleset, number=exact)
+    told = np.array([float(read(text, row)) for row in X])
+    assert np.allclose(told, tree.predict(X), rtol=1e-3)  # conclusions have four digits
+    assert "± " in text
+
+
+def random_tree(rng, n_features, depth):
+    """Leaves of a random tree, listed in any order, some of them left out."""
+    leaves = []
+
+    def grow(conditions, left):
+        if left == 0 or rng.random() < 0.15:
+            leaves.append(conditions)
+            return
+        feature, cut = int(rng.integers(n_features)), round(float(rng.normal()), 1)
+        closed = bool(rng.random() < 0.5)
+        for side in (
+            Interval(feature, upper=cut, upper_closed=closed),
+            Interval(feature, lower=cut, lower_closed=not closed),
+        ):
+            try:
+                Rule([*conditions, side], 0)
+            except ValueError:
+                continue  # nothing lies there
+            grow([*conditions, side], left - 1)
+
+    grow([], depth)
+    chosen = [leaf for leaf in leaves if rng.random() < 0.9] or leaves[:1]
+    rng.shuffle(chosen)
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_trees_in_any_order(seed):
+    rng = np.random.default_rng(seed)
+    leaves = random_tree(rng, 3, 4)
+    rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
+    ruleset = RuleSet(
+        rules, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
+    )
+    text = to_tree_text(ruleset)
+    assert "from the top" not in text  # single comparisons part all leaves of a tree
+    assert_reads_like(ruleset, rows_for(ruleset, rng))
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("ordered", [True, False])
+def test_random_lists(seed, ordered):
+    rng = np.random.default_rng(seed)
+    rules = []
+    for i in range(12):
+        conditions = []
+        for j in np.flatnonzero(rng.random(3) < 0.5).tolist():
+            low, high = sorted(np.round(rng.normal(size=2), 0).tolist())
+            flags = rng.random(4) < 0.5
+            if low == high:
+                conditions.append(Interval(j, low, high, True, True))
+            else:
+                low, high = (low if flags[2] else -math.inf), (high if flags[3] else math.inf)
+                conditions.append(Interval(j, low, high, bool(flags[0]), bool(flags[1])))
+        seen = RuleStatistics(int(rng.integers(1, 9)), None)
+        rules.append(Rule(conditions, f"l{i}", seen))
+    ruleset = RuleSet(rules, ["x0", "x1", "x2"], task="classification", ordered=ordered)
+    assert to_tree_text(ruleset).startswith("(from the top")
+    assert_reads_like(ruleset, rows_for(ruleset, rng))
+    # Declared never to hold together, the first that does answers.
+    assert_reads_like(ruleset.replace(ordered=False, disjoint=True), rows_for(ruleset, rng))
+
+
+def test_boxes_that_no_cut_parts():
+    """Four boxes around a fifth, like a pinwheel: every straight cut goes through one."""
+    sides = [(0, 2, 0, 1), (2, 3, 0, 2), (1, 3, 2, 3), (0, 1, 1, 3), (1, 2, 1, 2), (5, 6, 5, 6)]
+    rules = [
+        Rule([Interval(0, a, b), Interval(1, c, d)], i + 0.5)
+        for i, (a, b, c, d) in enumerate(sides)
+    ]
+    ruleset = RuleSet(
+        rules, ["x0", "x1"], task="regression", ordered=False, disjoint=True,
+        domain=Domain((0, 0), (6, 6)), fallback=Fallback(0),
+    )  # fmt: skip
+    text = to_tree_text(ruleset)
+    assert text.splitlines()[0].startswith("(from the top")
+    # The box that stands apart is parted from the others all the same.
+    assert text.splitlines()[1] == "|--- x0 <= 3"
+    grid = np.array(list(itertools.product(np.arange(-0.5, 7, 0.5), repeat=2)))
+    assert_reads_like(ruleset, grid)
+
+
+def test_deep_trees_and_many_leaves():
+    cuts = np.arange(1500.0)
+    rules = [Rule([Interval(0, c, c + 1)], i) for i, c in enumerate(cuts)]
+    ruleset = RuleSet(rules, ["x0"], task="regression", ordered=False, disjoint=True)
+    text = to_tree_text(ruleset, number=exact)
+    assert text.count("value: ") == 1500
+    assert max(line.count("|   ") for line in text.splitlines()) < 15
+    # One feature more at each level: no way round a deep tree.
+    rules, way = [], []
+    for j in range(1200):
+        rules.append(Rule([*way, Interval(j, upper=0)], j))
+        way.append(Interval(j, lower=0))
+    names = [f"x{j}" for j in range(1200)]
+    deep = RuleSet(rules[:60], names, task="regression", ordered=False, disjoint=True)
+    assert max(line.count("|   ") for line in to_tree_text(deep).splitlines()) == 60
+
+
+# --- as it is written ------------------------------------------------------------------------
+
+
+def test_an_ordered_list():
+    rules = [
+        Rule([Interval(0, upper=2), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
+        Rule([Interval(0, upper=2), OneOf(2, ["red"], negated=True)], "b"),
+        Rule([Interval(0, upper=2)], "a"),
+        Rule([AtLeast(2, [Interval(0, 5), OneOf(2, ["red", "blue"]), Interval(1, 1)])], "b"),
+        Rule([Linear([(0, 1), (1, -2)], 0, 3, True)], "a"),
+    ]
+    ruleset = RuleSet(
+        rules, ["a b", "≤", "c"], task="classification", fallback=Fallback("b", "abstain")
+    )
+    assert to_tree_text(ruleset).splitlines() == [
+        "(from the top, the first conclusion whose conditions all hold answers)",
+        "|--- a b <= 2",
+        '|   |--- "≤" <= 1',
+        "|   |   |--- class: a   (3 rows, 100 % pure)",
+        "|   |--- c != red",
+        "|   |   |--- class: b",
+        "|   |--- class: a",
+        '|--- at least 2 of (a b > 5; c in {blue, red}; "≤" > 1)',
+        "|   |--- class: b",
+        '|--- 0 <= a b - 2·"≤" <= 3',
+        "|   |--- class: a",
+        "otherwise, where no rule holds: no answer",
+    ]
+
+
+def test_small_sets():
+    rule = Rule([], LinearOutput(1, [(0, 2)]))
+    one = RuleSet([rule], ["x"], task="regression", fallback=Fallback(3))
+    assert to_tree_text(one) == "|--- value: 1 + 2·x"
+    assert to_tree_text(one.replace(ordered=False, disjoint=True)) == "|--- value: 1 + 2·x"
+    assert to_tree_text(one[:0]) == "(no rules)\notherwise, where no rule holds: 3"
+
+
+def test_rules_that_answer_together_are_no_tree():
+    ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
+    with pytest.raises(ValueError, match="A tree needs rules of which one answers"):
+        to_tree_text(ruleset)
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Interval(0, 1, 2, True, False), "1 <= x0 < 2"),
+        (Interval(0, 1, lower_closed=True), "x0 >= 1"),
+        (Interval(0, 3, 3, True, True), "x0 = 3"),
+        (Linear([(0, 0.5), (1, -2)], upper=3), "0.5·x0 - 2·x1 <= 3"),
+        (OneOf(0, ["a", "b"], negated=True), "x0 not in {a, b}"),
+        (OneOf(0, ["a"]), "x0 = a"),
+    ],
+)
+def test_conditions(condition, text):
+    assert condition_text(condition) == text

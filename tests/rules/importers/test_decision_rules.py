@@ -1,0 +1,314 @@
+"""The JSON of decision-rules, without the package."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.rules import AtLeast, Interval, Linear, OneOf
+from skescore.rules.importers import read_decision_rules
+
+
+def number(column: int, **bounds: Any) -> dict[str, Any]:
+    sides = {"left": None, "right": None, "left_closed": False, "right_closed": False}
+    return {"type": "elementary_numerical", "attributes": [column], "negated": False} | (
+        sides | bounds
+    )
+
+
+def nominal(column: int, value: str, *, negated: bool = False) -> dict[str, Any]:
+    return {
+        "type": "elementary_nominal",
+        "attributes": [column],
+        "negated": negated,
+        "value": value,
+    }
+
+
+def compound(*parts: Any, operator: str = "CONJUNCTION", negated: bool = False) -> dict[str, Any]:
+    return {
+        "type": "compound",
+        "attributes": [],
+        "negated": negated,
+        "operator": operator,
+        "subconditions": list(parts),
+    }
+
+
+def rule(premise: Any, value: Any, weight: float | None = 1.0, **more: Any) -> dict[str, Any]:
+    return {
+        "uuid": "1",
+        "string": "",
+        "premise": premise,
+        "conclusion": {"value": value} | more.pop("conclusion", {}),
+        "coverage": more.pop("coverage", None),
+        "voting_weight": weight,
+    }
+
+
+def classification(*rules: Any, **meta: Any) -> dict[str, Any]:
+    return {
+        "meta": {
+            "attributes": ["length", "colour of it"],
+            "decision_attribute": "kind",
+            "decision_attribute_distribution": {"a": 3, "b": 4},
+            "default_conclusion": {"value": "b"},
+        }
+        | meta,
+        "rules": list(rules),
+    }
+
+
+def regression(*rules: Any, **meta: Any) -> dict[str, Any]:
+    return {
+        "meta": {
+            "attributes": ["length", "colour of it"],
+            "decision_attribute": "size",
+            "y_train_median": 7.5,
+        }
+        | meta,
+        "rules": list(rules),
+    }
+
+
+ROWS = pd.DataFrame(
+    {
+        "length": [1.0, 2.0, 3.0, 4.0, np.nan, 2.0],
+        "colour of it": pd.Series(["red", "red", "blue", "green", "red", None], dtype=object),
+    }
+)
+
+
+def test_votes_are_added_per_class() -> None:
+    data = classification(
+        rule(number(0, left=2.0, left_closed=True), "a", 0.5),
+        rule(compound(nominal(1, "red")), "b", 0.3),
+        rule(number(0, right=3.0), "b", 0.3),
+    )
+    ours = read_decision_rules(data)
+    # a, by row: no vote, 0.5, 0.5, 0.5, none, 0.5; b: 0.6, 0.6, 0, 0, 0.3, 0.3
+    assert ours.predict(ROWS).tolist() == ["b", "b", "a", "a", "b", "a"]
+    assert (ours.voting, ours.ordered, ours.fallback.output) == ("votes", False, "b")
+    assert ours.classes == ("a", "b")
+    assert read_decision_rules(json.dumps(data)) == ours
+
+
+def test_the_other_strategies_make_lists() -> None:
+    data = classification(
+        rule(number(0, left=2.0), "b", 0.3),
+        rule(nominal(1, "red"), "a", 0.5),
+        rule(number(0, left=1.0), "a", 0.5),
+    )
+    best = read_decision_rules(data, strategy="best_rule")
+    assert [r.output for r in best] == ["a", "a", "b"]
+    assert best.predict(ROWS).tolist() == ["a", "a", "a", "a", "a", "a"]
+    first = read_decision_rules(data, strategy="first")
+    assert first.predict(ROWS).tolist() == ["a", "a", "b", "b", "a", "a"]
+    assert first.ordered
+    assert first.voting is None
+
+
+def test_a_regression_answers_the_weighted_mean() -> None:
+    data = regression(
+        rule(
+            number(0, left=2.0, left_closed=True),
+            10.0,
+            0.5,
+            conclusion={"low": 9.0, "train_covered_y_mean": 10.0, "train_covered_y_std": 2.0},
+            coverage={"p": 3, "n": 1},
+        ),
+        rule(nominal(1, "red"), 4.0, 0.25, conclusion={"low": 0.0, "train_covered_y_std": None}),
+    )
+    ours = read_decision_rules(data)
+    assert ours.predict(ROWS).tolist() == [4.0, 8.0, 10.0, 10.0, 4.0, 10.0]
+    assert ours.fallback.output == 7.5
+    statistics = ours[0].statistics
+    assert (statistics.n_rows, statistics.mean, statistics.spread) == (4, 10.0, 2.0)
+    assert ours[1].statistics is None
+    given = read_decision_rules(
+        data | {"meta": data["meta"] | {"default_conclusion": {"value": 1}}}
+    )
+    assert given.fallback.output == 1
+    nothing = data["meta"] | {"default_conclusion": {"value": float("nan")}}
+    assert read_decision_rules(data | {"meta": nothing}).fallback.policy == "abstain"
+
+
+@pytest.mark.parametrize(
+    ("premise", "conditions"),
+    [
+        (number(0, left=1.0, right=2.0, left_closed=True), [Interval(0, 1, 2, True, False)]),
+        (number(0, right=2.0, right_closed=True) | {"negated": True}, [Interval(0, 2)]),
+        (
+            number(0, left=1.0, right=2.0, left_closed=True) | {"negated": True},
+            [
+                AtLeast(
+                    1, [Interval(0, upper=1, upper_closed=False), Interval(0, 2, lower_closed=True)]
+                )
+            ],
+        ),
+        (nominal(1, "red", negated=True), [OneOf(1, ["red"], negated=True)]),
+        (
+            {"type": "discrete_set", "attributes": [1], "values_set": ["red", "blue"]},
+            [OneOf(1, ["blue", "red"])],
+        ),
+        (
+            {"type": "attributes", "attributes": [0, 1], "operator": "<="},
+            [Linear([(0, 1), (1, -1)], upper=0)],
+        ),
+        (
+            {"type": "attributes", "attributes": [1, 0], "operator": ">", "negated": True},
+            [Linear([(0, -1), (1, 1)], upper=0)],
+        ),
+        (
+            compound(number(0, left=1.0), compound(number(0, right=5.0), nominal(1, "red"))),
+            [Interval(0, 1, 5, False, False), OneOf(1, ["red"])],
+        ),
+        (
+            compound(
+                nominal(1, "red"),
+                compound(number(0, left=1.0), nominal(1, "blue")),
+                operator="ALTERNATIVE",
+            ),
+            [AtLeast(1, [OneOf(1, ["red"]), AtLeast(2, [Interval(0, 1), OneOf(1, ["blue"])])])],
+        ),
+        (compound(operator="ALTERNATIVE"), []),
+    ],
+)
+def test_conditions(premise: Any, conditions: list[Any]) -> None:
+    (read,) = read_decision_rules(classification(rule(premise, "a")))
+    assert list(read.conditions) == conditions
+
+
+def test_labels_that_are_keys_of_json_keep_their_type() -> None:
+    for labels in ([3, 10, 2], [0.5, 2.0, 1.0], [True, False], ["1", "2"]):
+        data = classification(
+            *(rule(number(0, left=i + 1.0), label) for i, label in enumerate(labels[:2])),
+            decision_attribute_distribution=dict.fromkeys(labels, 2),
+            default_conclusion={"value": labels[-1]},
+        )
+        with_text = read_decision_rules(json.dumps(data))
+        assert with_text == read_decision_rules(data)
+        assert list(map(repr, with_text.classes)) == list(map(repr, sorted(labels)))
+
+
+def test_the_commonest_class_answers_where_no_default_is_written() -> None:
+    counts = {"a": 4, "b": 4, "c": 1}
+    data = classification(
+        rule(number(0, left=9.0), "a"),
+        decision_attribute_distribution=counts,
+        default_conclusion=None,
+    )
+    # decision-rules sorts by label, then by count, and takes the last.
+    assert read_decision_rules(data).predict(ROWS).tolist() == ["b"] * 6
+
+
+def test_classes_met_are_counted_where_they_are_known() -> None:
+    covered = {"coverage": {"p": 5, "n": 2, "P": 9, "N": 9}}
+    (two,) = read_decision_rules(classification(rule(number(0), "a", **covered)))
+    assert two.statistics.class_counts == (5, 2)
+    three = {"decision_attribute_distribution": {"a": 1, "b": 1, "c": 1}}
+    (one,) = read_decision_rules(
+        classification(rule(number(0), "a", coverage={"p": 5, "n": 2}), **three)
+    )
+    assert (one.statistics.n_rows, one.statistics.class_counts) == (7, None)
+    (pure,) = read_decision_rules(
+        classification(rule(number(0), "a", coverage={"p": 5, "n": 0}), **three)
+    )
+    assert pure.statistics.class_counts == (5, 0, 0)
+
+
+def test_values_that_look_like_numbers() -> None:
+    data = classification(rule(nominal(1, "1"), "a"))
+    with pytest.warns(UserWarning, match="colour of it = '1'"):
+        (text,) = read_decision_rules(data)
+    assert text.conditions == (OneOf(1, ["1"]),)
+    (read,) = read_decision_rules(data, categories={"colour of it": [1, 2]})
+    assert repr(read.conditions) == repr((OneOf(1, [1]),))
+    with pytest.raises(ValueError, match="categories names 'color', which is none of the features"):
+        read_decision_rules(data, categories={"color": [1]})
+
+
+def damaged(path: str, value: Any) -> Any:
+    data = copy.deepcopy(
+        classification(rule(compound(number(0, left=1.0), nominal(1, "red")), "a"))
+    )
+    *way, last = path.split("/")
+    place: Any = data
+    for step in way:
+        place = place[int(step)] if step.isdigit() else place[step]
+    place[last] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fault"),
+    [
+        ("meta", None, "'meta' must be an object, got None"),
+        ("meta/attributes", "length", "'attributes' must be a list"),
+        ("meta/default_conclusion", 3, "'default_conclusion' must be an object"),
+        ("rules", {}, "'rules' must be a list"),
+        ("rules/0/premise", [], "rule 1: 'premise' must be an object"),
+        ("rules/0/premise/operator", "OR", "CONJUNCTION or ALTERNATIVE, got 'OR'"),
+        ("rules/0/premise/negated", True, "rule 1: a negated compound"),
+        ("rules/0/premise/subconditions", [], "rule 1: without conditions it never holds"),
+        ("rules/0/premise/subconditions/0/left", "1", "rule 1: a bound must be a number, got '1'"),
+        ("rules/0/premise/subconditions/0/left", float("nan"), "rule 1: a bound must be"),
+        ("rules/0/premise/subconditions/0/left_closed", 1, "must be true or false, got 1"),
+        ("rules/0/premise/subconditions/0/right", 0.5, "rule 1: No number lies between"),
+        ("rules/0/premise/subconditions/0/attributes", [2], "column indices below 2, got 2"),
+        ("rules/0/premise/subconditions/0/attributes", [-1], "column indices below 2, got -1"),
+        ("rules/0/premise/subconditions/0/attributes", ["a"], "must be a whole number, got 'a'"),
+        ("rules/0/premise/subconditions/0/type", "fuzzy", "type 'fuzzy' cannot be expressed"),
+        ("rules/0/premise/subconditions/1/value", 3, "'value' must be a text, got 3"),
+        ("rules/0/conclusion", {"value": None}, "its conclusion must be a str"),
+        ("rules/0/voting_weight", None, "Rule 1 of the JSON has no voting_weight"),
+        ("rules/0/voting_weight", float("nan"), "voting_weight of rule 1 must be a finite"),
+        ("rules/0/voting_weight", "1", "voting_weight of rule 1 must be a number"),
+        ("rules/0/voting_weight", -1.0, "voting_weight -1.0, which decision-rules counts in"),
+        ("rules/0/voting_weight", 1e-9, "voting_weight 1e-09"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(path: str, value: Any, fault: str) -> None:
+    with pytest.raises((ValueError, TypeError)) as caught:
+        read_decision_rules(damaged(path, value))
+    assert fault in str(caught.value)
+
+
+def test_what_is_no_such_json_is_refused() -> None:
+    for model, kind, fault in [
+        ("{", ValueError, "text that is no JSON"),
+        ("[]", ValueError, "must hold an object, got list"),
+        (3, TypeError, "got int"),
+        ({"meta": {"attributes": []}, "rules": []}, ValueError, "Survival rules"),
+        ("[" * 100_000, ValueError, "no JSON"),
+    ]:
+        with pytest.raises(kind, match=fault):
+            read_decision_rules(model)
+    deep = nominal(1, "red")
+    for _ in range(3000):
+        deep = compound(deep)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_decision_rules(classification(rule(deep, "a")))
+
+
+def test_bad_options() -> None:
+    data = classification(rule(number(0, left=1.0), "a"))
+    with pytest.raises(ValueError, match="strategy must be None or one of"):
+        read_decision_rules(data, strategy="majority")
+    with pytest.raises(ValueError, match="zero_bounds must be 'evaluated' or 'written'"):
+        read_decision_rules(data, zero_bounds="both")
+
+
+def test_a_zero_bound_that_leaves_nothing_still_asks_for_a_value() -> None:
+    data = classification(rule(number(0, left=0.0, left_closed=True), "a"))
+    with pytest.warns(UserWarning, match=r"overlooks lower bounds next to a 0 \('rule 1'\)"):
+        ours = read_decision_rules(data)
+    rows = pd.DataFrame({"length": [-5.0, 5.0, np.nan], "colour of it": ["red"] * 3})
+    assert ours.covers(rows).tolist() == [True, True, False]
+    written = read_decision_rules(data, zero_bounds="written")
+    assert written.covers(rows).tolist() == [False, True, False]

@@ -1,0 +1,348 @@
+"""Rules of a Pipeline's last step, in the units of the Pipeline's input."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore import CARTExtractor, volume_completeness
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
+
+NAMES = ["length", "width", "constant", "area", "größe"]
+
+
+def training_rows(seed=0, n=200):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, 5)) * [1, 100, 0, 1e-3, 5] + [0, -300, 4, 0, 1e4]
+    y = np.digitize(X[:, 0] + X[:, 1] / 100 + X[:, 3] * 1e3, [-4, -2.5])
+    return X, y
+
+
+def trying_rows(X, n=3000):
+    generator = np.random.default_rng(1)
+    low, high = X.min(axis=0), X.max(axis=0)
+    return generator.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low), (n, X.shape[1]))
+
+
+def spread(X, y):
+    return np.var(X, axis=0)
+
+
+STEPS = {
+    "standard": [StandardScaler()],
+    "standard without mean": [StandardScaler(with_mean=False)],
+    "standard without deviation": [StandardScaler(with_std=False)],
+    "standard without both": [StandardScaler(with_mean=False, with_std=False)],
+    "min and max": [MinMaxScaler((-3, 5))],
+    "largest": [MaxAbsScaler()],
+    "robust": [RobustScaler()],
+    "robust without centre": [RobustScaler(with_centering=False)],
+    "robust without scale": [RobustScaler(with_scaling=False, unit_variance=False)],
+    "robust, unit variance": [RobustScaler(unit_variance=True, quantile_range=(10, 80))],
+    "best": [SelectKBest(spread, k=3)],
+    "percentile": [StandardScaler(), SelectPercentile(spread, percentile=60)],
+    "variance": [VarianceThreshold()],
+    "imputer": [SimpleImputer()],
+    "nothing": [FunctionTransformer()],
+    "left out": ["passthrough", StandardScaler(), "passthrough"],
+    "all left out": ["passthrough", None],
+    "several": [SimpleImputer(), StandardScaler(), VarianceThreshold(), MinMaxScaler()],
+    "nested": [
+        make_pipeline(StandardScaler(), make_pipeline(SelectKBest(spread, k=4))), MaxAbsScaler()
+    ],
+    "nested, left out": [make_pipeline("passthrough"), make_pipeline(StandardScaler())],
+    "reordered": [
+        ColumnTransformer(
+            [("a", StandardScaler(), [3, 0]), ("b", "drop", [2]), ("c", "passthrough", [1])]
+        )
+    ],
+    "remainder passed": [
+        ColumnTransformer([("a", MinMaxScaler(), slice(1, 3))], remainder="passthrough")
+    ],
+    "remainder scaled": [ColumnTransformer([("a", "passthrough", [4])], remainder=RobustScaler())],
+    "by flags": [
+        ColumnTransformer([("a", StandardScaler(), [True, True, False, True, False])])
+    ],
+    "empty selection": [
+        ColumnTransformer([("a", StandardScaler(), []), ("b", StandardScaler(), [0, 1, 3])])
+    ],
+    "one column twice": [
+        ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [1, 0, 3])])
+    ],
+    "columns after columns": [
+        ColumnTransformer([("a", StandardScaler(), [3, 1, 0])]),
+        ColumnTransformer([("a", MinMaxScaler(), [2, 0]), ("b", "passthrough", [1])]),
+    ],
+    "Pipeline of columns": [
+        ColumnTransformer(
+            [
+                ("a", make_pipeline(SimpleImputer(), StandardScaler()), [1, 0]),
+                ("b", "passthrough", [3]),
+            ]
+        )
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())
+@pytest.mark.parametrize("simplify", [False, True])
+def test_pipelines_answer_as_their_rules(steps, simplify):
+    X, y = training_rows()
+    tree = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0)
+    pipeline = Pipeline([(str(i), step) for i, step in enumerate([*steps, tree])]).fit(X, y)
+    ruleset = as_ruleset(pipeline, simplify=simplify)
+    assert len(ruleset) == pipeline[-1].get_n_leaves()
+    assert ruleset.feature_names == ("x0", "x1", "x2", "x3", "x4")
+    rows = trying_rows(X)
+    # Bounds are undone up to rounding: random rows do not come that near.
+    assert ruleset.predict(rows).tolist() == pipeline.predict(rows).tolist()
+    assert np.allclose(ruleset.predict_proba(rows), pipeline.predict_proba(rows))
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_names_are_those_of_the_input(container):
+    X, y = training_rows()
+    steps = [
+        ("scale", StandardScaler()),
+        ("select", SelectKBest(spread, k=2)),
+        ("tree", DecisionTreeRegressor()),
+    ]
+    named = isinstance(container(X), pd.DataFrame)
+    rows = pd.DataFrame(X, columns=NAMES) if named else X
+    pipeline = Pipeline(steps).fit(rows, y)
+    ruleset = as_ruleset(pipeline)
+    assert ruleset.feature_names == (tuple(NAMES) if named else ("x0", "x1", "x2", "x3", "x4"))
+    assert ruleset.predict(rows).tolist() == pipeline.predict(rows).tolist()
+    chosen = np.flatnonzero(pipeline[1].get_support()).tolist()
+    used = {f for rule in ruleset for c in rule.conditions for f in c.features}
+    assert used <= set(chosen)
+
+
+def test_frames_through_all_steps():
+    X, y = training_rows()
+    frame = pd.DataFrame(X, columns=NAMES)
+    columns = ColumnTransformer(
+        [("a", StandardScaler(), ["area", "width"]), ("b", "passthrough", ["length"])]
+    )
+    pipeline = make_pipeline(columns, SelectKBest(spread, k=3), DecisionTreeClassifier(max_depth=4))
+    pipeline.set_output(transform="pandas").fit(frame, y)
+    ruleset = as_ruleset(pipeline)
+    assert ruleset.feature_names == tuple(NAMES)
+    rows = pd.DataFrame(trying_rows(X), columns=NAMES)
+    assert ruleset.predict(rows[NAMES[::-1]]).tolist() == pipeline.predict(rows).tolist()
+
+
+def test_an_imputer_may_drop_empty_columns():
+    X, y = training_rows()
+    X[:, 2] = math.nan
+    for keep in (False, True):
+        imputer = SimpleImputer(keep_empty_features=keep)
+        pipeline = make_pipeline(imputer, DecisionTreeClassifier(max_depth=3))
+        warned = pytest.warns(UserWarning, match="without any observed values")
+        with nullcontext() if keep else warned:
+            pipeline.fit(X, y)
+            rows = trying_rows(np.nan_to_num(X))
+            rows[:, 2] = math.nan
+            expected = pipeline.predict(rows)
+        ruleset = as_ruleset(pipeline)
+        assert ruleset.n_features == 5
+        assert ruleset.predict(np.nan_to_num(rows)).tolist() == expected.tolist()
+
+
+def test_regression_outputs_stay():
+    X, y = training_rows()
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_leaf_nodes=9)).fit(X, y)
+    ruleset = as_ruleset(pipeline)
+    rows = trying_rows(X)
+    assert ruleset.predict(rows).tolist() == pipeline.predict(rows).tolist()
+    inner = as_ruleset(pipeline[-1])
+    assert [r.output for r in ruleset] == [r.output for r in inner]
+    assert [r.statistics for r in ruleset] == [r.statistics for r in inner]
+    assert (ruleset.ordered, ruleset.disjoint) == (inner.ordered, inner.disjoint)
+
+
+def test_bounds_are_readable_in_the_user_s_units():
+    X = np.array([[100.0], [200.0], [300.0], [400.0]])
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=1)).fit(
+        X, [0, 0, 1, 1]
+    )
+    assert str(as_ruleset(pipeline)).splitlines() == [
+        "1. IF x0 ≤ 250 THEN 0   [2 rows, ± 0]",
+        "2. IF x0 > 250 THEN 1   [2 rows, ± 0]",
+    ]
+
+
+# --- what cannot be undone -------------------------------------------------------------------
+
+
+class Doubler(TransformerMixin, BaseEstimator):
+    """Affine in truth, but nobody told us."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return 2 * X
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        PCA(2),
+        QuantileTransformer(n_quantiles=10),
+        FunctionTransformer(np.tanh),
+        MinMaxScaler(clip=True),
+        SimpleImputer(add_indicator=True),
+        Doubler(),
+        make_pipeline(StandardScaler(), PCA(2)),
+        ColumnTransformer([("a", PCA(1), [0, 1])], remainder="passthrough"),
+        ColumnTransformer([("a", OneHotEncoder(), [2])], remainder="passthrough"),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_what_cannot_be_undone(step):
+    X, y = training_rows()
+    pipeline = make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    with pytest.raises(TypeError, match=r"cannot be undone.*in the units of the input.*rules_"):
+        as_ruleset(pipeline)
+
+
+# --- any affine map --------------------------------------------------------------------------
+
+
+def mapped(X, mapping):
+    return X[:, mapping.source] * mapping.scale + mapping.offset
+
+
+# Powers of two, so that nothing is rounded.
+MAPPING = AffineMap(
+    np.array([2, 0, 2]), np.array([-2.0, 0.5, 4.0]), np.array([1.0, -3.0, 0.0]), ("a", "b", "c")
+)
+INNER = RuleSet(
+    [
+        Rule([Interval(0, -1, 3), Interval(1, upper=-2.5, upper_closed=False)], 1.0),
+        Rule([Interval(0, upper=1)], LinearOutput(1, [(0, 2), (1, 1), (2, 0.5)])),
+        Rule([AtLeast(1, [Interval(0, 5), OneOf(1, [-3, -2.75], True)])], 3.0, RuleStatistics(4)),
+        Rule([Linear([(0, 1), (1, -1), (2, 0.25)], 2, 4, True, False)], 4.0),
+        Rule([Interval(2, 0, 4), OneOf(1, ["never"], True)], 5.0),
+    ],
+    ["u", "v", "w"],
+    task="regression",
+    domain=Domain((-3, -3, -4), (3, -2, 8)),
+)
+
+
+def test_all_conditions_change_units():
+    outer = in_user_units(INNER, MAPPING)
+    values = np.arange(-2.0, 4.25, 0.25)
+    rows = np.stack(np.meshgrid(values, [0.0], values), axis=-1).reshape(-1, 3)
+    assert outer.feature_names == ("a", "b", "c")
+    assert outer.match(rows).tolist() == INNER.match(mapped(rows, MAPPING)).tolist()
+    held = INNER.covers(mapped(rows, MAPPING))
+    assert held.any()
+    assert outer.predict(rows[held]).tolist() == INNER.predict(mapped(rows[held], MAPPING)).tolist()
+    assert [r.statistics for r in outer] == [r.statistics for r in INNER]
+    # A feature that no rule can see has no extent.
+    assert outer.domain == Domain((0, 0, -1), (2, 0, 2))
+
+
+def test_a_negative_scale_exchanges_the_bounds():
+    outer = in_user_units(INNER, MAPPING)
+    # -1 < 1 - 2c <= 3 means -1 <= c < 1.
+    assert outer[0].conditions == (
+        Interval(0, upper=1, upper_closed=False),
+        Interval(2, -1, 1, lower_closed=True, upper_closed=False),
+    )
+    assert outer[1].conditions == (Interval(2, 0, lower_closed=True),)
+    negative = AffineMap(np.array([0]), np.array([-1.0]), np.array([0.0]), ("a",))
+    one = RuleSet([Rule([], 1)], ["u"], task="regression", domain=Domain((1,), (3,)))
+    assert in_user_units(one, negative).domain == Domain((-3,), (-1,))
+
+
+def test_a_categorical_column_keeps_its_values_and_its_volume():
+    rules = RuleSet(
+        [Rule([OneOf(1, ["red"]), Interval(0, upper=0.0)], 1)],
+        ["size", "colour"],
+        task="regression",
+        domain=Domain((-1, 0), (1, 3), [(1, ["blue", "green", "red"])]),
+    )
+    mapping = AffineMap(np.array([1, 0]), np.array([0.5, 1.0]), np.array([-2.0, 0.0]), ("c", "s"))
+    inner = in_user_units(rules, mapping)
+    assert inner.domain == Domain((0, 2), (3, 6), [(0, ["blue", "green", "red"])])
+    assert volume_completeness(inner) == volume_completeness(rules)
+    assert volume_completeness(inner).value == pytest.approx(1 / 6)
+
+
+def test_categories_survive_a_column_transformer():
+    table = pd.DataFrame({"weight": [1.0, 2.0, 3.0, 4.0] * 6, "kind": ["a", "b", "c"] * 8})
+    y = (table["kind"] == "a").astype(int)
+    swap = ColumnTransformer([("k", "passthrough", ["kind"]), ("w", "passthrough", ["weight"])])
+    swap.set_output(transform="pandas")
+    black_box = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
+    pipeline = make_pipeline(swap, CARTExtractor(black_box)).fit(table, y)
+    rules = as_ruleset(pipeline)
+    assert rules.domain.categories == ((1, ("a", "b", "c")),)
+    assert volume_completeness(rules).value == 1
+    one = rules.replace(rules=[rule for rule in rules if rule.output == 1][:1], ordered=False)
+    assert volume_completeness(one).value == pytest.approx(1 / 3)
+
+
+def test_rounding_leaves_a_narrow_interval_its_number():
+    large = AffineMap(np.array([0]), np.array([1.0]), np.array([-1e9]), ("a",))
+    narrow = RuleSet([Rule([Interval(0, 0.25, 0.25 + 1e-9)], 1)], ["u"], task="regression")
+    assert in_user_units(narrow, large)[0].conditions == (
+        Interval(0, 1e9 + 0.25, 1e9 + 0.25, lower_closed=True),
+    )
+
+
+def test_identity_and_its_parts():
+    X, _ = training_rows()
+    identity = AffineMap.identity(tuple(NAMES))
+    assert np.array_equal(mapped(X, identity), X)
+    changed = identity.then(2.0, 3.0).then(np.arange(1.0, 6), -1.0).take([3, 0])
+    assert np.allclose(mapped(X, changed), ((X * 2 + 3) * np.arange(1.0, 6) - 1)[:, [3, 0]])
+    scaler = RobustScaler().fit(X)
+    assert np.allclose(mapped(X, affine_map(scaler)), scaler.transform(X))
+    assert affine_map(scaler).input_names == ("x0", "x1", "x2", "x3", "x4")
+
+
+def test_maps_that_do_not_fit():
+    with pytest.raises(ValueError, match="rules have 3 features, but the transformer gives 2 col"):
+        in_user_units(INNER, MAPPING.take([0, 1]))
+    for scale in (0.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="scaled by finite numbers but 0"):
+            in_user_units(INNER, replace(MAPPING, scale=np.array([1.0, scale, 1.0])))

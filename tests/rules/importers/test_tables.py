@@ -1,0 +1,230 @@
+"""Tables with one row per condition: from hand, from rules and back, through CSV files."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore import as_ruleset
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules.exporters._table import cell
+from skescore.rules.importers import read_table
+from skescore.rules.importers._tables import is_table_of_conditions, value_of
+
+BY_HAND = """\
+rule,feature,operator,value,class
+1,size,>,1.5,yes
+1,size,<=,3,yes
+1,colour,in,"[""red"", ""blue""]",yes
+1,shape,!=,round,yes
+2,shape,=,round,no
+3,,,,maybe
+otherwise,,,,no
+"""
+
+
+def through_csv(table: pd.DataFrame) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        # Older releases of pandas round by default, newer ones warn of the option.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return pd.read_csv(io.StringIO(table.to_csv(index=False)), float_precision="round_trip")
+
+
+def test_a_table_written_by_hand():
+    rules = as_ruleset(pd.read_csv(io.StringIO(BY_HAND)))
+    assert rules.feature_names == ("size", "colour", "shape")
+    assert rules.ordered
+    assert rules.to_text().splitlines() == [
+        "1. IF 1.5 < size ≤ 3 AND colour in {blue, red} AND shape ≠ round THEN yes",
+        "2. ELSE IF shape = round THEN no",
+        "3. ELSE maybe",
+    ]
+    assert rules.fallback == Fallback("no")
+    frame = pd.DataFrame({"shape": ["oval", "round", "oval"], "size": [2.0, 2.0, 9.0]})
+    frame["colour"] = "red"
+    assert rules.predict(frame).tolist() == ["yes", "no", "maybe"]
+
+
+def test_records_and_other_spellings():
+    rules = read_table(
+        [
+            {"rule": "a", "feature": "x", "operator": "≥", "value": 1, "number": 2.5, "rows": 7},
+            {"rule": "a", "feature": "x", "operator": "<", "value": "2", "number": None},
+            {"rule": "b", "feature": "x", "operator": "==", "value": 5, "number": 3},
+        ],
+        feature_names=["w", "x"],
+        domain=Domain((0, 0), (9, 9)),
+        ordered=False,
+    )
+    assert rules.rules == (
+        Rule([Interval(1, 1, 2, lower_closed=True, upper_closed=False)], 2.5, RuleStatistics(7)),
+        Rule([Interval(1, 5, 5, lower_closed=True)], 3),
+    )
+    assert rules.task == "regression"
+    assert not rules.ordered
+
+
+def test_a_tree_comes_back_the_same():
+    data = load_wine(as_frame=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(
+        data.data, data.target_names[data.target]
+    )
+    rules = as_ruleset(tree)
+    table = through_csv(rules.to_conditions())
+    again = as_ruleset(table, feature_names=rules.feature_names, ordered=False)
+    assert [r.conditions for r in again] == [r.conditions for r in rules]
+    assert again.predict(data.data).tolist() == rules.predict(data.data).tolist()
+    assert [r.statistics.n_rows for r in again] == [r.statistics.n_rows for r in rules]
+
+
+def test_weights_come_back():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a", weight=0.1 + 0.2), Rule([], "b", weight=2)],
+        ["x"], task="classification", ordered=False, voting="votes",
+    )  # fmt: skip
+    table = through_csv(rules.to_conditions())
+    assert as_ruleset(table, voting="votes") == rules
+    with pytest.raises(ValueError, match="say how by voting='votes'"):
+        as_ruleset(table)
+
+
+labels = st.text(max_size=6) | st.booleans() | st.integers(-99, 99) | st.sampled_from(
+    ["1", "true", "nan", "NA", "", " x ", "otherwise", "null", "a,b", '"', "[1]", "é\n", "1e5"]
+)  # fmt: skip
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> RuleSet:
+    names = draw(st.lists(st.text(max_size=5), min_size=2, max_size=3, unique=True))
+    rules = []
+    for _ in range(draw(st.integers(1, 4))):
+        conditions: list[Any] = []
+        if draw(st.booleans()):
+            low, high = sorted([draw(finite), draw(finite)])
+            conditions.append(Interval(0, low, high, lower_closed=True, upper_closed=True))
+        if draw(st.booleans()):
+            values = draw(st.lists(labels, min_size=1, max_size=3))
+            conditions.append(OneOf(1, values, draw(st.booleans())))
+        rules.append(Rule(conditions, draw(labels)))
+    classes = list({(type(r.output), r.output): r.output for r in rules}.values())
+    kept = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 and True are one
+    rules = [r for r in rules if any(r.output is c or type(r.output) is type(c) for c in kept)]
+    fallback = Fallback(rules[0].output) if draw(st.booleans()) else None
+    return RuleSet(rules, names, task="classification", classes=kept, fallback=fallback)
+
+
+@given(rule_sets())
+def test_names_and_labels_of_any_kind_come_back(rules: RuleSet):
+    settings = {"feature_names": rules.feature_names, "classes": rules.classes}
+    for table in (rules.to_conditions(), through_csv(rules.to_conditions())):
+        again = as_ruleset(table, **settings)
+        assert again == rules
+        assert [type(r.output) for r in again] == [type(r.output) for r in rules]
+
+
+@example("{}")
+@given(labels | finite)
+def test_cells_hold_what_they_are_given(value: Any):
+    read = value_of(cell(value))
+    assert (type(read), read) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Rule([Linear([(0, 1), (1, 2)], upper=3)], "a"), r"Rule 1 has the condition x \+ 2·y"),
+        (Rule([AtLeast(1, [Interval(0, 1), Interval(1, 1)])], "a"), "use to_json|Use to_json"),
+    ],
+)
+def test_what_fits_no_cell_is_refused(rule: Rule, message: str):
+    with pytest.raises(ValueError, match=message):
+        RuleSet([rule], ["x", "y"], task="classification").to_conditions()
+
+
+def test_other_outputs_and_fallbacks_that_fit_no_cell():
+    line = RuleSet([Rule([], LinearOutput(1, [(0, 2)]))], ["x"], task="regression")
+    with pytest.raises(ValueError, match="Rule 1 says a sum of features"):
+        line.to_conditions()
+    near = RuleSet([Rule([], 1.0)], ["x"], task="regression", fallback=Fallback(1, "nearest"))
+    with pytest.raises(ValueError, match="policy='nearest'"):
+        near.to_conditions()
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    return {"rule": 1, "feature": "x", "operator": "<", "value": 1, "class": "a"} | changes
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([record(rule=None)], "Row 1 of the table says no rule"),
+        ([record(), record(**{"class": "b"})], "Row 2 of the table says class='b', other rows"),
+        ([record(**{"class": None})], "Row 1 of the table says no 'class'"),
+        ([record(operator="~")], "Row 1 of the table has the operator '~'; known are <, <="),
+        ([record(value="tall")], "Row 1 of the table: < compares with numbers, got 'tall'"),
+        ([record(value=None)], "Row 1 of the table compares 'x' with nothing"),
+        ([record(feature=None)], "Row 1 of the table has a condition, but no feature"),
+        ([record(), record(operator=">", value=5)], "Rule 1 of the table, on 'x': No number lies"),
+        ([record(rule="otherwise")], "gives the rule 'otherwise' a condition"),
+        ([record(rows=-3)], "Rule 1 of the table, on 'x': n_rows must be 0 or more, got -3"),
+        ([record(rows="many")], "Rule 1 of the table, on 'x': n_rows must be a number, got 'many'"),
+        ([record(operator="in", value="{a, b}")], r"a list such as \["),
+        ([record(operator="in", value="a; b")], "Row 1 of the table: 'in' compares with a list"),
+        ([record(extra=1)], "unknown column 'extra'"),
+        ([{"rule": 1}], "lacks the column|must say what rules conclude"),
+        ([record(number=3)], "in one column, 'class' for classification or 'number'"),
+        ([record(weight=2)], "say how by voting="),
+        ([], "holds no row"),
+    ],
+)
+def test_faults_name_their_row(records: list[dict[str, Any]], message: str):
+    with pytest.raises(ValueError, match=message):
+        read_table(records)
+
+
+def test_capitals_make_no_difference_to_words_of_the_table():
+    rules = read_table(
+        [
+            record(operator="IN", value='["a", "b"]', **{"class": "one"}),
+            {"rule": "Otherwise", "class": "other"},
+        ]
+    )
+    assert rules.fallback == Fallback("other")
+    assert [rule.conditions for rule in rules] == [(OneOf(0, ("a", "b")),)]
+
+
+def test_features_that_are_named_twice():
+    with pytest.raises(ValueError, match=r"must differ from each other, got \['x'\] twice"):
+        read_table([record()], feature_names=["x", "x"])
+
+
+def test_features_that_are_not_named():
+    with pytest.raises(ValueError, match="conditions on 'x', which is none of the feature_names"):
+        read_table([record()], feature_names=["y"])
+    with pytest.raises(TypeError, match="must be a DataFrame or a list of records"):
+        read_table(["x < 1"])
+
+
+def test_tables_are_known_by_their_columns():
+    assert is_table_of_conditions(["rule", "feature", "operator", "value", "class"])
+    assert not is_table_of_conditions(["alcohol", "class"])

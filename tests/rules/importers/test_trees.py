@@ -1,0 +1,353 @@
+"""Rules of scikit-learn's trees answer as the trees do, to the last bit."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleStatistics, as_ruleset
+from skescore.rules.importers._trees import float32_cut, leaf_paths, shortened_paths
+
+N_ROWS = 20_000
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+#: A tie between the largest float32 and the place of the next, which is infinity.
+OVERFLOWS = FLOAT32_MAX + 2.0**103
+
+
+# --- thresholds ------------------------------------------------------------------------------
+
+
+def passes(value, threshold):
+    """What a tree does: it rounds the row, not the threshold."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value)) <= threshold
+
+
+def neighbours(value, steps=4):
+    """Floats around a value: next to it, and to the ends and middles of its float32 cell."""
+    with np.errstate(over="ignore"):
+        centre = np.float32(value)
+        grid = [centre, np.nextafter(centre, np.float32(-np.inf))]
+        grid.append(np.nextafter(centre, np.float32(np.inf)))
+        grid += [
+            np.nextafter(grid[1], np.float32(-np.inf)),
+            np.nextafter(grid[2], np.float32(np.inf)),
+        ]
+    middles = [float(a) / 2 + float(b) / 2 for a in grid for b in grid]
+    for start in [value, *middles, OVERFLOWS, -OVERFLOWS]:
+        low = high = start
+        yield start
+        for _ in range(steps):
+            low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+            yield from (low, high)
+
+
+thresholds = (
+    st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(width=32, allow_nan=False, allow_infinity=False)
+    | st.floats(-10, 10)
+    | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-45, 7e-46, -7e-46, 1e39, -1e39])
+    | st.sampled_from([FLOAT32_MAX, -FLOAT32_MAX, OVERFLOWS, -OVERFLOWS, 2.0**128, -(2.0**128)])
+)
+
+
+@given(threshold=thresholds)
+@example(2.449999988079071)
+@example(0.1)
+@example(16777217.0)
+def test_cuts_are_exact(threshold):
+    cut = float32_cut(threshold)
+    assert type(cut) is float
+    assert passes(cut, threshold)
+    assert not passes(math.nextafter(cut, math.inf), threshold)
+    for value in neighbours(threshold):
+        if not math.isnan(value):
+            assert (value <= cut) == passes(value, threshold)
+
+
+@given(threshold=st.floats(-1e30, 1e30), values=st.lists(st.floats(-1e30, 1e30)))
+def test_cuts_are_exact_anywhere(threshold, values):
+    cut = float32_cut(threshold)
+    assert [v <= cut for v in values] == [passes(v, threshold) for v in values]
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+def training_rows(seed=0, n=300, d=4):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d)) * [1, 1000, 1e-3, 1][:d]
+    X[:, -1] = np.round(X[:, -1])
+    score = X[:, 0] + X[:, 1] / 1000 + np.sin(9 * X[:, 2] * 1000) + generator.normal(size=n) / 2
+    return X, score
+
+
+def trying_rows(tree, X, seed=1):
+    """Random rows, a good part of them at thresholds and right beside them."""
+    generator = np.random.default_rng(seed)
+    low, high = X.min(axis=0), X.max(axis=0)
+    rows = generator.uniform(low - 1, high + 1, (N_ROWS, X.shape[1]))
+    inner = np.flatnonzero(tree.tree_.feature >= 0)
+    for node in inner:
+        feature, threshold = tree.tree_.feature[node], tree.tree_.threshold[node]
+        near = np.array([v for v in neighbours(threshold) if abs(v) < 1e30])
+        at = generator.integers(0, N_ROWS, 4 * len(near))
+        rows[at, feature] = np.tile(near, 4)
+    return rows
+
+
+def labels_of(score, labels):
+    return np.asarray(labels)[np.digitize(score, np.quantile(score, [0.3, 0.7]))]
+
+
+def assert_same_answers(tree, ruleset, X):
+    rows = trying_rows(tree, X)
+    expected = tree.predict(rows)
+    found = ruleset.predict(rows)
+    assert found.dtype.kind == expected.dtype.kind
+    assert np.array_equal(found, expected)
+    if ruleset.classes is not None:
+        assert np.allclose(ruleset.predict_proba(rows), tree.predict_proba(rows), 0, 1e-11)
+    assert ruleset.covers(rows).all()
+    if ruleset.disjoint:
+        assert (ruleset.match(rows).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["low", "middle", "high"], [10, -1, 7], [True, False, True], [1.0, 1.0, 2.0]],
+    ids=["str", "int", "bool", "float"],
+)
+@pytest.mark.parametrize("simplify", [False, True])
+def test_classification(labels, simplify):
+    X, score = training_rows()
+    y = labels_of(score, labels)
+    tree = DecisionTreeClassifier(max_leaf_nodes=40, random_state=0).fit(X, y)
+    ruleset = as_ruleset(tree, simplify=simplify)
+    assert len(ruleset) == tree.get_n_leaves()
+    assert ruleset.classes == tuple(tree.classes_.tolist())
+    assert [type(c) for c in ruleset.classes] == [type(c) for c in tree.classes_.tolist()]
+    assert (ruleset.ordered, ruleset.disjoint) == (simplify, not simplify)
+    assert_same_answers(tree, ruleset, X)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DecisionTreeClassifier(random_state=0),
+        lambda: DecisionTreeClassifier(max_depth=3, criterion="entropy", random_state=0),
+        lambda: DecisionTreeClassifier(max_leaf_nodes=12, random_state=0, class_weight="balanced"),
+        lambda: DecisionTreeClassifier(ccp_alpha=0.01, random_state=0),
+        lambda: DecisionTreeClassifier(max_leaf_nodes=2, random_state=0),
+        lambda: DecisionTreeClassifier(min_samples_leaf=1000, random_state=0),
+        lambda: ExtraTreeClassifier(random_state=0),
+    ],
+)
+def test_kinds_of_classifiers(make):
+    X, score = training_rows()
+    tree = make().fit(X, labels_of(score, ["a", "b", "c"]))
+    for simplify in (False, True):
+        assert_same_answers(tree, as_ruleset(tree, simplify=simplify), X)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+def test_weights(scale):
+    X, score = training_rows()
+    y = labels_of(score, ["a", "b", "c"])
+    weights = np.random.default_rng(3).random(len(X)) * scale
+    weights[:50] = 0
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y, sample_weight=weights)
+    ruleset = as_ruleset(tree)
+    assert_same_answers(tree, ruleset, X)
+    for rule, rows in zip(ruleset, ruleset.match(X).T, strict=True):
+        counted = [weights[rows & (y == label)].sum() for label in ruleset.classes]
+        assert rule.statistics.class_counts == pytest.approx(counted, rel=1e-9, abs=1e-12 * scale)
+        assert rule.statistics.n_rows == (rows & (weights > 0)).sum()
+
+
+@pytest.mark.parametrize(
+    "criterion", ["squared_error", "friedman_mse", "absolute_error", "poisson"]
+)
+@pytest.mark.parametrize("simplify", [False, True])
+def test_regression(criterion, simplify):
+    X, score = training_rows()
+    y = np.exp(score)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # friedman_mse goes some day
+        tree = DecisionTreeRegressor(criterion=criterion, max_leaf_nodes=30, random_state=0)
+        tree.fit(X, y)
+    ruleset = as_ruleset(tree, simplify=simplify)
+    assert ruleset.task == "regression"
+    assert_same_answers(tree, ruleset, X)
+    answering = ruleset.assign(X)
+    for i, rule in enumerate(ruleset):
+        inside = y[answering == i]
+        assert rule.statistics.n_rows == len(inside)
+        if criterion == "absolute_error":
+            assert rule.output == pytest.approx(np.median(inside))
+            assert rule.statistics.mean is None
+        else:
+            assert rule.statistics.mean == pytest.approx(inside.mean())
+        if criterion in ("squared_error", "friedman_mse"):
+            assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-6)
+        else:
+            assert rule.statistics.spread is None
+
+
+def test_other_regressors():
+    X, score = training_rows()
+    tree = ExtraTreeRegressor(random_state=0).fit(X, score)
+    assert_same_answers(tree, as_ruleset(tree), X)
+    assert_same_answers(tree, as_ruleset(tree, simplify=True), X)
+
+
+@pytest.mark.parametrize("simplify", [False, True])
+def test_a_single_leaf(simplify):
+    X = np.zeros((4, 2))
+    tree = DecisionTreeClassifier().fit(X, ["a", "a", "b", "a"])
+    ruleset = as_ruleset(tree, simplify=simplify)
+    assert ruleset.rules == (Rule([], "a", RuleStatistics(4, (3, 1))),)
+    assert ruleset.predict([[9, 9], [math.nan, 0]]).tolist() == ["a", "a"]
+    constant = as_ruleset(DecisionTreeRegressor().fit(X, [2.5] * 4), simplify=simplify)
+    assert constant.rules == (Rule([], 2.5, RuleStatistics(4, mean=2.5, spread=0.0)),)
+
+
+def test_counts_are_whole():
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    leaf = tree.apply(X)
+    ruleset = as_ruleset(tree)
+    for rule, node in zip(ruleset, np.unique(leaf), strict=True):
+        counted = np.bincount(y[leaf == node], minlength=3).tolist()
+        assert rule.statistics == RuleStatistics(sum(counted), tuple(counted))
+        assert all(type(c) is int for c in rule.statistics.class_counts)
+
+
+def test_the_text_of_the_house():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    labels = np.array(["setosa", "versicolor", "virginica"])[y]
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0)
+    tree.fit(X[["petal length (cm)"]], labels)
+    text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    assert str(as_ruleset(tree)).splitlines()[0] == f"1. {text}"
+    assert as_ruleset(tree)[0].to_text(["petal length (cm)"]) == text
+
+
+# --- shorter lists ---------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**16), leaves=st.integers(2, 25))
+def test_shorter_lists_answer_the_same(seed, leaves):
+    generator = np.random.default_rng(seed)
+    X = generator.integers(0, 6, (80, 3)).astype(float)
+    tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0)
+    tree.fit(X, generator.normal(size=80))
+    full, short = as_ruleset(tree), as_ruleset(tree, simplify=True)
+    rows = np.stack(np.meshgrid(*[np.arange(-0.5, 6.5, 0.5)] * 3), axis=-1).reshape(-1, 3)
+    assert short.assign(rows).tolist() == full.assign(rows).tolist()
+    assert [r.output for r in short] == [r.output for r in full]
+    assert short[-1].conditions == ()
+    assert all(rule.conditions for rule in short[:-1])
+    assert short.n_conditions <= full.n_conditions
+
+
+def test_a_chain_needs_one_condition_per_rule():
+    X = np.arange(5.0)[:, None]
+    tree = DecisionTreeRegressor(random_state=0).fit(X, [1e4, 1e3, 1e2, 1e1, 0])
+    assert [r.n_literals for r in as_ruleset(tree)] == [1, 2, 2, 2, 1]
+    short = as_ruleset(tree, simplify=True)
+    assert [r.n_literals for r in short] == [1, 1, 1, 1, 0]
+    cuts = [float32_cut(v) for v in (0.5, 1.5, 2.5, 3.5)]
+    assert [r.conditions for r in short[:4]] == [(Interval(0, upper=c),) for c in cuts]
+
+
+def test_paths():
+    X = np.arange(4.0)[:, None]
+    tree = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 1.0, 10.0, 11.0]).tree_
+    assert leaf_paths(tree) == {
+        2: [(0, True), (1, True)],
+        3: [(0, True), (1, False)],
+        5: [(0, False), (4, True)],
+        6: [(0, False), (4, False)],
+    }
+    # What lies to the left of a node is answered once its leaves are listed.
+    assert shortened_paths(leaf_paths(tree)) == {
+        2: [(0, True), (1, True)],
+        3: [(0, True)],
+        5: [(4, True)],
+        6: [],
+    }
+
+
+# --- names, settings, errors -----------------------------------------------------------------
+
+
+def test_names():
+    X, y = np.array([[0.0, 1], [1, 0], [2, 5]]), ["a", "b", "b"]
+    assert as_ruleset(DecisionTreeClassifier().fit(X, y)).feature_names == ("x0", "x1")
+    frame = pd.DataFrame(X, columns=["größe", "b"])
+    tree = DecisionTreeClassifier().fit(frame, y)
+    assert as_ruleset(tree).feature_names == ("größe", "b")
+    assert as_ruleset(tree).predict(frame[["b", "größe"]]).tolist() == y
+    assert as_ruleset(tree, feature_names=["u", "v"]).feature_names == ("u", "v")
+    for names in (["u"], ["u", "v", "w"]):
+        with pytest.raises(ValueError, match="must name the tree's 2 features, got"):
+            as_ruleset(tree, feature_names=names)
+
+
+def test_settings():
+    tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    domain, fallback = Domain((0,), (1,)), Fallback(0.5)
+    ruleset = as_ruleset(tree, domain=domain, fallback=fallback)
+    assert (ruleset.domain, ruleset.fallback) == (domain, fallback)
+
+
+def test_a_tree_fitted_on_class_indices():
+    X = np.arange(4.0)[:, None]
+    tree = DecisionTreeClassifier().fit(X, [1, 1, 3, 3])  # of four classes, two are seen
+    ruleset = as_ruleset(tree, classes=np.array(["a", "b", "c", "d"]))
+    assert ruleset.classes == ("a", "b", "c", "d")
+    assert ruleset.predict(X).tolist() == ["b", "b", "d", "d"]
+    assert [r.statistics.class_counts for r in ruleset] == [(0, 2, 0, 0), (0, 0, 0, 2)]
+    assert ruleset.predict_proba(X)[0].tolist() == [0, 1, 0, 0]
+
+
+def test_missing_values_satisfy_no_condition():
+    X = np.array([[0.0], [1.0], [math.nan], [math.nan]])
+    tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
+    assert as_ruleset(tree).covers([[math.nan]]).tolist() == [False]
+    assert as_ruleset(tree).covers([[0.0], [7.0]]).tolist() == [True, True]
+
+
+def test_several_outputs():
+    tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [[0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="The tree has 2 outputs; rules have one"):
+        as_ruleset(tree)
+
+
+@pytest.mark.parametrize("tree", [DecisionTreeClassifier(), DecisionTreeRegressor()])
+def test_unfitted(tree):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        as_ruleset(tree)
+
+
+def test_bounds_are_those_of_the_rounded_rows():
+    tree = DecisionTreeRegressor().fit([[0.1], [0.3]], [0.0, 1.0])
+    (rule, other) = as_ruleset(tree)
+    cut = float32_cut(float(tree.tree_.threshold[0]))
+    assert rule.conditions == (Interval(0, upper=cut),)
+    assert other.conditions == (Interval(0, lower=cut),)

@@ -1,0 +1,647 @@
+"""Simplified rules against the rules that they come from, on all points that matter."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CARTExtractor
+from skescore.metrics import volume_completeness
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Conclusions,
+    Condition,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules.importers import tree_to_ruleset
+from skescore.rules.simplification import _subtraction as subtraction
+from skescore.rules.simplification._exact import simplified
+from skescore.rules.simplification._merging import combined, exclude, implies, united
+
+COLOURS = ["blue", "green", "red"]
+SIDE = 4
+
+
+# ---------------------------------------------------------------- rule sets of every kind
+
+
+@st.composite
+def intervals(draw: st.DrawFn, feature: int, any_faces: bool) -> list[Interval]:
+    low, high = sorted([draw(st.integers(0, SIDE)), draw(st.integers(0, SIDE))])
+    lower = -math.inf if draw(st.booleans()) else float(low)
+    upper = math.inf if draw(st.booleans()) else float(high)
+    faces = (True, False)
+    if any_faces:
+        faces = draw(st.booleans()), draw(st.booleans())
+    if lower == upper:
+        faces = (True, True)
+    if math.isinf(lower) and math.isinf(upper):
+        return []
+    return [Interval(feature, lower, upper, *faces)]
+
+
+@st.composite
+def premises(draw: st.DrawFn, n_numbers: int, has_colour: bool) -> list[Condition]:
+    any_faces = draw(st.booleans())
+    conditions: list[Condition] = []
+    for feature in range(n_numbers):
+        conditions += draw(intervals(feature, any_faces))
+    if has_colour and draw(st.booleans()):
+        values = draw(st.lists(st.sampled_from(COLOURS), min_size=1, max_size=2, unique=True))
+        conditions.append(OneOf(n_numbers, values, draw(st.booleans())))
+    rare = draw(st.integers(0, 12))
+    if rare == 0:
+        conditions.append(AtLeast(1, [Interval(0, upper=1), Interval(n_numbers - 1, 2)]))
+    if rare == 1:
+        conditions.append(Linear([(0, 1.0), (n_numbers - 1, 0.5)], upper=2))
+    return conditions
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> RuleSet:
+    n_numbers, has_colour = draw(st.integers(1, 2)), draw(st.booleans())
+    task = draw(st.sampled_from(["classification", "regression"]))
+    outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(1, [(0, 1.0)])]
+    rules = []
+    for _ in range(draw(st.integers(1, 6))):
+        counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+        seen = None
+        if draw(st.integers(0, 4)) > 0:
+            seen = RuleStatistics(sum(counts), counts)
+            if task == "regression":
+                seen = RuleStatistics(sum(counts), mean=float(counts[0]), spread=float(counts[1]))
+        conditions = draw(premises(n_numbers, has_colour))
+        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
+    domain = None
+    if draw(st.booleans()):
+        lower = [float(draw(st.integers(0, 2))) for _ in range(n_numbers)]
+        upper = [low + draw(st.integers(0, 3)) for low in lower]  # constant features among them
+        more = ([0.0], [3.0], [(n_numbers, COLOURS)]) if has_colour else ([], [], [])
+        domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]))
+    policy = draw(st.sampled_from([None, "default", "nearest", "abstain"]))
+    fallback = policy and Fallback("a" if task == "classification" else 0.5, policy)
+    ruleset = RuleSet(
+        rules,
+        [f"x{j}" for j in range(n_numbers)] + ["colour"] * has_colour,
+        task=task,
+        classes=["a", "b"] if task == "classification" else None,
+        domain=domain,
+        ordered=draw(st.booleans()),
+        fallback=fallback or None,
+    )
+    return _made_disjoint(ruleset) if draw(st.booleans()) else ruleset
+
+
+def _made_disjoint(ruleset: RuleSet) -> RuleSet:
+    boxes = [r for r in ruleset.rules if all(isinstance(c, Interval | OneOf) for c in r.conditions)]
+    if not boxes:
+        return ruleset
+    held = ruleset.replace(rules=boxes).match(points_of(ruleset, everywhere=True))
+    kept: list[int] = []
+    for i in range(len(boxes)):
+        if not (held[:, kept].any(axis=1) & held[:, i]).any():
+            kept.append(i)
+    return ruleset.replace(rules=[boxes[i] for i in kept], disjoint=True)
+
+
+def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
+    """A point of every cell, on every face and on either side of it, missing values among them.
+
+    With a domain only the points in it, unless `everywhere`.
+    """
+    domain = None if everywhere else ruleset.domain
+    columns: list[list[Any]] = []
+    for j, name in enumerate(ruleset.feature_names):
+        if name == "colour":
+            columns.append([*COLOURS, "unseen", None])
+            continue
+        found = {float(v) for v in range(SIDE + 1)}
+        if ruleset.domain is not None:
+            found |= {ruleset.domain.lower[j], ruleset.domain.upper[j]}
+        near = [math.nextafter(v, way) for v in found for way in (-math.inf, math.inf)]
+        values = sorted({*found, *near, *(v + 0.5 for v in found), -1.0})
+        if domain is not None:
+            values = [v for v in values if domain.lower[j] <= v <= domain.upper[j]]
+        else:
+            values += [-math.inf, math.inf, math.nan]
+        columns.append(values)
+    points = np.empty((math.prod(map(len, columns)), len(columns)), dtype=object)
+    points[:] = list(itertools.product(*columns))
+    return points
+
+
+def answers_of(ruleset: RuleSet, points: np.ndarray) -> tuple[list[Any], list[str] | None]:
+    """The output of the answering rule at every point, None for no rule, and what is predicted."""
+    outputs = [None if i < 0 else ruleset.rules[i].output for i in ruleset.assign(points)]
+    if ruleset.fallback is None and None in outputs:
+        return outputs, None
+    with np.errstate(invalid="ignore"):
+        return outputs, list(map(repr, ruleset.predict(points).tolist()))
+
+
+@settings(deadline=None, max_examples=200)
+@given(ruleset=rule_sets())
+def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSet) -> None:
+    short = simplified(ruleset)
+    points = points_of(ruleset)
+    assert answers_of(short, points) == answers_of(ruleset, points)
+    assert len(short) <= len(ruleset)
+    assert short.n_literals <= ruleset.n_literals
+    assert short == simplified(ruleset)
+    assert simplified(short) == short  # nothing is left to do
+    if ruleset.disjoint:
+        assert short.match(points).sum(axis=1).max(initial=0) <= 1
+
+
+@settings(deadline=None, max_examples=80)
+@given(ruleset=rule_sets())
+def test_completeness_does_not_change(ruleset: RuleSet) -> None:
+    pure = [rule for rule in ruleset.rules if not rule.others]
+    if ruleset.domain is None or not pure:
+        return
+    ruleset = ruleset.replace(rules=pure)
+    before, after = volume_completeness(ruleset), volume_completeness(simplified(ruleset))
+    assert after.value == pytest.approx(before.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_overlapping_boxes_in_many_dimensions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lower = rng.integers(0, 8, (60, 4)).astype(float)
+    upper = lower + rng.integers(1, 8, (60, 4))
+    lower[rng.random(lower.shape) < 0.5] = -np.inf
+    upper[rng.random(upper.shape) < 0.5] = np.inf
+    closed = rng.random((2, 60, 4)) < 0.5
+    ruleset = RuleSet.from_boxes(
+        BoxTable(lower, upper, closed[0], closed[1]),
+        Conclusions(rng.integers(0, 2, 60)),
+        list("wxyz"),
+        task="classification",
+        classes=["a", "b"],
+        domain=Domain((0,) * 4, (8,) * 4),
+    )
+    short = simplified(ruleset)
+    grid = rng.integers(0, 9, (40_000, 4)).astype(float)
+    beside = np.clip(np.nextafter(grid, rng.choice([-np.inf, np.inf], grid.shape)), 0, 8)
+    for points in (grid, beside, rng.uniform(0, 8, (40_000, 4))):
+        old, new = ruleset.assign(points), short.assign(points)
+        outputs = [np.append(s.conclusions.outputs, -1) for s in (ruleset, short)]
+        np.testing.assert_array_equal(outputs[0][old], outputs[1][new])
+    assert short.n_literals < ruleset.n_literals / 2
+
+
+# ---------------------------------------------------------------- what is found
+
+
+def classifier(rules: list[Rule], n_features: int = 2, **settings: Any) -> RuleSet:
+    names = [f"x{j}" for j in range(n_features)]
+    return RuleSet(rules, names, task="classification", classes=["a", "b"], **settings)
+
+
+def test_a_grid_collapses_to_its_two_halves() -> None:
+    cells = np.array(list(itertools.product(range(4), repeat=3)), dtype=float)
+    outputs = (cells[:, 0] < 2).astype(int)
+    ruleset = RuleSet.from_boxes(
+        BoxTable(cells, cells + 1, np.ones_like(cells, bool), np.zeros_like(cells, bool)),
+        Conclusions(outputs, n_rows=np.ones(64), class_counts=np.eye(2)[outputs]),
+        ["x", "y", "z"],
+        task="classification",
+        classes=["no", "yes"],
+        ordered=False,
+        disjoint=True,
+        domain=Domain((0, 0, 0), (3.5, 3.5, 3.5)),
+    )
+    assert str(simplified(ruleset)).splitlines() == [
+        "1. IF x < 2 THEN yes   [32 rows, 100 % pure]",
+        "2. IF x ≥ 2 THEN no   [32 rows, 100 % pure]",
+    ]
+    anywhere = simplified(ruleset.replace(domain=None))
+    assert [rule.premise_text() for rule in anywhere] == [
+        "0 ≤ x0 < 2 AND 0 ≤ x1 < 4 AND 0 ≤ x2 < 4",
+        "2 ≤ x0 < 4 AND 0 ≤ x1 < 4 AND 0 ≤ x2 < 4",
+    ]
+
+
+def test_iris_tree_becomes_the_list_that_is_shortened_by_its_nodes() -> None:
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    domain = Domain.around(X)
+    leaves = tree_to_ruleset(tree, domain=domain).replace(ordered=True, disjoint=False)
+    by_nodes = tree_to_ruleset(tree, domain=domain, simplify=True)
+    short = simplified(leaves)
+    assert short.n_literals <= by_nodes.n_literals < leaves.n_literals
+    assert short.predict(X).tolist() == leaves.predict(X).tolist()
+    assert short.rules[-1].conditions == ()
+
+
+def test_faces_that_leave_a_float_between_them_are_not_joined() -> None:
+    def pair(closed: bool) -> RuleSet:
+        left = Rule([Interval(0, 0, 1, upper_closed=False)], "a")
+        return classifier([left, Rule([Interval(0, 1, 2, lower_closed=closed)], "a")], 1)
+
+    assert len(simplified(pair(True))) == 1
+    assert simplified(pair(False)) == pair(False)
+    next_float = math.nextafter(1.0, 2.0)
+    rules = [Rule([Interval(0, 0, 1)], "a"), Rule([Interval(0, next_float, 2, True)], "a")]
+    assert simplified(classifier(rules, 1)).rules[0].conditions == (Interval(0, 0, 2),)
+
+
+def test_without_a_domain_no_merge_answers_rows_with_missing_values() -> None:
+    rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "a")]
+    assert simplified(classifier(rules, 1)) == classifier(rules, 1)
+    within = simplified(classifier(rules, 1, domain=Domain((0,), (2,))))
+    assert [rule.conditions for rule in within.rules] == [()]
+
+
+def test_a_bound_inside_or_open_at_the_border_stays() -> None:
+    domain = Domain((0,), (2,))
+    for condition, shorter in [
+        (Interval(0, 1, 2), (Interval(0, 1),)),
+        (Interval(0, 1, 2, upper_closed=False), (Interval(0, 1, 2, upper_closed=False),)),
+        (Interval(0, 0, 1, lower_closed=True), (Interval(0, upper=1),)),
+        (Interval(0, 0, 1), (Interval(0, 0, 1),)),
+        (Interval(0, -1, 3), ()),
+    ]:
+        short = simplified(classifier([Rule([condition], "a")], 1, domain=domain))
+        assert short.rules[0].conditions == shorter
+
+
+def test_overlapping_rules_of_a_list_are_not_joined_across_another_output() -> None:
+    inner = Rule([Interval(0, 1, 2)], "a")
+    middle = Rule([Interval(0, 0, 4)], "b")
+    touching = Rule([Interval(0, 2, 5)], "a")
+    ruleset = classifier([inner, middle, touching], 1)
+    points = points_of(ruleset)
+    short = simplified(ruleset)
+    assert answers_of(short, points) == answers_of(ruleset, points)
+    assert [rule.output for rule in short.rules] == ["a", "b", "a"]
+    # Where the rule between them is out of reach, they are.
+    far = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
+    assert [rule.conditions for rule in simplified(far).rules] == [
+        (Interval(0, 1, 5),), (Interval(0, 7, 8),),
+    ]  # fmt: skip
+
+
+def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
+    domain = Domain((0, 0), (4, 4))
+    rules = [
+        Rule([Interval(0, upper=2), Interval(1, upper=2)], "a"),
+        Rule([Interval(0, upper=2), Interval(1, 2)], "a"),
+        Rule([Interval(0, 2), Interval(1, upper=1)], "b"),
+        Rule([Interval(0, 2), Interval(1, 1)], "a"),
+    ]
+    short = simplified(classifier(rules, domain=domain))
+    assert [rule.conditions for rule in short.rules] == [
+        (Interval(0, upper=2),), (Interval(1, upper=1),), (),
+    ]  # fmt: skip
+
+
+def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [
+        Rule([Interval(0, upper=2), Interval(1, upper=2)], "b"),
+        Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
+        Rule([Interval(0, upper=2)], "a"),
+    ]
+    ruleset = classifier(
+        [*rules[:2], Rule([Interval(0, upper=1)], "a")], domain=Domain((0, 0), (4, 4))
+    )
+    monkeypatch.setattr(subtraction, "_STEPS", 0)
+    assert [rule.output for rule in simplified(ruleset).rules] == ["b", "a"]
+    monkeypatch.undo()
+    assert [rule.output for rule in simplified(ruleset).rules] == ["b"]
+
+
+def test_statistics_of_joined_rules_add_up() -> None:
+    seen = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
+    rules = [Rule([Interval(0, 0, 1)], "b", seen[0]), Rule([Interval(0, 1, 2)], "b", seen[1])]
+    assert simplified(classifier(rules, 1)).rules[0].statistics == RuleStatistics(8, (1, 7))
+
+
+def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1)], "b", RuleStatistics(3, (1, 2))),
+        Rule([Interval(0, -1, 5)], "b", RuleStatistics(4, (0, 4))),
+    ]
+    short = simplified(classifier(rules, 1))
+    assert [(r.conditions, r.statistics) for r in short.rules] == [
+        ((Interval(0, -1, 5),), RuleStatistics(7, (1, 6)))
+    ]
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+)
+def test_moments_of_joined_rules_are_those_of_all_values(
+    one: list[float], other: list[float]
+) -> None:
+    parts = [
+        RuleStatistics(len(v), mean=float(np.mean(v)), spread=float(np.std(v)))
+        for v in (one, other)
+    ]
+    both = combined(*parts)
+    assert both is not None
+    assert both.n_rows == len(one) + len(other)
+    assert both.mean == pytest.approx(np.mean(one + other), abs=1e-9)
+    assert both.spread == pytest.approx(np.std(one + other), abs=1e-7)
+
+
+def test_unordered_rules_are_not_joined_where_priority_would_change() -> None:
+    sure = RuleStatistics(10, (10, 0))
+    rules = [
+        Rule([Interval(0, 0, 2)], "a", sure),
+        Rule([Interval(0, 2, 4)], "a", RuleStatistics(10, (5, 5))),
+        Rule([Interval(0, 1, 3)], "b", RuleStatistics(10, (2, 8))),
+    ]
+    ruleset = classifier(rules, 1, ordered=False)
+    assert simplified(ruleset) == ruleset  # 80 % stands between 100 % and 50 %
+    wide = Rule([Interval(0, 1, 5)], "b", RuleStatistics(10, (2, 8)))
+    alike = [rules[0], Rule([Interval(0, 2, 4)], "a", sure), wide]
+    assert len(simplified(ruleset.replace(rules=alike))) == 2
+
+
+def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
+    def of(*conditions: OneOf) -> list[tuple[Condition, ...]]:
+        rules = [Rule([Interval(0, upper=1), c], "a") for c in conditions]
+        return [rule.conditions[1:] for rule in simplified(classifier(rules)).rules]
+
+    assert of(OneOf(1, ["p"]), OneOf(1, ["q"])) == [(OneOf(1, ["p", "q"]),)]
+    assert of(OneOf(1, ["p", "q"], True), OneOf(1, ["q", "r"], True)) == [(OneOf(1, ["q"], True),)]
+    assert of(OneOf(1, ["p"]), OneOf(1, ["p", "q"], True)) == [(OneOf(1, ["q"], True),)]
+    assert len(of(OneOf(1, ["p"]), OneOf(1, ["p"], True))) == 2
+    assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
+
+
+@given(
+    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
+    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
+)  # fmt: skip
+def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str], m: bool) -> None:
+    one, other = OneOf(0, v, n), OneOf(0, w, m)
+    values = np.array(["p", "q", "r", "unseen", None], dtype=object)
+    a, b = (c.holds(lambda _: values) for c in (one, other))
+    assert implies(one, other) == (not (a & ~b).any())
+    assert exclude([one], [other]) == (not (a & b).any())
+    both = united(one, other)
+    if both is not None:
+        assert both.holds(lambda _: values).tolist() == (a | b).tolist()
+    else:
+        assert (a | b).tolist() == [True, True, True, True, False]
+
+
+def test_contradictory_and_doubled_values() -> None:
+    never = Rule([OneOf(0, ["p"]), OneOf(0, ["q"])], "a")
+    doubled = Rule([OneOf(0, ["p"]), OneOf(0, ["p", "q"])], "b")
+    short = simplified(classifier([never, doubled], 1))
+    assert [rule.conditions for rule in short.rules] == [(OneOf(0, ["p"]),)]
+
+
+def test_a_rule_that_misses_a_constant_by_an_open_face_goes_on_to_count_as_volume() -> None:
+    domain = Domain((0, 1), (4, 1))
+    open_at = Rule([Interval(0, upper=2), Interval(1, upper=1, upper_closed=False)], "a")
+    ruleset = classifier([open_at, Rule([Interval(0, 3)], "b")], domain=domain)
+    assert volume_completeness(simplified(ruleset)).value == volume_completeness(ruleset).value
+
+
+def test_sets_without_anything_to_do_come_back_as_they_are() -> None:
+    empty = classifier([])
+    assert simplified(empty) is empty
+    one = classifier([Rule([Interval(0, 1, 2)], "a")])
+    assert simplified(one) is one
+
+
+# ---------------------------------------------------------------- on rows
+
+
+@pytest.fixture(scope="module")
+def iris() -> tuple[np.ndarray, RuleSet]:
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    return X, as_ruleset(tree).replace(domain=Domain.around(X))
+
+
+def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
+    """Slow and obvious: rows whose answer or whose having a rule differs; or 1 - R², if greater."""
+    old, new = before.assign(X), after.assign(X)
+    pairs = [
+        (None if i < 0 else before.rules[i].output, None if j < 0 else after.rules[j].output)
+        for i, j in zip(old, new, strict=True)
+    ]
+    if before.task == "classification":
+        return sum(a != b for a, b in pairs) / len(pairs)
+    told, then = ([float(v) for v in answered(s, X)] for s in (before, after))
+    numbers = [a for a in told if not math.isnan(a)]
+    mean = sum(numbers) / max(1, len(numbers))
+    total = sum((a - mean) ** 2 for a in numbers)
+    cost = 0.0
+    for (a, b), t, u in zip(pairs, told, then, strict=True):
+        squares = 0.0
+        if not math.isnan(t) and not math.isnan(u) and t != u:
+            squares = (t - u) ** 2 / total if total else math.inf
+        cost += max(squares, 1 / len(pairs)) if (a is None) != (b is None) else squares
+    return cost
+
+
+def answered(ruleset: RuleSet, X: np.ndarray) -> np.ndarray:
+    """What is predicted; NaN where nothing is."""
+    if ruleset.fallback is None:
+        return np.append(ruleset.conclusions.outputs, np.nan)[ruleset.assign(X)]
+    return ruleset.predict(X)
+
+
+def unexplained(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
+    """1 - R² against the answers before."""
+    old, new = before.predict(X), after.predict(X)
+    return float(np.mean((old - new) ** 2) / np.var(old))
+
+
+@pytest.mark.parametrize("policy", ["default", "nearest"])
+@pytest.mark.parametrize("tolerance", [0.01, 0.05, 0.2])
+def test_rows_left_to_the_fallback_count_by_how_far_its_answer_lies(
+    policy: str, tolerance: float
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = X[:, 0] ** 2 + 3 * X[:, 1] * (X[:, 2] > 0) + 0.1 * rng.normal(size=300)
+    rules = CARTExtractor(KNeighborsRegressor(5), random_state=0).fit(X, y).rules_
+    rules = rules.replace(fallback=Fallback(float(y.mean()), policy))
+    short = rules.simplify(X, tolerance=tolerance)
+    assert unexplained(rules, short, X) <= tolerance + 1e-12
+    assert len(short) < len(rules) or tolerance == 0.01
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray]:
+    """Intervals on one feature with numbers of every size, and some rows."""
+    rules = [
+        Rule(
+            [Interval(0, low := draw(st.integers(0, 8)), low + draw(st.integers(1, 4)))],
+            float(draw(st.integers(-3, 3))) * draw(st.sampled_from([0.1, 1.0, 20.0])),
+        )
+        for _ in range(draw(st.integers(2, 7)))
+    ]
+    policy = draw(st.sampled_from(["default", "nearest"]))
+    output = draw(st.sampled_from([-30.0, 0.0, 1.0, 50.0]))
+    ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(output, policy))
+    rows = draw(st.lists(st.integers(-2, 28), min_size=2, max_size=40))
+    return ruleset, np.array(rows)[:, None] / 2
+
+
+@settings(deadline=None, max_examples=150)
+@given(problem=lines(), tolerance=st.sampled_from([0.0, 0.02, 0.1, 0.4]))
+def test_never_more_unexplained_than_tolerated(
+    problem: tuple[RuleSet, np.ndarray], tolerance: float
+) -> None:
+    ruleset, X = problem
+    short = simplified(ruleset, X, tolerance)
+    if np.ptp(ruleset.predict(X)) > 0:
+        assert unexplained(ruleset, short, X) <= tolerance + 1e-9
+    else:
+        np.testing.assert_array_equal(short.predict(X), ruleset.predict(X))
+
+
+@settings(deadline=None, max_examples=100)
+@given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.2, 0.5]), data=st.data())
+def test_counts_are_those_of_the_rows_or_unknown(
+    ruleset: RuleSet, tolerance: float, data: st.DataObject
+) -> None:
+    points = points_of(ruleset, everywhere=True)
+    chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
+    X = points[chosen]
+    ruleset = ruleset.replace(ordered=True)
+    answering = ruleset.assign(X)
+    rules = []
+    for i, rule in enumerate(ruleset.rules):  # statistics that are true of these very rows
+        n_rows = int((answering == i).sum())
+        counts = (n_rows, 0) if rule.output == "a" else (0, n_rows)
+        seen = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
+        rules.append(Rule(rule.conditions, rule.output, seen))
+    ruleset = ruleset.replace(rules=rules)
+    short = simplified(ruleset, X, tolerance)
+    then = short.assign(X)
+    for i, rule in enumerate(short.rules):
+        assert rule.statistics is not None
+        assert rule.statistics.n_rows == (then == i).sum()
+        if rule.statistics.class_counts is not None:
+            assert sum(rule.statistics.class_counts) == rule.statistics.n_rows
+
+
+def test_a_rule_that_takes_over_rows_no_longer_claims_to_be_pure() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1)], "b", RuleStatistics(50, (0, 50))),
+        Rule([Interval(0, 1, 2)], "a", RuleStatistics(60, (60, 0))),
+        Rule([Interval(0, 0, 9)], "b", RuleStatistics(70, (0, 70))),
+    ]
+    X = [[0.5], [1.5], *([x / 20] for x in range(41, 101))]
+    short = classifier(rules, 1).simplify(X, tolerance=0.02)
+    assert [rule.statistics for rule in short.rules] == [RuleStatistics(62)]
+    kept = classifier(rules, 1).simplify(X, tolerance=0.0)
+    assert RuleStatistics(60, (60, 0)) in [rule.statistics for rule in kept.rules]
+
+
+@settings(deadline=None, max_examples=50)
+@given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.1, 0.3]), data=st.data())
+def test_answers_on_rows_stay_within_the_tolerance(
+    ruleset: RuleSet, tolerance: float, data: st.DataObject
+) -> None:
+    constant = [r for r in ruleset.rules if not isinstance(r.output, LinearOutput)]
+    if not constant:
+        return
+    ruleset = ruleset.replace(rules=constant)
+    points = points_of(ruleset, everywhere=True)
+    chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
+    rows = points[chosen]
+    short = simplified(ruleset, rows, tolerance)
+    assert changed_share(ruleset, short, rows) <= tolerance + 1e-9
+    assert len(short) <= len(ruleset)
+    assert short == simplified(ruleset, rows, tolerance)
+    if tolerance == 0 and (ruleset.fallback or ruleset.covers(rows).all()):
+        assert answers_of(short, rows) == answers_of(ruleset, rows)
+    if ruleset.disjoint:
+        assert short.match(points).sum(axis=1).max() <= 1
+
+
+def test_more_tolerance_gives_shorter_rules(iris: tuple[np.ndarray, RuleSet]) -> None:
+    X, ruleset = iris
+    sizes = []
+    for tolerance in (0.0, 0.05, 0.4):
+        short = simplified(ruleset, X, tolerance)
+        assert changed_share(ruleset, short, X) <= tolerance
+        sizes.append(len(short) + short.n_literals)
+    assert len(ruleset) + ruleset.n_literals >= sizes[0] > sizes[1] > sizes[2]
+
+
+def test_rows_free_what_the_domain_cannot() -> None:
+    domain = Domain((0, 0), (10, 10))
+    ruleset = classifier([Rule([Interval(0, 1, 2), Interval(1, 3, 5)], "a")], domain=domain)
+    assert simplified(ruleset) == ruleset
+    short = simplified(ruleset, [[1.5, 4.0], [1.5, 9.0]])
+    assert [rule.conditions for rule in short.rules] == [(Interval(1, upper=5),)]
+
+
+def test_similar_numbers_are_joined_by_their_mean_answer() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1)], 1.0),
+        Rule([Interval(0, 1, 2)], 1.2),
+        Rule([Interval(0, 2)], 9.0),
+    ]
+    ruleset = RuleSet(rules, ["x"], task="regression")
+    X = np.array([[0.5], [1.5], [1.6], [1.7], [3.0], [4.0], [5.0], [6.0]])
+    short = simplified(ruleset, X, 0.01)
+    assert [rule.output for rule in short.rules] == pytest.approx([(1.0 + 3 * 1.2) / 4, 9.0])
+    assert 0 < changed_share(ruleset, short, X) <= 0.01
+    assert len(simplified(ruleset, X, 1e-6)) == 3
+
+
+def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
+    fallback = Fallback("a", "nearest")
+    rules = [
+        Rule([Interval(0, 0, 1)], "a"),
+        Rule([Interval(0, 4, 8)], "b"),
+        Rule([Interval(0, 8, 9)], "b"),
+    ]
+    ruleset = classifier(rules, 1, fallback=fallback)
+    rows = np.array([[0.5], [2.4], [2.6], [4.5], [9.5]])
+    short = simplified(ruleset, rows)
+    assert short.predict(rows).tolist() == ruleset.predict(rows).tolist()
+    assert len(short) == 2
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.0, math.nan, math.inf])
+def test_impossible_tolerances(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance must be at least 0 and less than 1"):
+        simplified(classifier([]), [[0.0, 0.0]], tolerance)
+
+
+@pytest.mark.parametrize("tolerance", ["0.1", True, None])
+def test_tolerances_of_a_wrong_type(tolerance: Any) -> None:
+    with pytest.raises(TypeError, match="tolerance must be a number"):
+        simplified(classifier([]), [[0.0, 0.0]], tolerance)
+
+
+def test_tolerance_needs_rows() -> None:
+    with pytest.raises(ValueError, match=r"tolerance=0\.1 is a share of rows"):
+        simplified(classifier([]), tolerance=0.1)
+    with pytest.raises(ValueError, match="at least one row"):
+        simplified(classifier([]), np.empty((0, 2)))
+    with pytest.raises(ValueError, match="X has 3 features"):
+        simplified(classifier([]), [[1.0, 2.0, 3.0]])

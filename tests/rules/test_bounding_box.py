@@ -1,0 +1,60 @@
+"""Domains of rules that came without one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.rules import AtLeast, Fallback, Interval, Linear, OneOf, Rule, RuleSet
+from skescore.rules._bounding_box import domain_around
+from skescore.scorers import evaluate_rules
+
+RULES = RuleSet(
+    [Rule([Interval(0, upper=2), OneOf(1, ["red"])], "a"), Rule([OneOf(2, [1, 2])], "b")],
+    ["size", "colour", "code"],
+    task="classification",
+    fallback=Fallback("b"),
+)
+ROWS = pd.DataFrame(
+    {
+        "code": [1, 2, 7, 2],
+        "size": [1.0, np.nan, 3.0, np.inf],
+        "colour": ["red", "blue", None, "red"],
+    }
+)
+
+
+def test_numbers_texts_and_listed_numbers():
+    domain = domain_around(RULES, ROWS)
+    assert domain.lower[0] == pytest.approx(1)
+    assert domain.upper == pytest.approx((3, 2, 3))
+    assert domain.categories == ((1, ("blue", "red")), (2, (1, 2, 7)))
+
+
+def test_conditions_within_conditions_count_as_well():
+    rules = RuleSet(
+        [Rule([AtLeast(1, [OneOf(0, [5]), Interval(1, upper=0)]), Linear([(2, 1)], upper=1)], 1)],
+        ["a", "b", "c"],
+        task="classification",
+    )
+    domain = domain_around(rules, [[5, 1, 2], [6, 2, 2]])
+    assert domain.categories == ((0, (5, 6)),)
+    assert domain.ranges == pytest.approx((2, 1, 0))
+
+
+def test_scores_of_rules_on_names_need_no_domain():
+    # (0 to 2 of 1 to 3) and red, of 2 values: 1/4; else code 1 or 2 of 3 values: 3/4 * 2/3.
+    scored = evaluate_rules(RULES, ROWS.dropna().iloc[[0]], ["a"])
+    assert scored.volume == pytest.approx(1)
+    whole = ROWS.assign(size=[1.0, 2.0, 3.0, 3.0], colour=["red", "blue", "blue", "red"])
+    scored = evaluate_rules(RULES, whole, ["a", "b", "b", "a"])
+    assert scored.volume == pytest.approx(1 / 4 + 3 / 4 * 2 / 3)
+    assert scored.instances == pytest.approx(3 / 4)
+
+
+def test_texts_that_are_compared_with_numbers():
+    with pytest.raises(ValueError, match="compare feature 'size' with numbers"):
+        domain_around(RULES, ROWS.assign(size=list("abcd")))
+    with pytest.raises(ValueError, match="got 0 rows"):
+        domain_around(RULES, ROWS.iloc[:0])

@@ -1,0 +1,460 @@
+"""Fast matching against loops over rows, rules and conditions in plain Python."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    BoxTable,
+    Conclusions,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules import (
+    _matching as kernels,
+)
+from skescore.rules._matching import first_bit, nearest_box, pack_bits, unpack_bits
+
+INF, NAN = math.inf, math.nan
+LARGEST = sys.float_info.max
+#: Rows lie on faces, right beside them, far away, and nowhere.
+ROW_VALUES = [
+    -INF, -LARGEST, -1.0, math.nextafter(0, -1), -0.0, 0.0, math.nextafter(0, 1),
+    math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1.5, 2.0, 3.0, LARGEST, INF, NAN,
+]  # fmt: skip
+FACES = [-INF, -LARGEST, -1.0, 0.0, math.nextafter(0, 1), 1.0, 2.0, LARGEST, INF]
+
+
+# --- the slow and obvious way ----------------------------------------------------------------
+
+
+def between(value, c):
+    if value != value:
+        return False
+    above = c.lower == -INF or (c.lower <= value if c.lower_closed else c.lower < value)
+    below = c.upper == INF or (value <= c.upper if c.upper_closed else value < c.upper)
+    return above and below
+
+
+def holds(condition, row):
+    if isinstance(condition, Interval):
+        return between(row[condition.feature], condition)
+    if isinstance(condition, OneOf):
+        value = row[condition.feature]
+        if value is None or value != value:
+            return False
+        return (value in condition.values) != condition.negated
+    if isinstance(condition, AtLeast):
+        return sum(holds(c, row) for c in condition.conditions) >= condition.m
+    return between(sum(k * row[f] for f, k in condition.terms), condition)
+
+
+def slow_match(rules, rows):
+    return [[all(holds(c, row) for c in rule.conditions) for rule in rules] for row in rows]
+
+
+def slow_assign(ruleset, rows):
+    answers = []
+    for held in slow_match(ruleset.rules, rows):
+        candidates = [i for i, yes in enumerate(held) if yes]
+        if not ruleset.ordered and not ruleset.disjoint:
+            best = -1
+            for i in candidates:
+                if best < 0 or better(ruleset, i, best):
+                    best = i
+            answers.append(best)
+        else:
+            answers.append(candidates[0] if candidates else -1)
+    return answers
+
+
+def better(ruleset, one, other):
+    """Whether the rule is purer, or as pure with more rows."""
+
+    def rank(rule):
+        seen = rule.statistics
+        counts = seen.class_counts if seen else None
+        purity = 0.0
+        if counts and sum(counts) > 0:
+            purity = counts[ruleset.classes.index(rule.output)] / sum(counts)
+        return purity, seen.n_rows if seen else 0
+
+    return rank(ruleset.rules[one]) > rank(ruleset.rules[other])
+
+
+def assert_same(ruleset, X, rows=None):
+    """All four answers are those of the loops."""
+    rows = X.tolist() if rows is None else rows
+    matched = slow_match(ruleset.rules, rows)
+    found = ruleset.match(X)
+    assert found.dtype == bool
+    assert found.shape == (len(rows), len(ruleset))
+    assert found.tolist() == matched
+    assert ruleset.covers(X).tolist() == [any(held) for held in matched]
+    assigned = slow_assign(ruleset, rows)
+    assert ruleset.assign(X).tolist() == assigned
+    fallback = ruleset.fallback.output
+    expected = [ruleset.rules[i].output if i >= 0 else fallback for i in assigned]
+    assert ruleset.predict(X).tolist() == expected
+
+
+# --- what is drawn ---------------------------------------------------------------------------
+
+
+@st.composite
+def intervals(draw, n_features):
+    feature = draw(st.integers(0, n_features - 1))
+    lower, upper = sorted(draw(st.tuples(st.sampled_from(FACES), st.sampled_from(FACES))))
+    if lower == upper:
+        if math.isinf(lower):
+            return Interval(feature)
+        return Interval(feature, lower, upper, True, True)
+    return Interval(feature, lower, upper, draw(st.booleans()), draw(st.booleans()))
+
+
+def conditions(n_features, depth=2):
+    feature = st.integers(0, n_features - 1)
+    values = st.sampled_from([-1.0, 0.0, 1.0, 2.0, INF]).filter(math.isfinite)
+    kinds = [
+        intervals(n_features),
+        st.builds(OneOf, feature, st.lists(values, min_size=1, max_size=3), st.booleans()),
+        st.tuples(feature, st.sampled_from([-2.0, 0.5, 1.0]), feature, intervals(1)).map(
+            lambda drawn: Linear(
+                [(drawn[0], drawn[1]), (drawn[2], 4.0)],
+                drawn[3].lower, drawn[3].upper, drawn[3].lower_closed, drawn[3].upper_closed,
+            )
+        ),
+    ]  # fmt: skip
+    if depth:
+        inner = st.lists(conditions(n_features, depth - 1), min_size=1, max_size=3)
+        kinds.append(
+            inner.flatmap(lambda c: st.builds(AtLeast, st.integers(1, len(c)), st.just(c)))
+        )
+    return st.one_of(kinds)
+
+
+def rules(n_features, kinds):
+    def joined(drawn):
+        premise, output, seen = drawn
+        kept = []
+        for condition in premise:  # leave out what contradicts the rest
+            try:
+                Rule([*kept, condition], output)
+            except ValueError:
+                continue
+            kept.append(condition)
+        return Rule(kept, output, None if seen is None else RuleStatistics(seen[0], seen[1:]))
+
+    counts = st.none() | st.tuples(*[st.integers(0, 3)] * 3)
+    parts = st.tuples(st.lists(kinds(n_features), max_size=4), st.sampled_from("ab"), counts)
+    return parts.map(joined)
+
+
+@st.composite
+def cases(draw, kinds, max_rules=8):
+    n_features = draw(st.integers(1, 3))
+    row = st.lists(st.sampled_from(ROW_VALUES), min_size=n_features, max_size=n_features)
+    X = np.array(draw(st.lists(row, max_size=20)), dtype=float).reshape(-1, n_features)
+    ruleset = RuleSet(
+        draw(st.lists(rules(n_features, kinds), max_size=max_rules)),
+        [f"x{j}" for j in range(n_features)],
+        task="classification",
+        classes=["a", "b"],
+        ordered=draw(st.booleans()),
+        disjoint=draw(st.integers(0, 3)) == 0,
+        fallback=Fallback("b"),
+    )
+    return ruleset, X
+
+
+# --- matching --------------------------------------------------------------------------------
+
+
+@given(case=cases(intervals))
+def test_boxes(case):
+    assert_same(*case)
+
+
+@given(case=cases(conditions))
+def test_all_kinds_of_conditions(case):
+    assert_same(*case)
+
+
+@given(case=cases(conditions), chunk=st.integers(1, 7))
+def test_rows_in_chunks(case, chunk):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_CHUNK", chunk)
+        assert_same(*case)
+
+
+@given(case=cases(conditions), block=st.integers(1, 3))
+def test_rules_in_blocks(case, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_BLOCK", block)
+        assert_same(*case)
+
+
+@given(case=cases(intervals))
+def test_bisection_finds_what_counting_finds(case):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_COUNTED_CUTS", 1)
+        assert_same(*case)
+
+
+def random_boxes(generator, n_rules, n_features, n_cuts):
+    """Boxes and rows on one grid, so that rows often lie on faces."""
+    grid = np.linspace(-1, 1, n_cuts)
+    shape = (n_rules, n_features)
+    low, high = np.sort(generator.integers(0, n_cuts, (2, *shape)), axis=0)
+    lower, upper = grid[low], grid[high]
+    lower[generator.random(shape) < 0.3] = -INF
+    upper[generator.random(shape) < 0.3] = INF
+    closed = generator.random((2, *shape)) < 0.5
+    closed[:, lower == upper] = True
+    X = grid[generator.integers(0, n_cuts, (60, n_features))]
+    X[generator.random(X.shape) < 0.05] = NAN
+    X[generator.random(X.shape) < 0.05] = INF
+    X[generator.random(X.shape) < 0.05] = -INF
+    return BoxTable(lower, upper, *closed), X
+
+
+@pytest.mark.parametrize("n_rules", [1, 63, 64, 65, 128, 129, 200])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_rules_of_several_words(n_rules, ordered):
+    generator = np.random.default_rng(n_rules)
+    boxes, X = random_boxes(generator, n_rules, 3, 12)
+    counts = generator.integers(0, 3, (n_rules, 2))
+    conclusions = Conclusions(counts.argmax(axis=1), n_rows=counts.sum(axis=1), class_counts=counts)
+    ruleset = RuleSet.from_boxes(
+        boxes, conclusions, ["a", "b", "c"], task="classification", classes=[10, 20],
+        ordered=ordered, fallback=Fallback(20),
+    )  # fmt: skip
+    assert_same(ruleset, X)
+    # The last word alone: no rule of the first words may leak in.
+    tail = ruleset[64:]
+    assert tail.match(X).tolist() == ruleset.match(X)[:, 64:].tolist()
+
+
+@pytest.mark.parametrize("n_cuts", [90, 96, 97, 98, 255, 256, 300])
+def test_many_cuts_on_one_feature(n_cuts):
+    generator = np.random.default_rng(n_cuts)
+    edges = np.arange(n_cuts, dtype=float)
+    shape = (n_cuts, 1)
+    upper = generator.permutation(edges)
+    ruleset = RuleSet.from_boxes(
+        BoxTable(np.full(shape, -INF), upper[:, None], np.zeros(shape), np.ones(shape)),
+        Conclusions(upper),
+        ["x"],
+        task="regression",
+        fallback=Fallback(-1.0),
+    )
+    X = np.concatenate(
+        [edges, np.nextafter(edges, -INF), np.nextafter(edges, INF), [NAN, INF, -INF]]
+    )
+    assert_same(ruleset, X[:, None])
+
+
+def test_more_rules_than_one_word_with_other_conditions():
+    generator = np.random.default_rng(0)
+    premises = [[OneOf(1, [i % 3]), Interval(0, upper=i / 10)] for i in range(140)]
+    premises[70] = [AtLeast(2, [Interval(0, 2), OneOf(1, [1, 2]), Linear([(0, 1), (1, 1)], 9)])]
+    ruleset = RuleSet(
+        [Rule(premise, i) for i, premise in enumerate(premises)],
+        ["x", "colour"],
+        task="regression",
+        fallback=Fallback(-1),
+    )
+    X = np.column_stack([generator.integers(0, 150, 80) / 10, generator.integers(0, 4, 80)])
+    assert_same(ruleset, X)
+
+
+def test_no_rules_and_no_rows():
+    empty = RuleSet([], ["x"], task="regression", fallback=Fallback(4.5))
+    assert_same(empty, np.zeros((3, 1)))
+    assert_same(empty, np.zeros((0, 1)))
+    one = RuleSet([Rule([Interval(0, 1)], 2.0)], ["x"], task="regression", fallback=Fallback(4.5))
+    assert_same(one, np.zeros((0, 1)))
+    always = RuleSet([Rule([], 2.0)] * 70, ["x"], task="regression", fallback=Fallback(4.5))
+    assert_same(always, np.array([[NAN], [1.0]]))
+
+
+def test_missing_values_satisfy_no_condition():
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=1)], 0), Rule([Interval(1, lower=0)], 1), Rule([], 2)],
+        ["a", "b"],
+        task="regression",
+    )
+    X = [[NAN, 1.0], [0.0, NAN], [NAN, NAN]]
+    assert ruleset.match(X).tolist() == [
+        [False, True, True],
+        [True, False, True],
+        [False, False, True],
+    ]
+    assert ruleset.predict(X).tolist() == [1, 0, 2]
+    # A feature that other rules bound leaves a rule without conditions on it alone.
+    assert ruleset[:2].covers(X).tolist() == [True, True, False]
+
+
+def test_infinity_is_above_the_largest_number():
+    premises = [
+        [Interval(0, upper=LARGEST)],
+        [Interval(0, lower=LARGEST)],
+        [Interval(0, upper=-LARGEST, upper_closed=False)],
+        [Interval(0, lower=-LARGEST, lower_closed=True)],
+    ]
+    ruleset = RuleSet([Rule(p, 0) for p in premises], ["x"], task="regression")
+    assert ruleset.match([[INF], [LARGEST], [-LARGEST], [-INF], [NAN]]).tolist() == [
+        [False, True, False, True],
+        [True, False, False, True],
+        [True, False, False, True],
+        [True, False, True, False],
+        [False, False, False, False],
+    ]
+
+
+# --- which rule answers ----------------------------------------------------------------------
+
+
+def unordered(*seen):
+    return RuleSet(
+        [Rule([], output, statistics) for output, statistics in seen],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "winner"),
+    [
+        ([("a", RuleStatistics(9, (5, 4))), ("b", RuleStatistics(2, (0, 2)))], 1),
+        ([("a", RuleStatistics(2, (2, 0))), ("b", RuleStatistics(3, (0, 3)))], 1),
+        ([("a", RuleStatistics(3, (3, 0))), ("b", RuleStatistics(3, (0, 3)))], 0),
+        # Its own class counts, not the commonest one.
+        ([("a", RuleStatistics(9, (1, 8))), ("b", RuleStatistics(9, (4, 5)))], 1),
+        ([("a", None), ("b", RuleStatistics(2, (1, 1)))], 1),
+        ([("a", RuleStatistics(3)), ("b", RuleStatistics(5))], 1),
+        ([("a", None), ("b", None)], 0),
+    ],
+)
+def test_the_purest_answers_then_most_rows_then_the_first(seen, winner):
+    assert unordered(*seen).assign([[0.0]]).tolist() == [winner]
+    assert unordered(*seen).replace(ordered=True).assign([[0.0]]).tolist() == [0]
+    # Where no two rules hold together there is nothing to weigh.
+    assert unordered(*seen).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
+
+
+def test_unordered_regression_prefers_most_rows():
+    seen = [RuleStatistics(3), RuleStatistics(8), RuleStatistics(8)]
+    ruleset = RuleSet(
+        [Rule([], i, s) for i, s in enumerate(seen)], ["x"], task="regression", ordered=False
+    )
+    assert ruleset.assign([[0.0]]).tolist() == [1]
+
+
+# --- bits ------------------------------------------------------------------------------------
+
+
+@given(data=st.data(), n_flags=st.integers(0, 200))
+def test_bits_survive_packing(data, n_flags):
+    n_rows = data.draw(st.integers(0, 3))
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    flags = np.random.default_rng(seed).random((n_rows, n_flags)) < 0.1
+    n_words = max(1, -(-n_flags // 64))
+    words = pack_bits(flags, n_words)
+    assert words.shape == (n_rows, n_words)
+    assert words.dtype == np.uint64
+    assert unpack_bits(words, n_flags).tolist() == flags.tolist()
+    expected = [row.index(True) if any(row) else -1 for row in flags.tolist()]
+    assert first_bit(words).tolist() == expected
+    as_numbers = [sum(1 << i for i, flag in enumerate(row) if flag) for row in flags.tolist()]
+    assert [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in words] == as_numbers
+
+
+# --- the nearest box -------------------------------------------------------------------------
+
+
+def slow_distances(boxes, row, scale):
+    result = []
+    for i in range(len(boxes)):
+        total = 0.0
+        for j, value in enumerate(row):
+            if not (0 < scale[j] < INF) or value != value:
+                continue
+            low, high = boxes.lower[i, j], boxes.upper[i, j]
+            gap = 0.0
+            if value < low:
+                gap = (low - value) / scale[j]
+            if value > high:
+                gap = (value - high) / scale[j]
+            total += gap * gap
+        result.append(math.sqrt(total))
+    return result
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_rules=st.integers(1, 70), scale=st.sampled_from([0, 1, 2]))
+def test_nearest_box_is_the_nearest(seed, n_rules, scale):
+    generator = np.random.default_rng(seed)
+    boxes, X = random_boxes(generator, n_rules, 3, 7)
+    X[:, :2] *= 3
+    scales = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 0.25], [0.0, 0.0, 0.0]][scale])
+    found = nearest_box(boxes, X, scales)
+    for row, index in zip(X.tolist(), found.tolist(), strict=True):
+        distances = slow_distances(boxes, row, scales.tolist())
+        least = min(distances)
+        assert distances[index] == pytest.approx(least, rel=1e-12)
+        assert all(d > least * (1 - 1e-12) for d in distances[:index] if d != distances[index])
+        if least in (0, INF):  # exact ties: the first
+            assert index == distances.index(least)
+
+
+def test_nearest_policy_asks_the_nearest_box_in_units_of_the_ranges():
+    premises = [[Interval(0, upper=1)], [Interval(1, lower=100)], [Interval(0, 8)]]
+    ruleset = RuleSet(
+        [Rule(p, i) for i, p in enumerate(premises)],
+        ["a", "b", "constant"],
+        task="regression",
+        domain=Domain((0, 0, 7), (10, 1000, 7)),
+        fallback=Fallback(-1, "nearest"),
+    )
+    X = [[2, 50, 7], [3, 95, 0], [7.5, 0, 99], [1.5, 99, 7], [5, 150, 7]]
+    # Distances of the first row: 0.1, 0.05 and 0.6; the constant does not count.
+    assert ruleset.predict(X).tolist() == [1, 1, 2, 1, 1]
+    assert ruleset.covers(X).tolist() == [False, False, False, False, True]
+    assert ruleset.assign(X).tolist() == [-1, -1, -1, -1, 1]
+    without_domain = ruleset.replace(domain=None)
+    assert without_domain.predict(X).tolist() == [0, 0, 2, 0, 1]
+
+
+def test_nearest_in_chunks_and_with_missing_and_infinite_values():
+    boxes = BoxTable(
+        np.array([[0.0, 0.0], [5.0, -INF]]), np.array([[1.0, 1.0], [6.0, INF]]),
+        np.zeros((2, 2)), np.ones((2, 2)),
+    )  # fmt: skip
+    X = np.array([[2.0, NAN], [NAN, NAN], [4.0, INF], [-INF, 0.0], [2.0, -INF]] * 3)
+    assert nearest_box(boxes, X, np.ones(2)).tolist() == [0, 0, 1, 0, 1] * 3
+
+
+def test_nearest_does_not_look_at_columns_of_text():
+    ruleset = RuleSet(
+        [Rule([OneOf(1, ["red"]), Interval(0, upper=1)], "a"), Rule([Interval(0, 5)], "b")],
+        ["x", "colour", "comment"],
+        task="classification",
+        fallback=Fallback("b", "nearest"),
+    )
+    X = [[2.0, "red", "?"], [4.0, "red", "!"], [0.0, "blue", ""]]
+    assert ruleset.predict(X).tolist() == ["a", "b", "a"]

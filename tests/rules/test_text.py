@@ -1,0 +1,199 @@
+"""How numbers are written: short, and never so short that they mislead."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from skescore.rules._text import (
+    bounds_text,
+    decimals_for_range,
+    distinct_numbers,
+    feature_name,
+    format_label,
+    format_number,
+    linear_text,
+    number_format,
+    percent_text,
+    plain_number,
+)
+
+#: Above 1.7975e308, four digits may be more than the largest float.
+finite = st.floats(-1e308, 1e308)
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [
+        (0, None, "0"),
+        (-0.0, None, "0"),
+        (1, None, "1"),
+        (2.4499999881, None, "2.45"),
+        (-2.4499999881, None, "-2.45"),
+        (0.1 + 0.2, None, "0.3"),
+        (12345.678, None, "12346"),
+        (123456789012345, None, "123456789012345"),
+        (9999.6, None, "10000"),
+        (0.99996, None, "1"),
+        (0.00012346, None, "0.0001235"),
+        (1e-9, None, "0.000000001"),
+        (1.23456e-12, None, "1.235e-12"),
+        (5e-324, None, "4.941e-324"),
+        (-5e-324, None, "-4.941e-324"),
+        (1.23456e20, None, "1.235e+20"),
+        (sys.float_info.max, None, "1.798e+308"),
+        (math.inf, None, "∞"),
+        (-math.inf, None, "-∞"),
+        (math.nan, None, "NaN"),
+        (2.449, 1, "2.4"),
+        (2.0, 3, "2"),
+        (200, 0, "200"),
+        (-0.04, 1, "0"),
+        (0.04, 1, "0"),
+        (1.0000000001234567, 13, "1.0000000001235"),
+        (1.2345678901e20, 2, "1.2345678901e+20"),
+    ],
+)
+def test_numbers(value, decimals, text):
+    assert format_number(value, decimals) == text
+
+
+@given(value=finite)
+def test_four_digits_stay(value):
+    assert float(format_number(value)) == pytest.approx(value, rel=5.001e-4, abs=5e-324)
+
+
+@given(value=st.floats(-1e9, 1e9), decimals=st.integers(0, 12))
+@example(value=67108864.484375, decimals=5)
+def test_decimals_stay(value, decimals):
+    text = format_number(value, decimals)
+    # The text, and the difference, are floats themselves.
+    assert abs(float(text) - value) <= 0.5000001 * 10.0**-decimals + 2 * math.ulp(value)
+    assert len(text.partition(".")[2]) <= decimals
+    assert "e" not in text
+    assert text != "-0"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1, "100 %"),
+        (0, "0 %"),
+        (0.5, "50 %"),
+        (0.994, "99.4 %"),
+        (0.9999, "> 99.9 %"),
+        (0.9996, "> 99.9 %"),
+        (math.nextafter(1, 0), "> 99.9 %"),
+        (0.0049, "0.5 %"),
+        (0.0004, "< 0.1 %"),
+        (5e-324, "< 0.1 %"),
+        (2 / 3, "67 %"),
+    ],
+)
+def test_percentages(share, text):
+    assert percent_text(share) == text
+
+
+@given(share=st.floats(0, 1))
+@example(0.99)
+@example(0.995)
+@example(math.nextafter(0.99, 0))
+@example(0.01)
+def test_only_all_is_100_percent(share):
+    text = percent_text(share)
+    assert (text == "100 %") == (share == 1)
+    assert (text == "0 %") == (share == 0)
+    if text[0] not in "<>":
+        assert float(text.removesuffix(" %")) == pytest.approx(100 * share, abs=0.5001)
+
+
+def test_precision_follows_the_range():
+    assert decimals_for_range(0, 10) == 2
+    assert decimals_for_range(0, 9.99) == 3
+    assert decimals_for_range(0, 1e6) == 0
+    assert decimals_for_range(3, 3) is None
+    assert decimals_for_range(-sys.float_info.max, sys.float_info.max) is None
+    write = number_format([0, 1000, 7, 1], [10, 1010, 7, 1 + 1e-10])
+    assert write(0, 2.4567) == "2.46"
+    assert write(1, 1002.4567) == "1002.46"
+    assert write(2, 7.12345) == "7.123"
+    assert write(3, 1 + 1.25e-11) == "1.0000000000125"
+    # A bare zero would say more than is known.
+    assert write(0, 0.00012346) == "0.0001235"
+    assert write(0, -0.0012345) == "-0.001234"
+    assert write(0, 0.0) == "0"
+
+
+near = st.tuples(finite, st.integers(0, 5)).map(
+    lambda pair: pair[0] * (1 + pair[1] * 1e-9) if abs(pair[0]) < 1e300 else pair[0]
+)
+
+
+@given(
+    values=st.lists(
+        near | finite | st.sampled_from([2.45, 2.4500001, 2.4499999, math.nextafter(2.45, 3), 1e16])
+        | st.floats(0, 1e-3) | st.floats(999, 1001),
+        max_size=12,
+    ),
+    span=st.none() | st.floats(1e-12, 1e12),
+)  # fmt: skip
+@example([9999999999999998.0, 1e16, 1.0000000000000002e16], None)
+@example([0.0, 5e-324, -5e-324], 1.0)
+@example([1.5, 2.5], 1e6)
+def test_different_bounds_look_different_and_keep_their_order(values, span):
+    write = plain_number if span is None else number_format([0.0], [span])
+    number = distinct_numbers(write, {0: values})
+    ordered = sorted(set(values))
+    read = [float(number(0, value)) for value in ordered]
+    assert all(a < b for a, b in pairwise(read))
+    assert all(
+        a == pytest.approx(b, rel=6e-4, abs=span or 0) for a, b in zip(read, ordered, strict=True)
+    )
+
+
+def test_only_what_looks_alike_gets_longer():
+    number = distinct_numbers(plain_number, {0: [2.45, 2.4500001, 4.9], 1: [2.45]})
+    assert number(0, 2.45) == "2.45"
+    assert number(0, 2.4500001) == "2.4500001"
+    assert number(0, 4.90000001) == "4.9"
+    assert number(1, 2.4500001) == "2.45"
+
+
+def test_bounds_are_written_exactly_where_rounding_would_hide_them():
+    assert bounds_text("a", 1.00001, 1.00002, False, True, "{:.2f}".format) == (
+        "1.00001 < a ≤ 1.00002"
+    )
+    assert bounds_text("a", 1.0, 2.0, True, False, "{:.2f}".format) == "1.00 ≤ a < 2.00"
+    assert bounds_text("a", -math.inf, math.inf, False, False, str) == "a is anything"
+
+
+def test_sums():
+    assert linear_text([(0, 1), (1, -1), (2, 0.5)]) == "x0 - x1 + 0.5·x2"
+    assert linear_text([(1, -2.25)], ["a", "b"]) == "-2.25·b"
+
+
+@pytest.mark.parametrize("label", ["a", "a b (c)", "§ 3", 1, 1.0, True, -3, 0.1 + 0.2])
+def test_labels_are_written_as_they_are(label):
+    assert format_label(label) == str(label)
+
+
+@pytest.mark.parametrize("text", ["", " a", "a, b", "{a}", "a\nb", "a;b"])
+def test_labels_that_could_be_misread_are_quoted(text):
+    assert format_label(text) == json.dumps(text)
+    assert "\n" not in format_label(text)
+
+
+@pytest.mark.parametrize("name", ["a", "petal length (cm)", "od280/od315", "α"])
+def test_usual_names_are_not_quoted(name):
+    assert feature_name([name], 0) == name
+
+
+@pytest.mark.parametrize("name", ["IF x > 3", "a\tb", "a = b", ""])
+def test_names_that_could_be_misread_are_quoted(name):
+    assert feature_name([name], 0) == json.dumps(name)

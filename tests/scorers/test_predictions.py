@@ -1,0 +1,434 @@
+"""Measures of predictions as scorers: of any model, in searches, weighted, by name."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CARTExtractor
+from skescore.metrics import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_value,
+)
+from skescore.metrics import (
+    _performance as performance,
+)
+from skescore.metrics import (
+    _rule_reports as characteristics,
+)
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
+from skescore.scorers import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
+    get_rule_scorer,
+    make_performance_scorer,
+)
+from skescore.selection import prune
+
+X2, Y2 = (part[::3] for part in load_breast_cancer(return_X_y=True))
+X3, Y3 = (part[::2] for part in load_iris(return_X_y=True))
+X_NUMBERS, Y_NUMBERS = (part[:120] for part in load_diabetes(return_X_y=True))
+LABELS = np.array(["bad", "fine"])[Y2]
+WEIGHTS = np.where(Y2 == 0, 4.0, 0.5)
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
+TREE = DecisionTreeClassifier(max_leaf_nodes=4, min_samples_leaf=9, random_state=0)
+
+
+def of_kind(*kinds: str) -> list[str]:
+    return [name for name, metric in PERFORMANCE_METRICS.items() if metric.kind in kinds]
+
+
+def sign(name: str) -> float:
+    return -1.0 if PERFORMANCE_METRICS[name].greater_is_better is False else 1.0
+
+
+def by_hand(names: list[str], model: Any, X: Any, y: Any, folds: Any) -> dict[str, list[float]]:
+    """Each measure's own function on each fold, negated for a loss."""
+    scores: dict[str, list[float]] = {name: [] for name in names}
+    for train, test in folds.split(X, y):
+        fitted = clone(model).fit(X[train], y[train])
+        for name in names:
+            options: dict[str, Any] = {}
+            if PERFORMANCE_METRICS[name].kind == "probability":
+                answers, options = fitted.predict_proba(X[test]), {"labels": fitted.classes_}
+            else:
+                answers = fitted.predict(X[test])
+            value = performance_value(name, y[test], answers, **options)
+            scores[name].append(sign(name) * value)
+    return scores
+
+
+# --- any model -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TREE,
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        CARTExtractor(TREE, max_leaves=3, random_state=0),
+    ],
+    ids=["tree", "pipeline", "extractor"],
+)
+def test_all_measures_of_two_classes_at_once(model: Any) -> None:
+    names = of_kind("binary", "multiclass", "probability")
+    scoring = {name: make_performance_scorer(name) for name in names}
+    found = cross_validate(model, X2, Y2, scoring=scoring, cv=FOLDS)
+    for name, expected in by_hand(names, model, X2, Y2, FOLDS).items():
+        assert found[f"test_{name}"] == pytest.approx(expected), name
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(),
+        TransformedTargetRegressor(
+            DecisionTreeRegressor(max_leaf_nodes=4, random_state=0),
+            func=np.log,
+            inverse_func=np.exp,
+        ),
+        CARTExtractor(LinearRegression(), max_leaves=4, random_state=0),
+    ],
+    ids=["linear", "transformed", "extractor"],
+)
+def test_all_measures_of_numbers_at_once(model: Any) -> None:
+    names, folds = of_kind("regression"), KFold(3)
+    scoring = {name: make_performance_scorer(name) for name in names}
+    found = cross_validate(model, X_NUMBERS, Y_NUMBERS, scoring=scoring, cv=folds)
+    for name, expected in by_hand(names, model, X_NUMBERS, Y_NUMBERS, folds).items():
+        assert found[f"test_{name}"] == pytest.approx(expected), name
+
+
+@pytest.mark.parametrize("name", ["fallout", "specificity", "soft_margin_loss"])
+def test_a_search_takes_the_best(name: str) -> None:
+    leaves, scorer = [2, 3, 4, 8], get_rule_scorer(name)
+    search = GridSearchCV(TREE, {"max_leaf_nodes": leaves}, scoring=scorer, cv=FOLDS).fit(X2, Y2)
+    means = [
+        np.mean(by_hand([name], clone(TREE).set_params(max_leaf_nodes=n), X2, Y2, FOLDS)[name])
+        for n in leaves
+    ]
+    assert len(set(means)) > 1
+    assert search.best_params_ == {"max_leaf_nodes": leaves[int(np.argmax(means))]}
+    # The fitted search, and a Pipeline around it, are scored as what they hold.
+    assert scorer(search, X2, Y2) == scorer(search.best_estimator_, X2, Y2)
+    outer = make_pipeline(FunctionTransformer(), search.best_estimator_).fit(X2, Y2)
+    assert scorer(outer, X2, Y2) == scorer(search.best_estimator_, X2, Y2)
+
+
+# Classes in no order, rows that no rule holds for, rules that contradict each other.
+RULES = RuleSet(
+    [
+        Rule([Interval(0, upper=2)], "low", weight=0.6),
+        Rule([Interval(0, 1, 4)], "high", weight=0.3),
+    ],
+    ["length"],
+    task="classification",
+    classes=["low", "high"],
+    ordered=False,
+    voting="votes",
+    domain=Domain((0,), (5,)),
+    fallback=Fallback("high"),
+)
+ROWS = np.array([[0.5], [1.5], [2.5], [3.5], [4.5]])
+TRUTH = np.array(["low", "high", "high", "low", "low"])
+
+
+@pytest.mark.parametrize("name", of_kind("binary", "multiclass"))
+def test_a_bare_rule_set(name: str) -> None:
+    options = {"pos_label": "low"} if name in of_kind("binary") else {}
+    expected = performance_value(name, TRUTH, ["low", "low", "high", "high", "high"], **options)
+    scorer = make_performance_scorer(name, **options)
+    assert scorer(RULES, ROWS, TRUTH) == pytest.approx(sign(name) * expected)
+
+
+@pytest.mark.parametrize("name", of_kind("probability"))
+def test_columns_of_a_rule_set_are_in_its_own_order(name: str) -> None:
+    sure = RULES.predict_proba(ROWS)[np.arange(5), [0, 1, 1, 0, 0]]
+    assert sure.tolist() == pytest.approx([1, 1 / 3, 1, 0, 0])
+    beside_others = np.column_stack([sure, 1 - sure])
+    expected = performance_value(name, ["true"] * 5, beside_others, labels=["true", "other"])
+    assert make_performance_scorer(name)(RULES, ROWS, TRUTH) == sign(name) * expected
+
+
+def test_measures_of_votes() -> None:
+    figures = characteristics(RULES, ROWS, TRUTH)
+    assert figures["negative_voting_conflicts"] == figures["voting_conflicts"] == 1.0
+    for name in of_kind("rules"):
+        scorer = make_performance_scorer(name)
+        assert scorer(RULES, ROWS, TRUTH) == sign(name) * figures[name]
+    weights = [1, 2.5, 1, 0, 1]
+    assert PERFORMANCE_SCORERS["neg_voting_conflicts"](RULES, ROWS, TRUTH, weights) == -2.5
+    tree = DecisionTreeRegressor(max_depth=2).fit(X_NUMBERS, Y_NUMBERS)
+    assert PERFORMANCE_SCORERS["rules_per_example"](tree, X_NUMBERS, Y_NUMBERS) == 1.0
+    with pytest.raises(
+        ValueError, match="neg_voting_conflicts is for classes, but the rules of Dec"
+    ):
+        PERFORMANCE_SCORERS["neg_voting_conflicts"](tree, X_NUMBERS, Y_NUMBERS)
+    no_rules = GaussianNB().fit(X3, Y3)
+    with pytest.raises(TypeError, match="GaussianNB has no rule set"):
+        PERFORMANCE_SCORERS["rules_per_example"](no_rules, X3, Y3)
+
+
+def test_votes_in_frames_and_pipelines() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    extractor = CARTExtractor(KNeighborsClassifier(), max_leaves=4, random_state=0)
+    alone = clone(extractor).fit(X, y)
+    piped = make_pipeline(FunctionTransformer(), extractor).fit(X, y)
+    for scorer in (PERFORMANCE_SCORERS["rules_per_example"], get_rule_scorer("voting_conflicts")):
+        # The same columns in another order are found by name.
+        shuffled = X[X.columns[::-1]]
+        assert scorer(alone.rules_, shuffled, y) == scorer(alone, X, y) == scorer(piped, X, y)
+    assert PERFORMANCE_SCORERS["rules_per_example"](alone, X, y) >= 1.0
+
+
+def test_fidelity() -> None:
+    black_box = KNeighborsClassifier(15)
+    extractor = CARTExtractor(black_box, max_leaves=3, random_state=0).fit(X2, LABELS)
+    answers = clone(black_box).fit(X2, LABELS).predict(X2)
+    assert (answers != LABELS).any()
+    scorer = make_performance_scorer("fallout", reference="black_box", pos_label="bad")
+    expected = -performance.fallout(answers, extractor.predict(X2), pos_label="bad")
+    assert scorer(extractor, X2) == scorer(extractor, X2, LABELS) == expected
+    with pytest.raises(TypeError, match="reference='black_box' needs an extractor"):
+        scorer(as_ruleset(extractor), X2, LABELS)
+
+
+def test_pruning_by_a_measure_of_predictions() -> None:
+    X, y, scorer = X3, Y3, get_rule_scorer("kappa")
+    rules = as_ruleset(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, np.roll(y, 9)))
+    with pytest.raises(ValueError, match="the rule set has no fallback"):
+        prune(rules, X, y, "kappa")
+    rules = rules.replace(fallback=Fallback(0))
+    pruned = prune(rules, X, y, "kappa")
+    assert len(pruned) < len(rules)
+    assert scorer(pruned, X, y) > scorer(rules, X, y)
+
+
+# --- labels and classes --------------------------------------------------------------------------
+
+
+def test_the_positive_class() -> None:
+    tree = clone(TREE).fit(X2, LABELS)
+    for pos_label in ("bad", "fine"):
+        scorer = make_performance_scorer("precision", pos_label=pos_label)
+        expected = performance.precision(LABELS, tree.predict(X2), pos_label=pos_label)
+        assert scorer(tree, X2, LABELS) == expected
+    with pytest.raises(ValueError, match="pos_label must say which label is the positive one"):
+        make_performance_scorer("precision")(tree, X2, LABELS)
+    with pytest.raises(ValueError, match="one of the model's classes 'bad', 'fine', got 'good'"):
+        make_performance_scorer("precision", pos_label="good")(tree, X2[:1], LABELS[:1])
+
+
+def test_two_of_three_classes_are_no_question_of_two() -> None:
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X3, Y3)
+    rows = (Y3 < 2) & (tree.predict(X3) < 2)
+    assert set(Y3[rows]) == set(tree.predict(X3[rows])) == {0, 1}
+    with pytest.raises(
+        ValueError, match="youden is for two classes, but the model knows 3: 0, 1, 2"
+    ):
+        make_performance_scorer("youden")(tree, X3[rows], Y3[rows])
+
+
+def test_a_label_that_the_model_does_not_know() -> None:
+    model = GaussianNB().fit(X3[Y3 < 2], Y3[Y3 < 2])
+    with pytest.raises(
+        ValueError, match="label 2, which is not one of the classes of y_prob, 0, 1"
+    ):
+        make_performance_scorer("margin")(model, X3, Y3)
+
+
+def test_models_that_do_not_suit_the_measure() -> None:
+    model = LinearRegression().fit(X_NUMBERS, Y_NUMBERS)
+    with pytest.raises(TypeError, match="needs a classifier with predict_proba, but LinearRegress"):
+        make_performance_scorer("margin")(model, X_NUMBERS, Y_NUMBERS)
+    with pytest.raises(ValueError, match=r"is not a whole number\. Choose a measure of regression"):
+        make_performance_scorer("kappa")(model, X_NUMBERS, Y_NUMBERS)
+    with pytest.raises(
+        TypeError, match=r"y_true must be a number or an array of numbers, got .*'bad'"
+    ):
+        make_performance_scorer("squared_error")(clone(TREE).fit(X2, LABELS), X2, LABELS)
+    with pytest.raises(NotFittedError):
+        make_performance_scorer("kappa")(TREE, X2, Y2)
+    with pytest.raises(ValueError, match="kappa compares with y, but y is None; pass y"):
+        make_performance_scorer("kappa")(clone(TREE).fit(X2, Y2), X2)
+
+
+# --- undefined -----------------------------------------------------------------------------------
+
+
+def test_undefined_scores() -> None:
+    tree = clone(TREE).fit(X2, Y2)
+    positives = Y2 == 1
+    for name in ("specificity", "fallout"):
+        with pytest.warns(UndefinedMetricWarning, match=f"{name} is undefined at TP = "):
+            assert math.isnan(make_performance_scorer(name)(tree, X2[positives], Y2[positives]))
+        # As it is said: what stands for a score is not negated.
+        scorer = make_performance_scorer(name, undefined=-0.5)
+        assert scorer(tree, X2[positives], Y2[positives]) == -0.5
+
+
+def test_infinite_losses_stay_infinite() -> None:
+    assert PERFORMANCE_SCORERS["neg_cross_entropy"](RULES, ROWS, TRUTH) == -math.inf
+
+
+# --- weights -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", of_kind("binary", "multiclass", "probability"))
+def test_weights(name: str) -> None:
+    tree, scorer = clone(TREE).fit(X2, Y2), make_performance_scorer(name)
+    answers = tree.predict_proba(X2) if name in of_kind("probability") else tree.predict(X2)
+    expected = sign(name) * performance_value(name, Y2, answers, sample_weight=WEIGHTS)
+    assert scorer(tree, X2, Y2, sample_weight=WEIGHTS) == expected
+    # The least of all confidences and the shares within one class do not depend on these weights.
+    alike = {"margin", "sensitivity", "specificity", "fallout", "youden", "geometric_mean"}
+    if name not in {*alike, "balanced_accuracy"}:
+        assert scorer(tree, X2, Y2) != pytest.approx(expected)
+
+
+def test_weights_through_metadata_routing() -> None:
+    model = KNeighborsClassifier(25)
+    scorer = get_rule_scorer("classification_error")
+
+    def expected(weights: np.ndarray | None) -> list[float]:
+        scores = []
+        for train, test in FOLDS.split(X2, Y2):
+            answers = clone(model).fit(X2[train], Y2[train]).predict(X2[test])
+            part = None if weights is None else weights[test]
+            scores.append(-performance.classification_error(Y2[test], answers, sample_weight=part))
+        return scores
+
+    assert expected(WEIGHTS) != pytest.approx(expected(None))
+    with sklearn.config_context(enable_metadata_routing=True):
+        for request, params in (
+            (True, {"sample_weight": WEIGHTS}), ("cost", {"cost": WEIGHTS}),
+        ):  # fmt: skip
+            asked = scorer.set_score_request(sample_weight=request)
+            scores = cross_val_score(model, X2, Y2, scoring=asked, cv=FOLDS, params=params)
+            assert scores == pytest.approx(expected(WEIGHTS))
+            several = cross_validate(model, X2, Y2, scoring={"e": asked}, cv=FOLDS, params=params)
+            assert several["test_e"] == pytest.approx(expected(WEIGHTS))
+        ignored = scorer.set_score_request(sample_weight=False)
+        # What nobody asks for is an error of scikit-learn's.
+        with pytest.raises(TypeError, match="sample_weight"):
+            cross_val_score(
+                model, X2, Y2, scoring=ignored, cv=FOLDS, params={"sample_weight": WEIGHTS}
+            )
+    assert scorer.get_metadata_routing().score.requests == {"sample_weight": None}
+    assert cross_val_score(model, X2, Y2, scoring=scorer, cv=FOLDS) == pytest.approx(expected(None))
+    with pytest.raises(TypeError, match=r"neg_classification_error takes sample_weight only, got"):
+        scorer.set_score_request(groups=True)
+    with pytest.raises(ValueError, match="sample_weight"):
+        scorer.set_score_request(sample_weight=3)
+
+
+# --- by name -------------------------------------------------------------------------------------
+
+
+def test_every_measure_but_survival_is_a_scorer_by_name() -> None:
+    assert set(PERFORMANCE_METRICS) - {s.metric for s in PERFORMANCE_SCORERS.values()} == {
+        "integrated_brier_score"
+    }
+    for key, scorer in PERFORMANCE_SCORERS.items():
+        assert key == scorer.name
+        assert isinstance(scorer, PerformanceScorer)
+        assert get_rule_scorer(key) is get_rule_scorer(key.removeprefix("neg_")) is scorer
+        loss = PERFORMANCE_METRICS[scorer.metric].greater_is_better is False
+        assert key.startswith("neg_") is loss
+    assert "negative_predictive_value" in PERFORMANCE_SCORERS  # which only looks like a loss
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("neg_youden", r"no score 'neg_youden'\. Did you mean 'youden'"),
+        ("fallot", r"no score 'fallot'\. Did you mean 'neg_fallout'"),
+        ("integrated_brier_score", "no score 'integrated_brier_score'"),
+    ],
+)
+def test_names_that_there_are_not(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        get_rule_scorer(name)
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "kind", "message"),
+    [
+        ("youdn", {}, ValueError, r"no measure of predictions 'youdn'\. Did you mean 'youden'"),
+        ("youden", {"clip": True}, TypeError, "'youden' has no option 'clip'"),
+        ("youden", {"reference": "truth"}, ValueError, "'data', 'black_box', got 'truth'"),
+        ("youden", {"undefined": None}, TypeError, "undefined must be a number"),
+        ("integrated_brier_score", {}, ValueError, "what was censored"),
+    ],
+)
+def test_scorers_that_cannot_be_made(
+    metric: Any, options: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        make_performance_scorer(metric, **options)
+
+
+def half_off(y_true: Any, y_pred: Any, *, sample_weight: Any, undefined: float) -> float:
+    return float(np.average(np.abs(y_true - y_pred) > 0.5, weights=sample_weight))
+
+
+OWN = PerformanceMetric("half_off", half_off, "regression", False, 0.0, "share of |y - z| > 1/2")
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "pickle": lambda scorer: pickle.loads(pickle.dumps(scorer)),
+    "clone": lambda scorer: clone(GridSearchCV(TREE, {}, scoring=scorer)).scoring,
+}
+
+
+@pytest.mark.parametrize("kind", COPIES)
+@pytest.mark.parametrize("metric", ["fallout", OWN], ids=["named", "own"])
+def test_copies_score_alike(kind: str, metric: Any) -> None:
+    tree = clone(TREE).fit(X2, Y2)
+    scorer = make_performance_scorer(metric, undefined=-1).set_score_request(sample_weight="w")
+    again = COPIES[kind](scorer)
+    assert repr(again) == repr(scorer)
+    assert again(tree, X2, Y2, WEIGHTS) == scorer(tree, X2, Y2, WEIGHTS) < 0
+    assert again.get_metadata_routing().score.requests == {"sample_weight": "w"}
+
+
+def test_a_scorer_shows_its_settings() -> None:
+    scorer = make_performance_scorer("f_measure", harmonic=True, pos_label="yes", undefined=0)
+    assert repr(scorer) == (
+        "f_measure(harmonic=True, pos_label='yes', undefined=0.0, reference='data')"
+    )
+    assert repr(make_performance_scorer(OWN)) == "neg_half_off(undefined=nan, reference='data')"
+
+
+def test_frames_and_series() -> None:
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    tree = clone(TREE).fit(X, y)
+    shuffled = y.sample(frac=1, random_state=0).index
+    scorer = make_performance_scorer("psep")
+    value = scorer(tree, X.loc[shuffled], y.loc[shuffled], pd.Series(1.0, index=shuffled))
+    assert value == pytest.approx(scorer(tree, X, y))

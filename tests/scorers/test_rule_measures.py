@@ -1,0 +1,403 @@
+"""Measures of single rules as scores of rule sets, and what a selection does to other scores."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import statistics
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CARTExtractor
+from skescore.metrics import (
+    MEASURES,
+    fire_score,
+    ice_score,
+    rule_quality,
+    volume_completeness,
+)
+from skescore.metrics._rule_quality import Measure
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
+from skescore.rules._bounding_box import domain_around
+from skescore.scorers import evaluate_rules, get_rule_scorer, ice, make_rule_scorer, neg_fire
+from skescore.selection import prune, select_rules, selection_effect, significant_rules
+from skescore.tuning import ExtractorSearchCV
+
+IRIS = load_iris(as_frame=True)
+X_IRIS, Y_IRIS = IRIS.data[::2], IRIS.target[::2]
+LEAVES = as_ruleset(DecisionTreeClassifier(max_depth=4, random_state=0).fit(X_IRIS, Y_IRIS))
+
+RULES = RuleSet(
+    [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ["length"],
+    task="classification",
+    ordered=True,
+    domain=Domain((0,), (4,)),
+    fallback=Fallback("low"),
+)
+X = np.array([[0.5], [1.5], [2.5], [3.5], [3.75]])
+Y = np.array(["low", "low", "high", "low", "high"])
+# The first rule: p 2, n 0 of P 3, N 2; the second one: p 2, n 2 of P 2, N 3.
+PRECISIONS, ROWS = (1.0, 0.5), (2, 4)
+
+
+def counted(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
+    """p, n, P and N of every rule, row by row."""
+    result = []
+    matches = rules.match(X)
+    for index, rule in enumerate(rules):
+        right = [label == rule.output for label in y]
+        held = [bool(flag) for flag in matches[:, index]]
+        p = sum(r and h for r, h in zip(right, held, strict=True))
+        result.append((p, sum(held) - p, sum(right), len(right) - sum(right)))
+    return result
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        ("mean", 0.75),
+        ("min", 0.5),
+        ("median", 0.75),
+        ("max", 1.0),
+        ("weighted", (1.0 * 2 + 0.5 * 4) / 6),
+        (math.prod, 0.5),
+    ],
+)
+def test_aggregates_by_hand(aggregate: Any, expected: float) -> None:
+    value = make_rule_scorer("precision", aggregate=aggregate)(RULES, X, Y)
+    assert value == pytest.approx(expected)
+    assert type(value) is float
+
+
+@given(measure=st.sampled_from(sorted(MEASURES)), seed=st.integers(0, 2**32 - 1))
+def test_every_measure_is_that_of_the_rules(measure: str, seed: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, len(X_IRIS), 40)
+    some, labels = X_IRIS.iloc[rows], Y_IRIS.iloc[rows]
+    counts = counted(LEAVES, some, labels)
+    values = [rule_quality(measure, *each, undefined=-2.0) for each in counts]
+    for aggregate, oracle in [
+        ("mean", statistics.fmean), ("min", min), ("max", max), ("median", statistics.median),
+    ]:  # fmt: skip
+        scorer = make_rule_scorer(measure, aggregate=aggregate, undefined=-2.0)
+        assert scorer(LEAVES, some, labels) == pytest.approx(oracle(values), rel=1e-9, abs=1e-12)
+    # A weighted mean of rules without rows needs no value for them.
+    covered = [p + n for p, n, _, _ in counts]
+    total = sum(v * c for v, c in zip(values, covered, strict=True) if c) / sum(covered)
+    weighted = make_rule_scorer(measure, aggregate="weighted", undefined=-2.0)
+    assert weighted(LEAVES, some, labels) == pytest.approx(total, rel=1e-9, abs=1e-12)
+
+
+def test_parameters_of_the_measure_count() -> None:
+    one, two = (make_rule_scorer("f_measure", beta=b)(RULES, X, Y) for b in (1, 2))
+    assert one == pytest.approx((2 * 2 / (3 + 2) + 2 * 2 / (2 + 4)) / 2)
+    assert one != two
+    assert make_rule_scorer("f_measure")(RULES, X, Y) == two
+
+
+def test_the_rows_that_later_rules_of_a_list_answer() -> None:
+    # Behind the first rule, the second one answers 2.5, 3.5 and 3.75.
+    scorer = make_rule_scorer("precision", answering=True)
+    assert scorer(RULES, X, Y) == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_weights_are_numbers_of_repetitions() -> None:
+    times = np.array([1, 3, 2, 1, 2])
+    for aggregate in ("mean", "weighted"):
+        scorer = make_rule_scorer("c2", aggregate=aggregate)
+        repeated = scorer(RULES, np.repeat(X, times, axis=0), np.repeat(Y, times))
+        assert scorer(RULES, X, Y, sample_weight=times) == pytest.approx(repeated)
+
+
+def errors(counts: Any) -> Any:
+    return counts.n / counts.total
+
+
+ERRORS = Measure("errors", errors, "n / T", "[0, 1]", lambda P, N: (0, 1), greater_is_better=False)
+
+
+def test_losses_are_negated_so_that_the_minimum_is_the_worst() -> None:
+    scorer = make_rule_scorer(ERRORS, aggregate="min")
+    assert scorer(RULES, X, Y) == -2 / 5
+    assert make_rule_scorer(ERRORS, aggregate="max")(RULES, X, Y) == 0
+    assert scorer.name == "neg_min_rule_errors"
+
+
+def test_numbers_are_right_within_a_spread() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], 10.0), Rule([Interval(0, lower=2)], 20.0)],
+        ["x"],
+        task="regression",
+    )
+    X, y = [[0.0], [1.0], [3.0], [4.0]], [9.0, 11.0, 20.0, 24.0]
+    # Spreads 1 and 2; within them of the rules' numbers lie both rows, and the third row only.
+    assert make_rule_scorer("precision")(rules, X, y) == pytest.approx((1 + 1 / 2) / 2)
+
+
+# --- where it is undefined -----------------------------------------------------------------------
+
+SPARE = RULES.replace(rules=[*RULES, Rule([Interval(0, lower=9)], "high")])
+
+
+def test_a_rule_without_rows_has_no_precision() -> None:
+    why = r"precision is undefined: 1 of 3 rules have no value on these 5 rows.*undefined=..."
+    with pytest.warns(UndefinedMetricWarning, match=why):
+        assert math.isnan(make_rule_scorer("precision")(SPARE, X, Y))
+    # A warning would fail this test.
+    assert make_rule_scorer("precision", undefined=0)(SPARE, X, Y) == pytest.approx(0.5)
+    assert make_rule_scorer("precision", undefined=-math.inf)(SPARE, X, Y) == -math.inf
+    weighted = make_rule_scorer("precision", aggregate="weighted")
+    assert weighted(SPARE, X, Y) == weighted(RULES, X, Y)
+
+
+def test_without_rules_or_rows_of_rules() -> None:
+    none = RULES.replace(rules=[])
+    with pytest.warns(UndefinedMetricWarning, match="There are no rules, so c2 is undefined"):
+        assert math.isnan(make_rule_scorer()(none, X, Y))
+    assert make_rule_scorer(undefined=-1)(none, X, Y) == -1
+    nowhere = RULES.replace(rules=[SPARE[2]])
+    with pytest.warns(UndefinedMetricWarning, match="no rule holds for any of these 5 rows"):
+        assert math.isnan(make_rule_scorer(aggregate="weighted")(nowhere, X, Y))
+
+
+# --- where scikit-learn and others call it -------------------------------------------------------
+
+
+def test_in_a_grid_search() -> None:
+    scorer = make_rule_scorer("c2", aggregate="min", undefined=-1.0, answering=True)
+    search = GridSearchCV(
+        CARTExtractor(KNeighborsClassifier(5), random_state=0),
+        {"max_leaves": [3, 8]},
+        scoring=scorer,
+        cv=3,
+        error_score="raise",
+    ).fit(X_IRIS, Y_IRIS)
+    best = search.best_estimator_
+    # Of eight leaves some are luck.
+    assert search.best_params_ == {"max_leaves": 3}
+    assert scorer(search, X_IRIS, Y_IRIS) == scorer(best.rules_, X_IRIS, Y_IRIS)
+
+
+def test_in_a_study_and_a_search_of_extractors() -> None:
+    scorer = make_rule_scorer("precision", aggregate="weighted", answering=True)
+    extractor = CARTExtractor(KNeighborsClassifier(5), random_state=0)
+
+    def objective(trial: optuna.Trial) -> float:
+        leaves = trial.suggest_int("max_leaves", 3, 6)
+        candidate = clone(extractor).set_params(max_leaves=leaves)
+        return float(cross_val_score(candidate, X_IRIS, Y_IRIS, scoring=scorer, cv=3).mean())
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=4)
+    # Where one rule answers each row, the precision weighted by rows is the accuracy.
+    accuracies = [
+        cross_val_score(clone(extractor).set_params(**trial.params), X_IRIS, Y_IRIS, cv=3).mean()
+        for trial in study.trials
+    ]
+    assert [trial.value for trial in study.trials] == pytest.approx(accuracies)
+    search = ExtractorSearchCV(
+        KNeighborsClassifier(5), extractors=("cart",), n_trials=3, cv=3, random_state=0,
+        scoring=scorer,
+    ).fit(X_IRIS, Y_IRIS)  # fmt: skip
+    assert search.best_score_ == search.leaderboard_["score"].max()
+    assert search.score(X_IRIS, Y_IRIS) == scorer(search.rules_, X_IRIS, Y_IRIS)
+
+
+def test_as_a_criterion_of_pruning() -> None:
+    X_rows, y = X_IRIS.to_numpy(), Y_IRIS.to_numpy()
+    scorer = make_rule_scorer("c2", undefined=-1.0)
+    rules = LEAVES.replace(domain=Domain.around(X_rows))
+    fewer = prune(rules, X_rows, y, scorer)
+    assert scorer(fewer, X_rows, y) > scorer(rules, X_rows, y)
+    assert len(fewer) < len(rules)
+    assert prune(rules, X_rows, y, "mean_rule_sensitivity", max_steps=1) != rules
+
+
+def test_pipelines_are_scored_in_the_units_of_their_rules() -> None:
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    rows = X_IRIS.to_numpy()
+    scaled = make_pipeline(StandardScaler(), tree).fit(rows, Y_IRIS)
+    plain = DecisionTreeClassifier(max_depth=2, random_state=0).fit(rows, Y_IRIS)
+    scorer = make_rule_scorer("correlation")
+    assert scorer(scaled, rows, Y_IRIS) == pytest.approx(scorer(plain, rows, Y_IRIS))
+
+
+def test_columns_of_a_frame_are_found_by_name() -> None:
+    scorer = make_rule_scorer()
+    turned = X_IRIS[X_IRIS.columns[::-1]]
+    assert scorer(LEAVES, turned, Y_IRIS) == scorer(LEAVES, X_IRIS, Y_IRIS)
+
+
+def test_fidelity_needs_no_truth() -> None:
+    model = CARTExtractor(KNeighborsClassifier(5), max_leaves=3, random_state=0)
+    model.fit(X_IRIS, Y_IRIS)
+    scorer = make_rule_scorer("precision", reference="black_box")
+    answers = model.oracle_.ask(X_IRIS)
+    assert scorer(model, X_IRIS) == make_rule_scorer("precision")(model, X_IRIS, answers)
+
+
+def test_a_transformed_target_is_refused_rather_than_counted_in_wrong_units() -> None:
+    rows, y = load_diabetes(return_X_y=True)
+    inner = CARTExtractor(LinearRegression(), max_leaves=4, random_state=0)
+    model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(rows, y)
+    scorer = make_rule_scorer("precision")
+    with pytest.raises(
+        ValueError, match=r"other units than the rules: .*score the inner regressor"
+    ):
+        scorer(model, rows, y)
+    assert 0 < scorer(model.regressor_, rows, np.log(y)) < 1
+    plain = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(rows, y)
+    assert 0 < scorer(plain, rows, y) < 1
+
+
+def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
+    scorer = make_rule_scorer("m_estimate", aggregate="weighted", m=5.0)
+    for other in (copy.deepcopy(scorer), pickle.loads(pickle.dumps(scorer)),
+                  clone(scorer, safe=False)):  # fmt: skip
+        assert other(RULES, X, Y) == scorer(RULES, X, Y)
+        assert repr(other) == repr(scorer)
+    assert repr(scorer) == (
+        "weighted_rule_m_estimate(measure='m_estimate', aggregate='weighted', answering=False, "
+        "undefined=nan, parameters={'m': 5.0}, reference='data')"
+    )
+    assert "measure=errors, aggregate=prod," in repr(make_rule_scorer(ERRORS, aggregate=math.prod))
+    assert pickle.loads(pickle.dumps(make_rule_scorer(MEASURES["c2"])))(RULES, X, Y) == (
+        make_rule_scorer("c2")(RULES, X, Y)
+    )
+    evaluation = evaluate_rules(RULES, X, Y)
+    assert scorer.score(evaluation) == scorer(RULES, X, Y)
+    assert not scorer.gives_dict
+
+
+@pytest.mark.parametrize("name", ["mean_rule_c2", "min_rule_lift", "weighted_rule_rule_interest"])
+def test_names(name: str) -> None:
+    assert get_rule_scorer(name).name == name
+    how, _, measure = name.partition("_rule_")
+    assert get_rule_scorer(name)(RULES, X, Y) == make_rule_scorer(measure, aggregate=how)(
+        RULES, X, Y
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"measure": "presicion"}, ValueError, "no measure of rules 'presicion'. Did you mean"),
+        ({"measure": None}, ValueError, "no measure of rules None"),
+        ({"aggregate": "sum"}, ValueError, "aggregate must be one of 'mean', .* got 'sum'"),
+        ({"aggregate": ["mean"]}, ValueError, r"aggregate must be one of .* got \['mean'\]"),
+        ({"reference": "truth"}, ValueError, "reference must be one of 'data', 'black_box', got"),
+        ({"answering": "no"}, TypeError, "answering must be True or False, got 'no'"),
+        ({"undefined": None}, TypeError, "undefined must be a number, NaN included, got None"),
+        ({"beta": 2}, TypeError, "'c2' has no parameter 'beta'"),
+        ({"measure": "f_measure", "beta": -1}, ValueError, "beta must be"),
+        ({"measure": "f_measure", "beta": [1, 2]}, TypeError, "must be single numbers"),
+    ],
+)
+def test_bad_arguments_are_named_before_a_search(
+    arguments: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        make_rule_scorer(**arguments)
+
+
+def test_bad_names_and_aggregates() -> None:
+    with pytest.raises(ValueError, match="no measure of rules 'c3'"):
+        get_rule_scorer("mean_rule_c3")
+    with pytest.raises(ValueError, match="no score 'sum_rule_c2'"):
+        get_rule_scorer("sum_rule_c2")
+    with pytest.raises(TypeError, match=r"aggregate must give one number .* sorted gave \["):
+        make_rule_scorer(aggregate=sorted)(RULES, X, Y)
+
+
+# --- the effect of a selection -------------------------------------------------------------------
+
+
+def test_the_effect_of_a_selection_by_hand() -> None:
+    fewer = select_rules(RULES, X, Y, "precision", 0.8)
+    effect = selection_effect(RULES, fewer, X, Y)
+    assert list(effect.columns) == ["before", "after", "change"]
+    after = effect["after"]
+    assert (after["n_rules"], after["n_conditions"]) == (1, 1)
+    assert after["completeness_volume"] == 0.5
+    assert after["completeness_instances"] == 2 / 5
+    # The rule's two rows are right; the three others count as wrong in FiRe.
+    assert after["fire"] == pytest.approx(fire_score(3 / 5, 1))
+    assert after["ice"] == pytest.approx(ice_score(1.0, 1, 0.5))
+    assert after["q"] == 0
+    before = effect["before"]
+    assert before["ice"] == ice(RULES, X, Y)
+    assert before["fire"] == -neg_fire(RULES, X, Y)
+    pd.testing.assert_series_equal(effect["change"], after - before, check_names=False)
+
+
+def test_settings_and_weights_reach_the_scores() -> None:
+    weights = [1, 1, 4, 1, 4]
+    effect = selection_effect(
+        RULES, RULES, X, Y, sample_weight=weights, psi=2, completeness="instances"
+    )
+    assert effect.loc["fire", "before"] == pytest.approx(fire_score(1 / 11, 2, psi=2))
+    assert (effect["change"] == 0).all()
+
+
+def test_both_are_measured_in_the_same_domain() -> None:
+    # In a domain of its own, the rule would cover everything.
+    fewer = RULES.replace(rules=RULES.rules[:1], domain=Domain((0,), (2,)))
+    assert float(volume_completeness(fewer)) == 1
+    assert selection_effect(RULES, fewer, X, Y).loc["completeness_volume", "after"] == 0.5
+    # Rules without one are measured in the box around the rows.
+    effect = selection_effect(RULES.replace(domain=None), fewer, X, Y)
+    expected = volume_completeness(fewer.replace(domain=domain_around(RULES, X)))
+    assert effect.loc["completeness_volume", "after"] == float(expected)
+    assert float(expected) == pytest.approx(1.5 / 3.25)
+
+
+def test_significant_rules_of_noise_leave_no_score() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.random((60, 1)), rng.choice(["a", "b"], 60)
+    rules = RuleSet(
+        [Rule([Interval(0, k / 4, (k + 1) / 4)], "ab"[k % 2]) for k in range(4)],
+        ["x"],
+        task="classification",
+        fallback=Fallback("b"),
+    )
+    none = significant_rules(rules, rows, labels)
+    assert len(none) == 0
+    with pytest.warns(UndefinedMetricWarning, match="There are no rules"):
+        effect = selection_effect(rules, none, rows, labels)
+    assert effect["after"].isna()[["ice", "fire", "q"]].all()
+    assert effect.loc["n_rules", "change"] == -4
+    filled = selection_effect(rules, none, rows, labels, undefined=0.0)
+    assert filled.loc["ice", "after"] == 0
+
+
+def test_what_cannot_be_compared() -> None:
+    other = RuleSet([Rule([], 1.0)], ["length"], task="regression")
+    named = RuleSet([Rule([], "low")], ["width"], task="classification")
+    with pytest.raises(ValueError, match="the same task, got 'classification' and 'regression'"):
+        selection_effect(RULES, other, X, Y)
+    with pytest.raises(ValueError, match=r"the same feature_names, got \('length',\) and"):
+        selection_effect(RULES, named, X, Y)
+    with pytest.raises(TypeError, match="after must be a RuleSet, got list"):
+        selection_effect(RULES, list(RULES), X, Y)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes no reference, got 'black_box'"):
+        selection_effect(RULES, RULES, X, Y, reference="black_box")

@@ -1,0 +1,765 @@
+"""Scorers against their formulas worked by hand, and what they refuse."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from dataclasses import replace
+from math import exp, nan
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import __version__ as sklearn_version
+from sklearn import metrics as sk
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+from sklearn.utils.fixes import parse_version
+
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    GridExExtractor,
+)
+from skescore.metrics import METRICS
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
+from skescore.scorers import (
+    SCORERS,
+    RuleScorer,
+    evaluate_rules,
+    get_rule_scorer,
+    ice,
+    knowledge,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_knowledge_scorer,
+    make_q_scorer,
+    neg_fire,
+    neg_q,
+)
+
+# Volume: a quarter, and half of another quarter. 3 conditions, one of them two-sided: 4 literals.
+CLASSES = RuleSet(
+    [
+        Rule([Interval(0, upper=1)], "a"),
+        Rule([Interval(0, lower=1, upper=2), Interval(1, lower=0.5)], "b"),
+    ],
+    ["x", "z"],
+    task="classification",
+    domain=Domain((0, 0), (4, 1)),
+    fallback=Fallback("b"),
+)
+X_CLASSES = np.array([[0.5, 0.1], [0.9, 0.9], [1.5, 0.9], [1.5, 0.1], [3.0, 0.5]])
+# Answers of rules: a, a, b; the fallback answers the last two rows, one of them rightly.
+Y_CLASSES = np.array(["a", "b", "b", "a", "b"])
+COVERED_F1, ALL_F1 = 2 / 3, 1 / 2  # of a and of b alike
+
+NUMBERS = RuleSet(
+    [Rule([Interval(0, upper=1)], 10.0), Rule([Interval(0, lower=1, upper=2)], 20.0)],
+    ["x"],
+    task="regression",
+    domain=Domain((0,), (4,)),
+    fallback=Fallback(12.0),
+)
+X_NUMBERS = np.array([[0.5], [1.5], [1.9], [3.0]])
+Y_NUMBERS = np.array([11.0, 19.0, 24.0, 15.0])  # errors 1, 1, 4, and 3 of the fallback
+COVERED_R2 = 1 - 18 / 86
+
+
+def fire(loss: float, size: float, psi: float = 1.0) -> float:
+    return -loss * math.ceil(size / psi) * size**0.05
+
+
+def q(loss: float, size: float, completeness: float) -> float:
+    return -loss * size * (2 - completeness)
+
+
+def ice_by_hand(
+    performance: float, size: float, completeness: float, phi: float = 1.0, rho: float = 1.0
+) -> float:
+    quality = 1 / (1 + exp(5 * (phi * (1 - performance) - 1)))
+    return quality / (1 + exp(0.3 * rho * size - 5)) * completeness
+
+
+def twice(rules: RuleSet) -> float:
+    return 2.0 * len(rules)
+
+
+def share_of_rows_below_2(rules: RuleSet, X: Any) -> float:
+    return float(np.mean(np.asarray(X)[:, 0] < 2))
+
+
+def half_off(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+    return 0.5
+
+
+# --- formulas ------------------------------------------------------------------------------------
+
+CLASSIFICATION = [
+    (neg_fire, fire(3 / 5, 2)),
+    (make_fire_scorer(psi=2), fire(3 / 5, 2, psi=2)),
+    (make_fire_scorer(uncovered="ignore"), fire(1 / 3, 2)),
+    (make_fire_scorer(loss="f1_macro"), fire(1 - ALL_F1, 2)),
+    (make_fire_scorer(loss=half_off), fire(0.5, 2)),
+    (make_fire_scorer(loss=sk.zero_one_loss), fire(3 / 5, 2)),
+    (make_fire_scorer(size="rules"), fire(3 / 5, 2)),
+    (make_fire_scorer(size="conditions"), fire(3 / 5, 3)),
+    (make_fire_scorer(size="literals"), fire(3 / 5, 4)),
+    (make_fire_scorer(size=twice, psi=3), fire(3 / 5, 4, psi=3)),
+    (neg_q, q(1 - COVERED_F1, 2, 3 / 8)),
+    (make_q_scorer(uncovered="penalise"), q(1 - ALL_F1, 2, 3 / 8)),
+    (make_q_scorer(completeness="volume"), q(1 / 3, 2, 3 / 8)),
+    (make_q_scorer(completeness="instances"), q(1 / 3, 2, 3 / 5)),
+    (make_q_scorer(completeness=share_of_rows_below_2), q(1 / 3, 2, 4 / 5)),
+    (make_q_scorer(loss=half_off, size="literals"), q(0.5, 4, 3 / 8)),
+    (ice, ice_by_hand(COVERED_F1, 2, 3 / 8)),
+    (make_ice_scorer(phi=2.5, rho=0.5), ice_by_hand(2 / 3, 2, 3 / 8, phi=2.5, rho=0.5)),
+    (make_ice_scorer(3, 2), ice_by_hand(2 / 3, 2, 3 / 8, phi=3, rho=2)),
+    (make_ice_scorer(uncovered="penalise"), ice_by_hand(ALL_F1, 2, 3 / 8)),
+    (make_ice_scorer(completeness="instances"), ice_by_hand(2 / 3, 2, 3 / 5)),
+    (make_ice_scorer(completeness=share_of_rows_below_2), ice_by_hand(2 / 3, 2, 4 / 5)),
+    (make_ice_scorer(size="conditions"), ice_by_hand(2 / 3, 3, 3 / 8)),
+    (make_ice_scorer(size=twice), ice_by_hand(2 / 3, 4, 3 / 8)),
+    (make_ice_scorer(performance=half_off), ice_by_hand(0.5, 2, 3 / 8)),
+]
+REGRESSION = [
+    (neg_fire, fire((1 + 1 + 4 + 3) / 4, 2)),
+    (make_fire_scorer(uncovered="ignore"), fire(6 / 3, 2)),
+    (make_fire_scorer(loss="root_mean_squared_error"), fire(math.sqrt(27 / 4), 2)),
+    (make_fire_scorer(loss="neg_mean_absolute_error"), fire(9 / 4, 2)),
+    (make_fire_scorer(size="literals"), fire(9 / 4, 3)),
+    (neg_q, q(6 / 3, 2, 1 / 2)),
+    (make_q_scorer(uncovered="penalise"), q(9 / 4, 2, 1 / 2)),
+    (make_q_scorer(loss="r2", completeness="instances"), q(18 / 86, 2, 3 / 4)),
+    (ice, ice_by_hand(COVERED_R2, 2, 1 / 2)),
+    (make_ice_scorer(phi=0.2, rho=3), ice_by_hand(COVERED_R2, 2, 1 / 2, phi=0.2, rho=3)),
+    (make_ice_scorer(performance=half_off), ice_by_hand(0.5, 2, 1 / 2)),
+]
+
+
+@pytest.mark.parametrize(("scorer", "expected"), CLASSIFICATION, ids=repr)
+def test_classification_by_hand(scorer: RuleScorer, expected: float) -> None:
+    assert scorer(CLASSES, X_CLASSES, Y_CLASSES) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("scorer", "expected"), REGRESSION, ids=repr)
+def test_regression_by_hand(scorer: RuleScorer, expected: float) -> None:
+    assert scorer(NUMBERS, X_NUMBERS, Y_NUMBERS) == pytest.approx(expected, rel=1e-12)
+
+
+SKLEARN = {
+    "accuracy": sk.accuracy_score,
+    "balanced_accuracy": sk.balanced_accuracy_score,
+    "f1_weighted": lambda *labels: sk.f1_score(*labels, average="weighted"),
+    "f1_macro": lambda *labels: sk.f1_score(*labels, average="macro"),
+    "r2": sk.r2_score,
+    "mean_absolute_error": sk.mean_absolute_error,
+    "mean_squared_error": sk.mean_squared_error,
+    "root_mean_squared_error": sk.root_mean_squared_error,
+    "median_absolute_error": sk.median_absolute_error,
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_named_measure_on_covered_rows_is_scikit_learns(name: str) -> None:
+    if METRICS[name].tasks == ("classification",):
+        rules, X, y, answers, share = CLASSES, X_CLASSES, Y_CLASSES, ["a", "a", "b"], 3 / 8
+    else:
+        rules, X, y, answers, share = NUMBERS, X_NUMBERS, Y_NUMBERS, [10, 20, 20], 1 / 2
+    value = SKLEARN[name](y[:3], answers)
+    loss = 1 - value if METRICS[name].greater_is_better else value
+    as_fire = make_fire_scorer(loss=name, uncovered="ignore")(rules, X, y)
+    assert as_fire == pytest.approx(fire(loss, 2))
+    assert make_q_scorer(loss=name)(rules, X, y) == pytest.approx(q(loss, 2, share))
+    if METRICS[name].greater_is_better:
+        as_ice = make_ice_scorer(performance=name)(rules, X, y)
+        assert as_ice == pytest.approx(ice_by_hand(value, 2, share))
+
+
+def test_all_scores_and_their_parts_at_once() -> None:
+    assert knowledge(CLASSES, X_CLASSES, Y_CLASSES) == pytest.approx(
+        {
+            "ice": ice_by_hand(2 / 3, 2, 3 / 8),
+            "neg_fire": fire(3 / 5, 2),
+            "neg_q": q(1 / 3, 2, 3 / 8),
+            "performance": 2 / 3,
+            "loss": 3 / 5,
+            "loss_q": 1 / 3,
+            "n_rules": 2.0,
+            "completeness_volume": 3 / 8,
+            "completeness_instances": 3 / 5,
+        }
+    )
+
+
+def test_settings_of_all_scores_at_once() -> None:
+    scorer = make_knowledge_scorer(
+        psi=2, phi=3, rho=0.5, loss="f1_macro", performance="accuracy", completeness="instances",
+        size="literals",
+    )  # fmt: skip
+    scores = scorer(CLASSES, X_CLASSES, Y_CLASSES)
+    assert scores["ice"] == pytest.approx(ice_by_hand(2 / 3, 4, 3 / 5, phi=3, rho=0.5))
+    assert scores["neg_fire"] == pytest.approx(fire(1 - ALL_F1, 4, psi=2))
+    assert scores["neg_q"] == pytest.approx(q(1 - COVERED_F1, 4, 3 / 5))
+    assert scores["n_rules"] == 2.0
+    assert scores["loss"] == pytest.approx(1 - ALL_F1)
+
+
+def test_scores_are_python_floats() -> None:
+    scores = knowledge(NUMBERS, X_NUMBERS, Y_NUMBERS)
+    assert {type(value) for value in scores.values()} == {float}
+    assert type(ice(CLASSES, X_CLASSES, Y_CLASSES)) is float
+
+
+def test_defaults_are_those_of_the_papers_and_of_the_plan() -> None:
+    def defaults(function: Any) -> dict[str, Any]:
+        return {name: p.default for name, p in inspect.signature(function).parameters.items()}
+
+    shared = {"reference": "data", "size": "rules", "undefined": nan}
+    assert defaults(make_fire_scorer) == pytest.approx(
+        {"psi": 1.0, "loss": "auto", "uncovered": "penalise"} | shared, nan_ok=True
+    )
+    complete = {"completeness": "volume", "uncovered": "ignore"} | shared
+    assert defaults(make_q_scorer) == pytest.approx({"loss": "auto"} | complete, nan_ok=True)
+    assert defaults(make_ice_scorer) == pytest.approx(
+        {"phi": 1.0, "rho": 1.0, "performance": "auto"} | complete, nan_ok=True
+    )
+    for made, ready in [
+        (make_fire_scorer(), neg_fire),
+        (make_q_scorer(), neg_q),
+        (make_ice_scorer(), ice),
+    ]:
+        assert made.settings == pytest.approx(ready.settings, nan_ok=True)
+
+
+def test_a_rule_that_always_holds_is_read_as_one_condition() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", domain=Domain((0,), (1,)))
+    scorer = make_fire_scorer(size="literals", loss=half_off)
+    assert scorer(rules, [[0.5]], ["a"]) == pytest.approx(fire(0.5, 1))
+
+
+def test_columns_of_a_frame_are_found_by_name() -> None:
+    frame = pd.DataFrame(X_CLASSES, columns=["x", "z"])
+    for scorer in (neg_fire, ice, make_ice_scorer(completeness="instances")):
+        expected = scorer(CLASSES, X_CLASSES, Y_CLASSES)
+        assert scorer(CLASSES, frame[["z", "x"]], pd.Series(Y_CLASSES)) == expected
+
+
+# --- what is compared with -----------------------------------------------------------------------
+
+X_LINE = np.linspace(0, 1, 11).reshape(-1, 1)
+
+
+def high_or_low(rows: np.ndarray) -> np.ndarray:
+    return np.where(np.asarray(rows)[:, 0] > 0.55, "high", "low")
+
+
+def test_the_black_box_as_reference_makes_y_irrelevant() -> None:
+    black_box = CallableClassifier(high_or_low, classes=["high", "low"])
+    extractor = CARTExtractor(black_box, max_leaves=2).fit(X_LINE)
+    opposite = np.where(high_or_low(X_LINE) == "low", "high", "low")
+    fidelity = make_fire_scorer(reference="black_box")
+    assert fidelity(extractor, X_LINE) == fidelity(extractor, X_LINE, opposite) == 0.0
+    assert neg_fire(extractor, X_LINE, opposite) == pytest.approx(fire(1.0, 2))
+    perfect = make_ice_scorer(reference="black_box")(extractor, X_LINE)
+    assert perfect == pytest.approx(ice_by_hand(1.0, 2, 1.0))
+
+
+def test_fidelity_is_not_measured_on_the_rows_of_the_extraction() -> None:
+    black_box = CallableRegressor(lambda rows: 10 * rows[:, 0])
+    extractor = CARTExtractor(black_box, max_leaves=2).fit(X_LINE)
+    rows = np.array([[0.0], [0.2], [0.9]])
+    error = np.abs(10 * rows[:, 0] - extractor.predict(rows)).mean()
+    scorer = make_fire_scorer(reference="black_box")
+    assert scorer(extractor, rows) == pytest.approx(fire(error, 2))
+
+
+@pytest.mark.parametrize("model", [CLASSES, "tree"], ids=["rules", "tree"])
+def test_rules_that_know_no_black_box_cannot_be_compared_with_it(model: Any) -> None:
+    if model == "tree":
+        model = DecisionTreeClassifier().fit(X_CLASSES, Y_CLASSES)
+    with pytest.raises(TypeError, match=r"needs an extractor that knows its black box.*'data'"):
+        make_ice_scorer(reference="black_box")(model, X_CLASSES, Y_CLASSES)
+
+
+def test_data_as_reference_needs_y() -> None:
+    with pytest.raises(ValueError, match="y is None; pass y"):
+        ice(CLASSES, X_CLASSES)
+
+
+# --- weights -------------------------------------------------------------------------------------
+
+#: In scikit-learn 1.7 weighted medians are not those of repeated rows.
+UNLIKE_REPETITIONS = (
+    {"median_absolute_error"} if parse_version(sklearn_version) < parse_version("1.8") else set()
+)
+
+WEIGHTED = [
+    *SCORERS.values(),
+    make_fire_scorer(psi=3, size="conditions"),
+    make_fire_scorer(uncovered="ignore", size=twice),
+    make_q_scorer(completeness="instances"),
+    make_q_scorer(uncovered="penalise"),
+    make_ice_scorer(completeness="instances", uncovered="penalise"),
+    make_ice_scorer(performance="auto", size="literals", phi=2, rho=2),
+    *(make_fire_scorer(loss=name) for name in METRICS if name not in UNLIKE_REPETITIONS),
+]
+
+
+def only_for(scorer: RuleScorer, task: str) -> bool:
+    loss = scorer.settings.get("loss", "auto")
+    return loss == "auto" or task in METRICS[loss].tasks
+
+
+def scores_agree(one: Any, other: Any) -> bool:
+    return one == pytest.approx(other, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("scorer", WEIGHTED, ids=repr)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_a_weight_is_a_number_of_repetitions(scorer: RuleScorer, data: st.DataObject) -> None:
+    tasks = [t for t in ("classification", "regression") if only_for(scorer, t)]
+    task = data.draw(st.sampled_from(tasks))
+    rules, top = (CLASSES, 1.0) if task == "classification" else (NUMBERS, 4.0)
+    n_rows = data.draw(st.integers(1, 7))
+    cells = st.lists(
+        st.floats(0, top), min_size=rules.n_features * n_rows, max_size=rules.n_features * n_rows
+    )
+    X = np.reshape(data.draw(cells), (n_rows, rules.n_features))
+    X[:, 0] *= 4 / top
+    label = st.sampled_from("ab") if task == "classification" else st.integers(5, 25).map(float)
+    y = np.array(data.draw(st.lists(label, min_size=n_rows, max_size=n_rows)))
+    weights = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows).filter(any))
+    )
+    kept = weights > 0
+    if task == "regression" and 1 in (kept.sum(), kept[rules.covers(X)].sum()):
+        return  # R2 of one row is undefined, but not of the same row twice
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # no row may be covered
+        weighted = scorer(rules, X, y, sample_weight=weights)
+        repeated = scorer(rules, np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert scores_agree(weighted, repeated)
+
+
+def test_weights_by_hand() -> None:
+    weights = [1, 2, 3, 4, 5]
+    assert neg_fire(CLASSES, X_CLASSES, Y_CLASSES, weights) == pytest.approx(fire(11 / 15, 2))
+    scorer = make_ice_scorer(performance="accuracy", completeness="instances")
+    value = scorer(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
+    assert value == pytest.approx(ice_by_hand(4 / 6, 2, 6 / 15))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], r"shape \(5,\), got shape \(2,\)"),
+        ([1, 1, 1, 1, -1], r"got -1\.0 for row 4"),
+        ([1, nan, 1, 1, 1], "got nan for row 1"),
+        ([0] * 5, "a positive number, got 5 zeros"),
+    ],
+)
+def test_weights_that_cannot_be_used(weights: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
+
+
+# --- undefined -----------------------------------------------------------------------------------
+
+NO_RULES = CLASSES.replace(rules=())
+FAR = np.array([[3.0, 0.5], [3.5, 0.5]])  # no rule holds there
+UNDEFINED = [
+    (NO_RULES, X_CLASSES, Y_CLASSES, "There are no rules"),
+    (CLASSES, FAR, ["a", "b"], "2 rows, 0 covered by the 2 rules"),
+    (NUMBERS, [[0.5]], [11.0], "1 rows, 1 covered by the 2 rules"),
+]
+
+
+@pytest.mark.parametrize(("rules", "X", "y", "why"), UNDEFINED)
+def test_undefined_is_nan_with_a_warning_or_what_is_chosen(
+    rules: RuleSet, X: Any, y: Any, why: str
+) -> None:
+    with pytest.warns(UndefinedMetricWarning, match=f"{why}.*undefined=..."):
+        assert math.isnan(ice(rules, X, y))
+    # A warning would fail this test.
+    assert make_ice_scorer(undefined=0)(rules, X, y) == 0
+    assert make_ice_scorer(undefined=-math.inf)(rules, X, y) == -math.inf
+
+
+@pytest.mark.parametrize("make", [make_fire_scorer, make_q_scorer], ids=["fire", "q"])
+def test_without_rules_losses_are_undefined(make: Any) -> None:
+    with pytest.warns(UndefinedMetricWarning, match=r"There are no rules, so (FiRe|Q)"):
+        assert math.isnan(make()(NO_RULES, X_CLASSES, Y_CLASSES))
+    assert make(undefined=-7.0)(NO_RULES, X_CLASSES, Y_CLASSES) == -7.0
+
+
+def test_where_no_row_is_covered_fire_is_defined_as_all_wrong_and_q_is_not() -> None:
+    assert neg_fire(CLASSES, FAR, ["a", "b"]) == pytest.approx(fire(1.0, 2))
+    with pytest.warns(UndefinedMetricWarning, match="0 covered"):
+        assert math.isnan(neg_q(CLASSES, FAR, ["a", "b"]))
+
+
+def test_all_scores_at_once_without_rules() -> None:
+    with pytest.warns(UndefinedMetricWarning):
+        scores = knowledge(NO_RULES, X_CLASSES, Y_CLASSES)
+    assert scores.pop("n_rules") == scores.pop("completeness_volume") == 0.0
+    assert scores.pop("completeness_instances") == 0.0
+    assert all(math.isnan(value) for value in scores.values())
+    chosen = make_knowledge_scorer(undefined=0.0)(NO_RULES, X_CLASSES, Y_CLASSES)
+    assert (chosen["ice"], chosen["neg_fire"], chosen["neg_q"]) == (0.0, 0.0, 0.0)
+
+
+# --- anything that holds rules -------------------------------------------------------------------
+
+
+def test_rules_from_json_score_the_same() -> None:
+    again = RuleSet.from_json(CLASSES.to_json())
+    assert knowledge(again, X_CLASSES, Y_CLASSES) == knowledge(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+@pytest.mark.parametrize("policy", ["default", "nearest", "abstain"])
+def test_the_answer_where_no_rule_holds_does_not_count(policy: str) -> None:
+    for rules, X, y in [(CLASSES, X_CLASSES, Y_CLASSES), (NUMBERS, X_NUMBERS, Y_NUMBERS)]:
+        other = rules.replace(fallback=Fallback(rules.fallback.output, policy))
+        assert knowledge(other, X, y) == knowledge(rules, X, y)
+
+
+def test_without_a_fallback_the_mean_of_y_stands_for_a_missing_number() -> None:
+    bare = NUMBERS.replace(fallback=None)
+    assert neg_fire(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(fire((6 + 17.25 - 15) / 4, 2))
+    assert ice(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(ice_by_hand(COVERED_R2, 2, 1 / 2))
+    bare = CLASSES.replace(fallback=None)
+    assert knowledge(bare, X_CLASSES, Y_CLASSES) == knowledge(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_plain_decision_trees_are_scored(frozen: bool) -> None:
+    tree = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X_CLASSES, Y_CLASSES)
+    answers = tree.predict(X_CLASSES).tolist()
+    assert answers == ["a", "b", "b", "a", "b"]  # z decides
+    model = FrozenEstimator(tree) if frozen else tree
+    truth = ["b", "b", "b", "a", "b"]
+    expected = ice_by_hand((1 * 2 / 3 + 4 * 6 / 7) / 5, 2, 1)
+    assert ice(model, X_CLASSES, truth) == pytest.approx(expected)
+    tree = DecisionTreeRegressor(max_leaf_nodes=2).fit(X_NUMBERS, Y_NUMBERS)
+    error = np.abs(tree.predict(X_NUMBERS) - Y_NUMBERS).mean()
+    model = FrozenEstimator(tree) if frozen else tree
+    assert neg_fire(model, X_NUMBERS, Y_NUMBERS) == pytest.approx(fire(error, 2))
+
+
+def test_a_tree_fitted_on_a_frame_and_random_trees_are_scored() -> None:
+    frame = pd.DataFrame(X_CLASSES, columns=["x", "z"])
+    tree = ExtraTreeClassifier(random_state=0).fit(frame, Y_CLASSES)
+    value = neg_q(tree, frame, Y_CLASSES)
+    assert value == 0.0
+    assert knowledge(tree, frame, Y_CLASSES)["n_rules"] == tree.get_n_leaves()
+
+
+# Two clusters on a diagonal: what lies beside the diagonal is covered by no box.
+Y_PLANE = np.repeat(["left", "right"], 30)
+X_PLANE = np.random.default_rng(0).normal(size=(60, 2)) + 10 * (Y_PLANE == "right")[:, None]
+X_PLANE *= [1, 50]
+BESIDE = np.vstack([X_PLANE, [[0, 500], [10, 0]]])
+Y_BESIDE = np.append(Y_PLANE, ["left", "right"])
+
+
+def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
+    box = GridExExtractor(DecisionTreeClassifier(max_depth=3, random_state=0), n_slices=3, depth=1)
+    pipeline = make_pipeline(StandardScaler(), box).fit(X_PLANE, Y_PLANE)
+    inner, rows = pipeline[-1], pipeline[:-1].transform(BESIDE)
+    assert inner.covers(rows).tolist() == [True] * 60 + [False] * 2
+    expected = knowledge(inner, rows, Y_BESIDE)
+    assert knowledge(pipeline, BESIDE, Y_BESIDE) == expected
+    assert knowledge(FrozenEstimator(pipeline), BESIDE, Y_BESIDE) == expected
+    fidelity = make_fire_scorer(reference="black_box")
+    assert fidelity(pipeline, BESIDE) == fidelity(inner, rows) == pytest.approx(fire(2 / 62, 2))
+
+
+def test_a_pipeline_that_hands_on_frames_is_scored() -> None:
+    names = pd.DataFrame(X_PLANE, columns=["p", "q"])
+    plain, framed = (
+        make_pipeline(StandardScaler(), CARTExtractor(DecisionTreeClassifier(), random_state=0))
+        for _ in range(2)
+    )
+    plain.fit(names, Y_PLANE)
+    framed.set_output(transform="pandas").fit(names, Y_PLANE)
+    assert framed[-1].rules_.feature_names == ("p", "q")
+    assert knowledge(framed, names, Y_PLANE) == knowledge(plain, names, Y_PLANE)
+
+
+def test_a_transformed_target_is_scored_in_the_units_of_y() -> None:
+    rng = np.random.default_rng(1)
+    X = np.append(rng.uniform(0, 0.4, 40), rng.uniform(0.6, 1, 40)).reshape(-1, 1)
+    y = 1000 * np.exp(2 * X[:, 0])
+    rows = np.vstack([X[:20], [[0.45], [0.5], [0.55]]])  # the last three are in the gap
+    truth = 1000 * np.exp(2 * rows[:, 0])
+    model = TransformedTargetRegressor(
+        GridExExtractor(DecisionTreeRegressor(max_depth=3), n_slices=5, depth=1),
+        func=np.log,
+        inverse_func=np.exp,
+    ).fit(X, y)
+    n_rules = model.regressor_.n_rules_
+    assert model.regressor_.covers(rows).tolist() == [True] * 20 + [False] * 3
+    # Where no rule holds the extractor answers the mean of the logarithms, and so does the score.
+    error = np.abs(truth - model.predict(rows))
+    assert error.mean() > 10
+    assert neg_fire(model, rows, truth) == pytest.approx(fire(error.mean(), n_rules))
+    covered_only = make_fire_scorer(uncovered="ignore")
+    assert covered_only(model, rows, truth) == pytest.approx(fire(error[:20].mean(), n_rules))
+    answers = np.exp(model.regressor_.oracle_.ask(rows))
+    unfaithful = np.abs(answers - model.predict(rows)).mean()
+    fidelity = make_fire_scorer(reference="black_box")
+    assert fidelity(model, rows) == pytest.approx(fire(unfaithful, n_rules))
+
+
+def test_a_target_that_is_transformed_twice() -> None:
+    X = np.linspace(0, 3, 40).reshape(-1, 1)
+    y = np.exp(X[:, 0])
+    inner = TransformedTargetRegressor(
+        CARTExtractor(DecisionTreeRegressor(), max_leaves=4, random_state=0),
+        transformer=StandardScaler(),
+    )
+    model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
+    extractor = model.regressor_.regressor_
+    # The black box, a full tree, knows every row: fidelity is likeness to y itself.
+    assert model.regressor_.transformer_.mean_ == pytest.approx(1.5)
+    error = np.abs(y - model.predict(X)).mean()
+    fidelity = make_fire_scorer(reference="black_box")(model, X)
+    assert fidelity == pytest.approx(fire(error, extractor.n_rules_))
+    assert neg_fire(model, X, y) == pytest.approx(fidelity)
+
+
+def test_evaluations_may_be_scored_by_several_scorers() -> None:
+    evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
+    for scorer in (neg_fire, neg_q, ice, knowledge):
+        assert scorer.score(evaluation) == scorer(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    kernel = METRICS["f1_weighted"].kernel
+    assert kernel is not None
+
+    def counted(*arrays: Any) -> float:
+        taken.append(arrays)
+        return kernel(*arrays)
+
+    metric = METRICS["f1_weighted"]._replace(kernel=counted)
+    monkeypatch.setitem(METRICS, "f1_weighted", metric)
+    evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
+    for _ in range(3):
+        knowledge.score(evaluation), ice.score(evaluation), neg_q.score(evaluation)
+    assert len(taken) == 2  # once as a performance, once as a loss
+    weights = np.arange(len(Y_CLASSES)) % 2
+    again = replace(evaluation, sample_weight=weights.astype(float))
+    assert ice.score(again) == ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
+    assert len(taken) == 4
+
+
+def test_a_measure_of_the_callers_own_is_asked_every_time() -> None:
+    values = iter([0.25, 0.75])
+    evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
+    scorer = make_ice_scorer(performance=lambda y_true, y_pred: next(values))
+    assert scorer.score(evaluation) < scorer.score(evaluation)
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+class ListOfRules(BaseEstimator):
+    """Rules in a format of its own, as other libraries have them."""
+
+    def fit(self, X: Any, y: Any) -> ListOfRules:
+        self.rules_ = ["x <= 1", "x > 1"]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+
+def without_rules() -> dict[str, Any]:
+    X, y = X_PLANE, Y_PLANE
+    extractor = CARTExtractor(DecisionTreeClassifier(max_depth=2), max_leaves=2)
+    search = GridSearchCV(extractor, {"max_leaves": [2]}, cv=2, refit=False, scoring=ice)
+    return {
+        "LogisticRegression": LogisticRegression().fit(X, y),
+        "BaggingClassifier": BaggingClassifier(extractor, n_estimators=2).fit(X, y),
+        "ListOfRules": ListOfRules().fit(X, y),
+        "str": "iris",
+        "NoneType": None,
+        "list": [Rule([], "a")],
+        "SimpleNamespace": SimpleNamespace(predict=lambda X: X),
+        "ABCMeta": CARTExtractor,
+        "Pipeline": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
+        "GridSearchCV": search.fit(X, y),
+        "TransformedTargetRegressor": TransformedTargetRegressor(LinearRegression()).fit(
+            X, X[:, 0]
+        ),
+    }
+
+
+@pytest.mark.parametrize(("name", "model"), without_rules().items(), ids=without_rules())
+@pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
+def test_without_rules_there_is_nothing_to_score(name: str, model: Any, scorer: Any) -> None:
+    message = f"^{name} has no rule set to score: pass a fitted extractor, a decision tree, or a "
+    with pytest.raises(TypeError, match=message):
+        scorer(model, X_PLANE, Y_PLANE)
+
+
+UNFITTED = CARTExtractor(LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        UNFITTED,
+        GridExExtractor(LogisticRegression()),
+        DecisionTreeClassifier(),
+        make_pipeline(StandardScaler(), UNFITTED),
+        GridSearchCV(UNFITTED, {"max_leaves": [2]}),
+        TransformedTargetRegressor(CARTExtractor(LinearRegression())),
+        FrozenEstimator(UNFITTED),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_is_not_fitted_yet_is_told_apart(model: Any) -> None:
+    with pytest.raises(NotFittedError):
+        ice(model, X_PLANE, Y_PLANE)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1, 1, 0, 1], r"labels of y \(0, 1\) is a class of the rules \('a', 'b'\).*encoded"),
+        ([None, "c", 3, "c", "c"], r"labels of y \('c', 3, None\)"),
+        (["a", "b"], r"y must have shape \(5,\), one answer per row, got \(2,\)"),
+        ([["a"], ["b"], ["b"], ["a"], ["b"]], r"y must have shape \(5,\).*got \(5, 1\)"),
+    ],
+)
+def test_y_that_cannot_be_compared(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ice(CLASSES, X_CLASSES, y)
+
+
+@pytest.mark.parametrize("y", [["a", "b", "c", "d"], [1.0, 2.0, 3.0, nan], [math.inf, 1, 2, 3]])
+def test_numbers_cannot_be_compared_with_anything_else(y: Any) -> None:
+    wrong = next(v for v in y if isinstance(v, str) or not math.isfinite(v))
+    with pytest.raises(ValueError, match=f"y must hold finite numbers, got {wrong!r}"):
+        ice(NUMBERS, X_NUMBERS, y)
+
+
+def test_a_label_that_no_rule_knows_is_an_error_of_the_rules_only() -> None:
+    y = ["a", "c", "b", "a", "c"]
+    assert neg_fire(CLASSES, X_CLASSES, y) == pytest.approx(fire(3 / 5, 2))
+
+
+def test_numbers_that_are_equal_are_equal_labels() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0)], 0), Rule([], 1)],
+        ["x"],
+        task="classification",
+        domain=Domain((-1,), (1,)),
+    )
+    for y in ([0, 1], [0.0, 1.0], [False, True], np.array([0, 1], dtype=np.uint8)):
+        assert neg_fire(rules, [[-1.0], [1.0]], y) == 0.0
+
+
+def test_no_rows_are_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one row"):
+        ice(CLASSES, np.empty((0, 2)), [])
+
+
+@pytest.mark.parametrize("make", [make_fire_scorer, make_q_scorer, make_ice_scorer])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("reference", "truth", "reference must be one of 'data', 'black_box', got 'truth'"),
+        ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalise', got 'nearest'"),
+        ("size", "leaves", "size must be one of .*'literals' or a callable, got 'leaves'"),
+        ("undefined", None, "undefined must be a number, NaN included, got None"),
+    ],
+)
+def test_settings_are_checked_when_a_scorer_is_made(
+    make: Any, name: str, value: Any, message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (make_fire_scorer, {"psi": 0}, "psi must be > 0"),
+        (make_ice_scorer, {"phi": -1}, "phi must be > 0"),
+        (make_ice_scorer, {"rho": nan}, "rho must be > 0"),
+        (make_knowledge_scorer, {"rho": 0}, "rho must be > 0"),
+        (make_knowledge_scorer, {"reference": "y"}, "reference must be one of"),
+        (make_q_scorer, {"completeness": "area"}, "completeness must be .*, got 'area'"),
+        (make_ice_scorer, {"completeness": 0.5}, "completeness must be .*, got 0.5"),
+        (make_fire_scorer, {"loss": "acuracy"}, "loss must be .* Did you mean 'accuracy'"),
+        (make_q_scorer, {"loss": None}, "loss must be .*, got None"),
+        (make_ice_scorer, {"performance": "f1"}, "performance must be .*'f1'"),
+        (
+            make_ice_scorer,
+            {"performance": "mean_squared_error"},
+            "best value 1, but 'mean_squared_error' is a loss. Choose one of .*r2",
+        ),
+    ],
+)
+def test_settings_of_one_scorer_are_checked(make: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_a_measure_of_the_other_task_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no measure 'r2' for classification"):
+        make_ice_scorer(performance="r2")(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+def test_values_of_callables_outside_of_the_formula_are_errors() -> None:
+    with pytest.raises(ValueError, match=r"performance must be <= 1 .*got 80\.0"):
+        make_ice_scorer(performance=lambda y, p: 80.0)(CLASSES, X_CLASSES, Y_CLASSES)
+    with pytest.raises(ValueError, match=r"loss must be >= 0 .*got -1\.0"):
+        make_fire_scorer(loss=lambda y, p: -1.0)(CLASSES, X_CLASSES, Y_CLASSES)
+    with pytest.raises(ValueError, match="completeness must be"):
+        make_q_scorer(completeness=lambda r, X: 39.0)(CLASSES, X_CLASSES, Y_CLASSES)
+
+
+# --- by name -------------------------------------------------------------------------------------
+
+
+def test_names_of_scorers() -> None:
+    assert get_rule_scorer("ice") is ice
+    assert get_rule_scorer("fire") is get_rule_scorer("neg_fire") is neg_fire
+    assert get_rule_scorer("q") is get_rule_scorer("neg_q") is neg_q
+    assert get_rule_scorer("knowledge") is knowledge
+    assert get_rule_scorer(half_off) is half_off
+
+
+@pytest.mark.parametrize(
+    ("scoring", "kind", "message"),
+    [
+        ("icee", ValueError, "no score 'icee'. Did you mean 'ice'"),
+        ("acuracy", ValueError, "no score 'acuracy'. Did you mean 'accuracy'"),
+        ({"ice": ice}, TypeError, r"must be a name or a scorer\(estimator, X, y\), got {'ice'"),
+        (None, TypeError, "got None. Known names: ice"),
+    ],
+)
+def test_unknown_scorers(scoring: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        get_rule_scorer(scoring)

@@ -1,0 +1,183 @@
+"""Filters of rules leave out what they should, and change nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.metrics import MEASURES, confusion
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics, as_ruleset
+from skescore.selection import select_rules, significant_rules
+
+IRIS = load_iris()
+
+
+@pytest.fixture(scope="module")
+def leaves() -> RuleSet:
+    tree = DecisionTreeClassifier(max_depth=5, random_state=0).fit(IRIS.data, IRIS.target)
+    return as_ruleset(tree)
+
+
+@given(measure=st.sampled_from(sorted(MEASURES)), rank=st.integers(0, 20))
+def test_what_stays_reaches_the_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
+    values = confusion(leaves, IRIS.data, IRIS.target).quality(measure)
+    threshold = sorted(values)[rank % len(values)]
+    kept = select_rules(leaves, IRIS.data, IRIS.target, measure, threshold)
+    expected = [rule for rule, value in zip(leaves, values, strict=True) if value >= threshold]
+    assert list(kept) == expected
+    assert 1 <= len(kept) <= len(leaves)
+
+
+def test_all_else_stays_as_it_is() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1)], "b", RuleStatistics(3, (1, 2, 0)), 2.5),
+            Rule([Interval(0, lower=1)], "a", RuleStatistics(4, (4, 0, 0)), 0.5),
+            Rule([Interval(0, lower=2)], "a", weight=0.25),
+        ],
+        ["x"],
+        task="classification",
+        classes=["a", "b", "c"],
+        domain=Domain((0,), (4,)),
+        ordered=False,
+        voting="votes",
+        fallback=Fallback("c"),
+    )
+    X, y = np.arange(5.0)[:, None], [*"abbaa"]
+    kept = select_rules(rules, X, y, "precision", 0.6)
+    assert kept == rules.replace(rules=[rules[1], rules[2]])
+    assert kept.predict([[0.0]]).tolist() == ["c"]
+    none = select_rules(rules, X, y, "precision", 1.5)
+    assert len(none) == 0
+    assert none.classes == rules.classes
+    assert none.predict(X).tolist() == ["c"] * 5
+
+
+def test_where_a_measure_is_undefined_rules_go_unless_told_otherwise() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, lower=99)], "a"), Rule([], "a")],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+    )
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    assert len(select_rules(rules, X, y, "precision", 0.0)) == 1
+    assert len(select_rules(rules, X, y, "precision", 0.0, undefined=0.0)) == 2
+    assert len(select_rules(rules, X, y, "precision", -np.inf)) == 1
+
+
+def test_parameters_and_weights_count() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    X, y = [[0.0], [1.0], [2.0]], ["a", "a", "b"]
+    assert len(select_rules(rules, X, y, "g_measure", 0.5, g=1.0)) == 1
+    assert len(select_rules(rules, X, y, "g_measure", 0.5, g=2.0)) == 0
+    assert len(select_rules(rules, X, y, "precision", 0.5, sample_weight=[1, 1, 3])) == 0
+    assert len(select_rules(rules, X, y, MEASURES["precision"], 0.5)) == 1
+
+
+def test_the_rows_that_an_ordered_list_answers() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a"), Rule([], "b")], ["x"], task="classification"
+    )
+    X, y = np.arange(6.0)[:, None], [*"aaabbb"]
+    assert len(select_rules(rules, X, y, "precision", 0.9)) == 1
+    assert select_rules(rules, X, y, "precision", 0.9, answering=True) == rules
+
+
+# --- significance --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correction", [None, "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"])
+@pytest.mark.parametrize("alpha", [1e-9, 0.001, 0.05])
+def test_lucky_rules_go(correction: str | None, alpha: float) -> None:
+    bunch = load_diabetes(scaled=False)
+    tree = DecisionTreeRegressor(max_depth=5, random_state=0).fit(bunch.data, bunch.target)
+    rules = as_ruleset(tree)
+    kept = significant_rules(rules, bunch.data, bunch.target, alpha, correction)
+    flags = confusion(rules, bunch.data, bunch.target).significant(alpha, correction)
+    assert list(kept) == [rule for rule, flag in zip(rules, flags, strict=True) if flag]
+    assert len(kept) < len(rules)
+
+
+def test_stricter_corrections_keep_no_more(leaves: RuleSet) -> None:
+    options: list[Any] = [None, "fdr_bh", "holm"]
+    kept = [
+        set(significant_rules(leaves, IRIS.data, IRIS.target, 0.2, correction=option))
+        for option in options
+    ]
+    assert kept[2] <= kept[1] <= kept[0] <= set(leaves)
+    assert len(kept[2]) < len(kept[0])
+
+
+def test_noise_leaves_nothing_and_that_is_allowed() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 1)), rng.choice(["a", "b"], 60)
+    rules = RuleSet(
+        [Rule([Interval(0, k / 10, (k + 1) / 10)], "a") for k in range(10)],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        fallback=Fallback("b"),
+    )
+    kept = significant_rules(rules, X, y)
+    assert len(kept) == 0
+    assert kept.predict(X).tolist() == ["b"] * 60
+
+
+def test_rules_that_cannot_be_tested_do_not_stay() -> None:
+    x = np.arange(12.0)
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0)], 0.0), Rule([Interval(0, upper=4)], 1.0)],
+        ["x"],
+        task="regression",
+    )
+    assert list(significant_rules(rules, x[:, None], x**2)) == [rules[1]]
+    assert significant_rules(rules, x[:, None], x**2, untested=0.0) == rules
+
+
+def test_weights_stand_for_rows() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a")], ["x"], task="classification", classes=["a", "b"]
+    )
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [*"aabb"]
+    assert len(significant_rules(rules, X, y)) == 0
+    assert len(significant_rules(rules, X, y, sample_weight=[5, 5, 5, 5])) == 1
+
+
+def test_bad_input(leaves: RuleSet) -> None:
+    X, y = IRIS.data, IRIS.target
+    with pytest.raises(ValueError, match="no measure of rules 'presicion'"):
+        select_rules(leaves, X, y, "presicion", 0.5)
+    with pytest.raises(ValueError, match="threshold must be not NaN"):
+        select_rules(leaves, X, y, "precision", np.nan)
+    with pytest.raises(ValueError, match="threshold must be one number"):
+        select_rules(leaves, X, y, "precision", [0.5, 0.6])
+    with pytest.raises(TypeError, match="threshold must be a number"):
+        select_rules(leaves, X, y, "precision", "half")
+    with pytest.raises(ValueError, match="alpha must be"):
+        significant_rules(leaves, X, y, 5)
+    with pytest.raises(ValueError, match="no correction 'bh'"):
+        significant_rules(leaves, X, y, correction="bh")
+    with pytest.raises(ValueError, match="labels that the rules know"):
+        significant_rules(leaves, X, np.where(y == 1, "a", "b"))
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_selecting_by_a_share_keeps_what_selecting_by_all_of_it_keeps(
+    leaves: RuleSet, seed: int
+) -> None:
+    """A rule stays or goes by itself, so that two selections make one in any order."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, len(IRIS.data), 50)
+    X, y = IRIS.data[rows], IRIS.target[rows]
+    lift, precision = rng.uniform(0, 3), rng.uniform(0, 1)
+    one = select_rules(select_rules(leaves, X, y, "lift", lift), X, y, "precision", precision)
+    other = select_rules(select_rules(leaves, X, y, "precision", precision), X, y, "lift", lift)
+    assert one == other
+    assert select_rules(one, X, y, "lift", lift) == one

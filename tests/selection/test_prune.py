@@ -1,0 +1,404 @@
+"""Pruning against an exhaustive search for the best single step."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.rules import (
+    Domain,
+    Fallback,
+    Interval,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+    as_ruleset,
+)
+from skescore.rules._columns import Table
+from skescore.rules.simplification._merging import hull
+from skescore.rules.simplification._on_rows import RuleRows
+from skescore.scorers import (
+    RuleScorer,
+    evaluate_rules,
+    ice,
+    knowledge,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_q_scorer,
+    neg_fire,
+)
+from skescore.selection import _prune as pruning
+from skescore.selection import prune
+from skescore.selection._incremental import KnownScore
+
+SCORERS: dict[str, RuleScorer] = {
+    "ice": make_ice_scorer(),
+    "ice on rows": make_ice_scorer(completeness="instances", rho=3),
+    "ice of conditions": make_ice_scorer(size="conditions", uncovered="penalise"),
+    "ice of accuracy": make_ice_scorer(rho=2, size="literals"),
+    "q": make_q_scorer(),
+    "q of squares": make_q_scorer(uncovered="penalise", completeness="instances"),
+    "fire": make_fire_scorer(),
+    "fire of steps": make_fire_scorer(psi=3, uncovered="ignore", size="literals"),
+}
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
+    """A few rules on two features, with rows and answers."""
+    task = draw(st.sampled_from(["classification", "regression"]))
+    outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(0.5, [(0, 0.5)])]
+    rules = []
+    for _ in range(draw(st.integers(1, 5))):
+        conditions = []
+        for feature in range(2):
+            low, high = draw(st.integers(0, 3)), draw(st.integers(1, 2))
+            lower = -math.inf if draw(st.integers(0, 2)) == 0 else low
+            upper = math.inf if draw(st.integers(0, 2)) == 0 else low + high
+            conditions.append(Interval(feature, lower, upper))
+        counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+        seen = RuleStatistics(sum(counts), counts if task == "classification" else None)
+        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
+    ruleset = RuleSet(
+        rules,
+        ["x", "y"],
+        task=task,
+        classes=["a", "b"] if task == "classification" else None,
+        domain=Domain((0, 0), (5, 5)) if draw(st.booleans()) else None,
+        ordered=draw(st.booleans()),
+        fallback=draw(st.sampled_from([None, Fallback("a" if task == "classification" else 1.5)])),
+    )
+    cell = np.array([(x + 0.5, y + 0.5) for x in range(6) for y in range(6)])
+    held = ruleset.match(cell)
+    kept: list[int] = []
+    if draw(st.booleans()):
+        for i in range(len(ruleset)):
+            if not (held[:, kept].any(axis=1) & held[:, i]).any():
+                kept.append(i)
+        ruleset = ruleset.replace(rules=[ruleset.rules[i] for i in kept], disjoint=True)
+    n_rows = draw(st.integers(3, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    X = np.round(rng.uniform(0, 5, (n_rows, 2)) * 2) / 2
+    y: np.ndarray = np.where(X[:, 0] + rng.normal(size=n_rows) > 2, "b", "a")
+    if task == "regression":
+        y = X[:, 0] + rng.normal(size=n_rows)
+    return ruleset, X, y
+
+
+def score(scorer: Any, ruleset: RuleSet, X: Any, y: np.ndarray) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value = float(scorer(ruleset, X, y))
+    return -math.inf if math.isnan(value) else value
+
+
+def all_steps(ruleset: RuleSet) -> list[RuleSet]:
+    """Slow and obvious: every rule set that one step leads to."""
+    rules = list(ruleset.rules)
+    made: list[list[Rule]] = []
+    if len(rules) > 1:
+        made += [rules[:i] + rules[i + 1 :] for i in range(len(rules))]
+    for i, one in enumerate(rules):
+        for k, other in enumerate(rules):
+            if i != k and one.output == other.output:
+                joint = hull(*((one, other) if i < k else (other, one)))
+                made.append([joint if m == i else rule for m, rule in enumerate(rules) if m != k])
+        for at, c in enumerate(one.conditions):
+            assert isinstance(c, Interval)
+            rest = one.conditions[:at] + one.conditions[at + 1 :]
+            lower = Interval(c.feature, lower=c.lower, lower_closed=c.lower_closed)
+            upper = Interval(c.feature, upper=c.upper, upper_closed=c.upper_closed)
+            for conditions in (rest, (*rest, lower), (*rest, upper)):
+                new = Rule(conditions, one.output, one.statistics)
+                made.append([new if m == i else rule for m, rule in enumerate(rules)])
+    sets = [ruleset.replace(rules=list(some)) for some in made]
+    return [s for s in sets if not (ruleset.disjoint and _meet(s))]
+
+
+def _meet(ruleset: RuleSet) -> bool:
+    points = np.arange(-0.5, 8, 0.25)
+    grid = np.array(np.meshgrid(points, points)).reshape(2, -1).T
+    return bool(ruleset.match(grid).sum(axis=1).max() > 1)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@settings(deadline=None, max_examples=12)
+@given(problem=problems())
+def test_every_step_is_the_best_single_step(
+    name: str, problem: tuple[RuleSet, np.ndarray, np.ndarray]
+) -> None:
+    ruleset, X, y = problem
+    if not len(ruleset):
+        return
+    scorer = SCORERS[name]
+    now = score(scorer, ruleset, X, y)
+    best = max((score(scorer, s, X, y) for s in all_steps(ruleset)), default=-math.inf)
+    stepped = prune(ruleset, X, y, scorer, max_steps=1)
+    reached = score(scorer, stepped, X, y)
+    assert reached == pytest.approx(max(best, now), rel=1e-9, abs=1e-12)
+    if best <= now:
+        assert stepped is ruleset
+    # Step by step, and all at once.
+    once_more = prune(stepped, X, y, scorer, max_steps=1)
+    assert score(scorer, prune(ruleset, X, y, scorer, max_steps=2), X, y) == pytest.approx(
+        score(scorer, once_more, X, y), rel=1e-9, abs=1e-12
+    )
+
+
+def test_a_merged_rule_that_ties_with_another_may_stand_in_either_place() -> None:
+    low = Interval(1, upper=1)
+    rules = [
+        Rule((), "b", RuleStatistics(5, (2, 3))),
+        Rule((low,), "a", RuleStatistics(6, (3, 3))),
+        Rule((low,), "b", RuleStatistics(1, (1, 0))),  # with the first: six rows, half of them b
+    ]
+    ruleset = RuleSet(rules, ["x", "y"], task="classification", classes=["a", "b"], ordered=False)
+    X, y = np.array([[3, 1.5], [0, 0], [4, 4.5]]), np.array(["b", "a", "b"])
+    stepped = prune(ruleset, X, y, max_steps=1)
+    assert [rule.output for rule in stepped.rules] == ["a", "b"]
+    assert stepped.predict(X).tolist() == y.tolist()
+
+
+@settings(deadline=None, max_examples=30)
+@given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
+def test_never_worse_and_always_the_same(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
+) -> None:
+    ruleset, X, y = problem
+    pruned = prune(ruleset, X, y, SCORERS[name])
+    if len(ruleset):
+        assert score(SCORERS[name], pruned, X, y) >= score(SCORERS[name], ruleset, X, y)
+        assert len(pruned) >= 1
+    assert pruned == prune(ruleset, X, y, SCORERS[name])
+    if ruleset.disjoint and len(ruleset):
+        assert not _meet(pruned)
+    assert (pruned.ordered, pruned.disjoint) == (ruleset.ordered, ruleset.disjoint)
+
+
+@settings(deadline=None, max_examples=30)
+@given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
+def test_known_scores_are_those_of_the_scorer(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
+) -> None:
+    ruleset, X, y = problem
+    if not len(ruleset):
+        return
+    rows = RuleRows(ruleset, Table(X, ruleset.feature_names))
+    known = KnownScore.of(SCORERS[name], rows, X, y)
+    assert known is not None
+    steps = pruning._candidates(rows, 200, 2000)
+    bounds, exact = known.bounds(steps)
+    for i, step in enumerate(steps):
+        truth = score(SCORERS[name], rows.result(step), X, y)
+        measured = bounds[i] if exact[i] else known.measured(step, i)
+        assert measured == pytest.approx(truth, rel=1e-6, abs=1e-9)
+        assert bounds[i] >= truth - 1e-9 * max(1.0, abs(truth) if math.isfinite(truth) else 1.0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(problem=problems(), choice=st.lists(st.integers(0, 10**6), min_size=1, max_size=4))
+def test_rows_follow_every_step(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], choice: list[int]
+) -> None:
+    ruleset, X, _ = problem
+    if not len(ruleset):
+        return
+    rows = RuleRows(ruleset, Table(X, ruleset.feature_names))
+    for number in choice:
+        steps = pruning._candidates(rows, 200, 2000)
+        if not steps:
+            return
+        step = steps[number % len(steps)]
+        foreseen = rows.result(step)
+        rows.take(step)
+        now = rows.result()
+        assert now == foreseen
+        places = np.append(rows.places, -1)
+        np.testing.assert_array_equal(rows.answer, places[now.assign(X)])
+        np.testing.assert_array_equal(rows.holds[rows.places], now.match(X).T)
+        answered = rows.answer >= 0
+        if now.task == "regression" and answered.any():
+            np.testing.assert_array_equal(rows.values[answered], now.predict(X[answered]))
+
+
+@settings(deadline=None, max_examples=50)
+@given(problem=problems(), choice=st.lists(st.integers(0, 10**6), min_size=1, max_size=4))
+def test_steps_kept_from_before_are_those_found_anew(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], choice: list[int]
+) -> None:
+    ruleset, X, _ = problem
+    if not len(ruleset):
+        return
+    rows = RuleRows(ruleset, Table(X, ruleset.feature_names))
+    for number in choice:
+        steps = pruning._candidates(rows, 200, 2000)
+        if not steps:
+            return
+        rows.take(steps[number % len(steps)])
+        anew = RuleRows(rows.result(), Table(X, ruleset.feature_names))
+        known, found = (
+            [(s.old, s.new, sorted(s.rows.tolist())) for s in pruning._candidates(r, 200, 2000)]
+            for r in (rows, anew)
+        )
+        assert known == found
+
+
+def test_a_tree_that_fits_every_leaf_is_cut_to_what_ice_likes() -> None:
+    X, y = load_iris(return_X_y=True)
+    leaves = as_ruleset(DecisionTreeClassifier(random_state=0).fit(X, y))
+    ruleset = leaves.replace(ordered=True, disjoint=False)
+    pruned = prune(ruleset, X, y)
+    assert len(pruned) <= 4 < len(ruleset)
+    assert float(ice(pruned, X, y)) > float(ice(ruleset, X, y)) + 0.05
+    assert prune(pruned, X, y) is pruned
+    apart = prune(leaves, X, y)
+    assert float(ice(apart, X, y)) > float(ice(leaves, X, y))
+
+
+def test_regression_rules_lose_their_least_useful_ones() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeRegressor(max_leaf_nodes=20, random_state=0).fit(X, y)
+    ruleset = as_ruleset(tree).replace(domain=Domain.around(X))
+    pruned = prune(ruleset, X, y, "ice")
+    assert 1 <= len(pruned) < 20
+    assert float(ice(pruned, X, y)) > float(ice(ruleset, X, y))
+
+
+def test_any_callable_is_a_scorer_and_undefined_is_worst() -> None:
+    rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
+    ruleset = RuleSet(rules, ["x"], task="classification")
+    X, y = [[0.0], [2.0]], ["a", "b"]
+    seen = []
+
+    def fewer(rules: RuleSet, X: Any, y: Any) -> float:
+        seen.append(len(rules))
+        return math.nan if len(rules) == 2 and rules.n_literals == 2 else -rules.n_literals
+
+    pruned = prune(ruleset, X, y, fewer)
+    assert pruned.n_literals == 0
+    assert seen[0] == 2
+    assert prune(ruleset, X, y, lambda *_: math.nan) is ruleset
+    assert prune(ruleset, X, y, lambda *_: 1.0) is ruleset
+
+
+def test_the_last_rule_stays_even_if_no_rules_scored_best() -> None:
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=1)], "a")], ["x"], task="classification", classes=["a", "b"]
+    )
+    assert len(prune(ruleset, [[0.0], [0.5]], ["b", "b"], make_fire_scorer(undefined=1.0))) == 1
+
+
+def test_values_of_categories_are_conditions_too() -> None:
+    rules = [
+        Rule([Interval(0, upper=1), OneOf(1, ["red"])], "a"),
+        Rule([Interval(0, upper=1), OneOf(1, ["blue"])], "a"),
+        Rule([Interval(0, 1)], "b"),
+    ]
+    domain = Domain((0, 0), (2, 2), [(1, ["blue", "red"])])
+    ruleset = RuleSet(rules, ["x", "colour"], task="classification", domain=domain, ordered=False)
+    X = np.array([[0.5, "red"], [0.6, "blue"], [1.5, "red"], [1.6, "blue"]], dtype=object)
+    pruned = prune(ruleset, X, ["a", "a", "b", "b"])
+    assert len(pruned) == 2
+    assert pruned.predict(X).tolist() == ["a", "a", "b", "b"]
+
+
+def test_max_steps_and_names() -> None:
+    X, y = load_iris(return_X_y=True)
+    y = np.where(np.arange(len(y)) % 10 == 0, 2 - y, y)  # noise that no short rules tell
+    tree = DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(X, y)
+    ruleset = as_ruleset(tree).replace(ordered=True, disjoint=False)
+    assert prune(ruleset, X, y, max_steps=0) is ruleset
+    assert len(prune(ruleset, X, y, max_steps=1)) == len(ruleset) - 1
+    for name in ("ice", "q", "neg_q", "fire", "neg_fire"):
+        assert len(prune(ruleset, X, y, name)) < len(ruleset)
+    by_black_box = make_ice_scorer(reference="black_box")  # y_black_box are its answers
+    assert prune(ruleset, X, y, by_black_box) == prune(ruleset, X, y, "ice")
+
+
+def test_rules_and_answers_that_do_not_fit() -> None:
+    ruleset = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
+    with pytest.raises(TypeError, match="ruleset must be a RuleSet, got list"):
+        prune([], [[0.0]], ["a"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"y_black_box must hold one answer per row, shape \(1,\)"):
+        prune(ruleset, [[0.0]], ["a", "b"])
+    with pytest.raises(ValueError, match="max_steps must be 0 or more"):
+        prune(ruleset, [[0.0]], ["a"], max_steps=-1)
+    with pytest.raises(TypeError, match="scorer must give one number, but knowledge"):
+        prune(ruleset, [[0.0]], ["a"], knowledge)
+    with pytest.raises(TypeError, match="scorer must give one number, got str"):
+        prune(ruleset, [[0.0]], ["a"], lambda *_: "good")
+    with pytest.raises(ValueError, match="There is no score 'nice'"):
+        prune(ruleset, [[0.0]], ["a"], "nice")
+    with pytest.raises(ValueError, match="None of the labels of y"):
+        prune(ruleset, [[0.0]], ["c"], neg_fire)
+    assert evaluate_rules(ruleset, [[0.0]], ["a"]).instances == 1.0
+
+
+def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics | None]:
+    """Slow and obvious: what is seen on the rows that each rule answers."""
+    found: list[RuleStatistics | None] = []
+    answering = pruned.assign(X).tolist()
+    for i in range(len(pruned)):
+        seen = [answer for answer, rule in zip(y.tolist(), answering, strict=True) if rule == i]
+        if not seen:
+            found.append(None)
+        elif pruned.classes is not None:
+            counts = tuple(sum(a == label for a in seen) for label in pruned.classes)
+            found.append(RuleStatistics(len(seen), counts))
+        else:
+            mean = math.fsum(seen) / len(seen)
+            square = math.fsum((a - mean) ** 2 for a in seen) / len(seen)
+            found.append(RuleStatistics(len(seen), mean=mean, spread=math.sqrt(square)))
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
+def test_statistics_are_those_of_the_rows_that_rules_now_answer(
+    problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
+) -> None:
+    ruleset, X, y = problem
+    pruned = prune(ruleset, X, y, SCORERS[name])
+    if pruned is ruleset or not (pruned.ordered or pruned.disjoint):
+        return
+    for rule, expected in zip(pruned.rules, counted_anew(pruned, X, y), strict=True):
+        seen = rule.statistics
+        if seen is None or expected is None:
+            assert seen is expected
+            continue
+        assert (seen.n_rows, seen.class_counts) == (expected.n_rows, expected.class_counts)
+        if pruned.task == "regression":
+            assert seen.mean == pytest.approx(expected.mean)
+            assert seen.spread == pytest.approx(expected.spread, abs=1e-9)
+
+
+def test_a_rule_that_answers_for_those_gone_tells_so() -> None:
+    rules = [
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(2, (2, 0))),
+        Rule([], "b", RuleStatistics(2, (0, 2))),
+    ]
+    ruleset = RuleSet(rules, ["x"], task="classification")
+    X, y = [[0.0], [0.5], [2.0], [3.0]], np.array(["a", "b", "b", "b"])
+
+    def fewer(rules: RuleSet, X: Any, y: Any) -> float:
+        return float(rules[-1].output == "b") - rules.n_literals - len(rules)
+
+    (rule,) = prune(ruleset, X, y, fewer)
+    assert rule.statistics == RuleStatistics(4, (1, 3))
+    assert str(rule) == "ALWAYS b   [4 rows, 75 % pure]"
+    strange = prune(ruleset, X, np.array(["a", "?", "b", "b"]), fewer)
+    # Shares of the known classes would hide that the other answer is none of them.
+    assert [rule.statistics for rule in strange] == [RuleStatistics(4)]
+    overlapping = ruleset.replace(ordered=False)
+    assert prune(overlapping, X, y, fewer).rules[0].statistics == rules[1].statistics

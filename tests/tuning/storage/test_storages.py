@@ -1,0 +1,377 @@
+"""The forms of a storage, what goes wrong with them, and that no password is ever shown."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
+from optuna.trial import TrialState
+from sqlalchemy import event
+
+from skescore.tuning import open_storage
+from skescore.tuning.storage import _databases
+from skescore.tuning.storage import _storages as storages
+from skescore.tuning.storage._storages import storage_name
+
+
+def one_trial(storage: optuna.storages.BaseStorage) -> float:
+    study = optuna.create_study(study_name="s", storage=storage, load_if_exists=True)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    return study.best_value
+
+
+# --- forms ---------------------------------------------------------------------------------------
+
+
+def test_memory_and_storages_of_optuna() -> None:
+    assert isinstance(open_storage(None), InMemoryStorage)
+    own = InMemoryStorage()
+    assert open_storage(own) is own
+    assert open_storage(None) is not open_storage(None)
+
+
+@pytest.mark.parametrize(
+    "form", ["study.log", "study.journal", "journal:///study.any", "sqlite:///study.db"]
+)
+def test_relative_and_absolute_paths(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    value = one_trial(open_storage(form))
+    scheme, _, name = form.rpartition("/")
+    assert (tmp_path / name).exists()
+    absolute = f"{scheme}/{tmp_path}/{name}" if scheme else str(tmp_path / name)
+    monkeypatch.chdir("/")
+    again = optuna.load_study(study_name="s", storage=open_storage(absolute))
+    assert again.best_value == value
+    if not scheme:
+        assert optuna.load_study(study_name="s", storage=open_storage(tmp_path / name)).trials
+
+
+def test_every_storage_keeps_what_an_objective_records(url: str) -> None:
+    """What is measured comes back to the last digit, under names that need quotes."""
+    folds = [
+        {"score": 0.1 + 0.2, "n_rules": 3, "warnings": ["a 'quoted' %s {text} ψ"]},
+        {"score": -1e-300},
+    ]
+    first = open_storage(url)
+    study = optuna.create_study(study_name="iris/cart ψ", storage=first, direction="maximize")
+    trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+    trial.set_user_attr("folds", folds)
+    study.tell(trial, 0.1 + 0.2)
+    second = open_storage(url)
+    [found] = optuna.load_study(study_name="iris/cart ψ", storage=second).trials
+    assert found.user_attrs["folds"] == folds
+    assert found.value == 0.1 + 0.2
+    assert found.params == trial.params
+    for storage in (first, second):
+        close(storage)
+
+
+def close(storage: Any) -> None:
+    if hasattr(storage, "engine"):
+        storage.engine.dispose()
+    if hasattr(storage, "wait_server_ready"):
+        storage.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_several_workers_begin_with_an_empty_database_at_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgresql").new_database()
+    barrier = threading.Barrier(4)
+    results: list[Any] = []
+
+    def join() -> None:
+        barrier.wait()
+        try:
+            storage: Any = open_storage(url)
+            optuna.create_study(study_name="s", storage=storage, load_if_exists=True).ask()
+            storage.engine.dispose()
+            results.append("joined")
+        except Exception as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=join) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == ["joined"] * 4
+    storage: Any = open_storage(url)
+    study = optuna.load_study(study_name="s", storage=storage)
+    assert [trial.number for trial in study.trials] == [0, 1, 2, 3]
+    storage.engine.dispose()
+
+
+def test_a_copy_in_another_process_still_locks_sqlite(tmp_path: Path) -> None:
+    storage: Any = open_storage(f"sqlite:///{tmp_path}/{{a}}.db")
+    copy = pickle.loads(pickle.dumps(storage))
+    assert (tmp_path / "{a}.db").exists()
+    assert event.contains(copy.engine, "begin", _databases._begin_immediate)
+    with copy.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    for one in (storage, copy):
+        one.engine.dispose()
+
+
+def test_heartbeats_of_optuna_are_off_unless_asked_for(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    storage: Any = open_storage(url)
+    optuna.create_study(storage=storage).ask()  # without a warning that asking has no heartbeat
+    assert storage.get_heartbeat_interval() is None
+    storage.engine.dispose()
+    storage = open_storage(url, heartbeat_interval=30, grace_period=90)
+    assert (storage.heartbeat_interval, storage.grace_period) == (30, 90)
+    storage.engine.dispose()
+
+
+# --- journals ------------------------------------------------------------------------------------
+
+
+def test_journals_are_those_of_optuna(tmp_path: Path) -> None:
+    """Its own programs, such as the dashboard, read and write the same file."""
+    path = str(tmp_path / "a.journal")
+    ours = optuna.create_study(study_name="s", storage=open_storage(path))
+    ours.tell(ours.ask(), 1.0)
+    backend = optuna.storages.journal.JournalFileBackend(path)
+    theirs = optuna.load_study(study_name="s", storage=JournalStorage(backend))
+    theirs.tell(theirs.ask(), 2.0)
+    assert [trial.value for trial in ours.trials] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("rest", ['{"op_code":8,"worker_id":"x","tr', "{", "x" * 200_000])
+def test_a_line_that_was_cut_off_is_mended(tmp_path: Path, rest: str) -> None:
+    path = tmp_path / "a.journal"
+    ours = optuna.create_study(study_name="s", storage=open_storage(path))
+    ours.tell(ours.ask(), 1.0)
+    with path.open("a") as file:
+        file.write(rest)  # as by a process that is killed while it writes
+    late = optuna.load_study(study_name="s", storage=open_storage(path))
+    assert [trial.value for trial in late.trials] == [1.0]
+    ours.tell(ours.ask(), 2.0)
+    late.tell(late.ask(), 3.0)
+    for study in (ours, late, optuna.load_study(study_name="s", storage=open_storage(path))):
+        assert [trial.value for trial in study.trials] == [1.0, 2.0, 3.0]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_the_first_line_may_be_the_one_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    path.write_text('{"op_code":0,"worker')
+    assert 0 <= one_trial(open_storage(path)) <= 1
+
+
+@pytest.mark.parametrize(
+    "text", ["notes without an end", "2026-01-01 INFO started\n", "[1, 2]\n", '{"op_code":99}\n',
+             '{"op_code":0,"study\n{"op_code":0}\n'],
+)  # fmt: skip
+def test_another_file_is_not_taken_for_a_journal(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"run\.log' is no journal of Optuna, or is damaged"):
+        open_storage(path)
+    assert path.read_text() == text
+
+
+def test_a_finished_trial_is_on_the_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.journal"
+    study = optuna.create_study(study_name="s", storage=open_storage(path))
+    synced: list[str] = []
+    monkeypatch.setattr(
+        storages.os, "fsync", lambda number: synced.append(path.read_text().splitlines()[-1])
+    )
+    trial = study.ask()
+    trial.set_user_attr("folds", [1])
+    assert synced == []
+    study.tell(trial, 0.25)
+    [line] = synced
+    assert json.loads(line)["values"] == [0.25]
+    study.add_trial(optuna.create_trial(state=TrialState.COMPLETE, value=0.5))
+    assert len(synced) == 2
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "storage",
+    ["study", "study.db", "", "redis://localhost", "journal://study.log", "journal:///", "sqlite",
+     "oracle://a:topsecret@b/c", "grpc://", "grpc://h:port", "grpc://h:1/path",
+     "grpc://u:topsecret@h:1", "postgresql+://a:topsecret@b:port/c", Path("study.txt")],
+)  # fmt: skip
+def test_unknown_forms(storage: Any) -> None:
+    with pytest.raises(ValueError, match=r"storage must be None \(in memory\), a path") as caught:
+        open_storage(storage)
+    assert "topsecret" not in str(caught.value)
+    assert "postgresql://user:password@host/database" in str(caught.value)
+
+
+@pytest.mark.parametrize("storage", [1, b"a.log", ["a.log"]])
+def test_other_types(storage: Any) -> None:
+    with pytest.raises(TypeError, match="storage must be None"):
+        open_storage(storage)
+
+
+@pytest.mark.parametrize("name", ["heartbeat_interval", "grace_period"])
+@pytest.mark.parametrize("value", [0, -5, float("nan"), "60"])
+def test_seconds(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a positive number of seconds"):
+        open_storage(None, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "form", ["{}/none/a.log", "journal:///{}/none/a", "sqlite:///{}/none/a.db"]
+)
+def test_folders_must_exist(form: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"/none' does not exist\. Create it"):
+        open_storage(form.format(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:a?mode=memory&uri=true"]
+)
+def test_sqlite_in_memory_is_none_of_it(url: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"another database in every thread\. Name a file, or use None"
+    ):
+        open_storage(url)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_databases, "_ATTEMPTS", 1)
+    (tmp_path / "a.db").write_text("no database, and long enough to be looked at " * 10)
+    with pytest.raises(ConnectionError, match="cannot be opened: file is not a database"):
+        open_storage(f"sqlite:///{tmp_path}/a.db")
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "extra"),
+    [("postgresql://a:topsecret@b/c", "psycopg", r"skescore\[postgresql\]"),
+     ("postgres://a:topsecret@b/c", "psycopg", r"skescore\[postgresql\]"),
+     ("postgresql+psycopg2://a:topsecret@b/c", "psycopg2", r"skescore\[postgresql\]"),
+     ("mysql+pymysql://a:topsecret@b/c", "pymysql", "pip install pymysql"),
+     ("mysql://a:topsecret@b/c", "", "pip install pymysql"),
+     ("mysql+nonsense://a:topsecret@b/c", "nonsense", "pip install pymysql")],
+)  # fmt: skip
+def test_a_missing_driver(
+    url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("psycopg", "psycopg2", "pymysql", "MySQLdb"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=f"needs a driver.*{driver}.*{extra}") as caught:
+        open_storage(url)
+    assert "topsecret" not in everything_shown(caught.value)
+
+
+def test_the_driver_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "psycopg2")
+    assert _databases._postgresql_driver() == "psycopg2"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    assert _databases._postgresql_driver() == "psycopg"
+
+
+def test_a_proxy_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ImportError, match=r"The storage 'grpc://h:1' needs .*skescore\[grpc\]"):
+        open_storage("grpc://h:1")
+
+
+def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(storages, "_GRPC_SECONDS", 0.2)
+    with pytest.raises(ConnectionError, match=r"no proxy answers within 0\.2 s\. Start it"):
+        open_storage("grpc://127.0.0.1:1")
+
+
+# --- passwords -----------------------------------------------------------------------------------
+
+
+def everything_shown(error: BaseException) -> str:
+    """The error with those behind it, as far as Python would print them."""
+    return "".join(traceback.format_exception(error)) + repr(error)
+
+
+def test_a_wrong_password_is_not_shown(postgresql: Any) -> None:
+    for secret in ("top/secret@{word}", "topsecret"):
+        with pytest.raises(ConnectionError, match=r"cannot be opened: .*password auth") as caught:
+            open_storage(postgresql.url("postgres", secret))
+        shown = everything_shown(caught.value)
+        for spelling in (secret, quote(secret), quote(secret, safe="")):
+            assert spelling not in shown
+        assert f"postgresql://anna:***@127.0.0.1:{postgresql.port}/postgres" in shown
+
+
+def test_a_database_that_is_not_there(postgresql: Any) -> None:
+    with pytest.raises(ConnectionError, match='database "none" does not exist') as caught:
+        open_storage(postgresql.url("none"))
+    assert postgresql.password not in everything_shown(caught.value)
+
+
+def test_an_open_database_does_not_show_its_password(postgresql: Any) -> None:
+    url = postgresql.new_database()
+    storage: Any = open_storage(url)
+    assert isinstance(storage, RDBStorage)
+    assert storage.engine.dialect.driver == "psycopg"
+    study = optuna.create_study(storage=storage)
+    name = url.rpartition("/")[2]
+    expected = f"postgresql+psycopg://anna:***@127.0.0.1:{postgresql.port}/{name}"
+    for one in (storage, study._storage):
+        assert storage_name(one) == expected
+        assert quote(postgresql.password, safe="") not in repr(one) + repr(vars(one).get("engine"))
+    storage.engine.dispose()
+
+
+@given(
+    # Letters that stand nowhere else in the URL, so that finding them means that they leaked.
+    secret=st.text("QZX", min_size=1), around=st.text(":/?#@%&= {}\n", max_size=3)
+)  # fmt: skip
+def test_no_part_of_a_password_is_in_the_name(secret: str, around: str) -> None:
+    for password in (secret + around + secret, quote(secret + around, safe="")):
+        for scheme in ("postgresql://", "mysql+pymysql://", "any://", "postgresql:/"):
+            shown = storage_name(f"{scheme}anna:{password}@host/db")
+            assert not set("QZX") & set(shown)
+            assert shown.endswith("@host/db")
+            assert "anna" in shown
+
+
+@pytest.mark.parametrize(
+    ("storage", "name"),
+    [
+        ("postgresql://anna@host:5432/db", "postgresql://anna@host:5432/db"),
+        ("postgresql://host/db?user=a&password=topsecret&sslmode=require",
+         "postgresql://host/db?user=a&password=***&sslmode=require"),
+        ("sqlite:////data/a.db", "sqlite:////data/a.db"),
+        (Path("/data/a.log"), "/data/a.log"),
+        ("grpc://host:13000", "grpc://host:13000"),
+        ("anna:topsecret@host/db", "anna:***@host/db"),
+        (InMemoryStorage(), "memory"),
+    ],
+)  # fmt: skip
+def test_names(storage: Any, name: str) -> None:
+    assert storage_name(storage) == name
+
+
+def test_names_of_open_files(tmp_path: Path) -> None:
+    assert storage_name(open_storage(tmp_path / "a.log")) == f"journal:///{tmp_path}/a.log"
+    storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
+    assert storage_name(storage) == f"sqlite:///{tmp_path}/a.db"
+    storage.engine.dispose()

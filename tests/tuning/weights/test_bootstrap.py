@@ -1,0 +1,228 @@
+"""Bootstrap intervals of scores, and chances to win."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CARTExtractor
+from skescore.rules import Interval, Rule, RuleSet
+from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer
+from skescore.tuning import Candidate, Candidates, compare_scores, score_interval, win_probability
+
+X, Y = load_wine(return_X_y=True)
+TRAIN, TEST = slice(0, None, 2), slice(1, None, 2)
+
+
+def tree(leaves: int) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(X[TRAIN], Y[TRAIN])
+
+
+def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int) -> list[float]:
+    """The plain way: rows repeated as drawn, and everything done anew."""
+    random = np.random.RandomState(seed)
+    scores = []
+    for _ in range(n):
+        counts = random.multinomial(len(y), np.full(len(y), 1 / len(y)))
+        rows = np.repeat(np.arange(len(y)), counts)
+        scores.append(scorer(estimator, X[rows], y[rows]))
+    return scores
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    ["ice", "fire", "q", make_fire_scorer(3), make_ice_scorer(2, completeness="instances")],
+    ids=lambda scoring: getattr(scoring, "name", scoring),
+)
+def test_weights_of_rows_are_repeated_rows(scoring: Any) -> None:
+    model = tree(4)
+    found = score_interval(
+        model, X[TEST], Y[TEST], scoring=scoring, n_resamples=25, confidence_level=0.8,
+        random_state=3,
+    )  # fmt: skip
+    scorer = get_rule_scorer(scoring)
+    expected = repeated_rows(model, X[TEST], Y[TEST], scorer, 25, 3)
+    assert found.score == pytest.approx(scorer(model, X[TEST], Y[TEST]))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(expected, [0.1, 0.9])))
+    assert found.standard_error == pytest.approx(np.std(expected, ddof=1))
+    assert (found.n_resamples, found.n_undefined, found.confidence_level) == (25, 0, 0.8)
+
+
+def test_regression_extractors_and_pipelines() -> None:
+    data, target = load_diabetes(return_X_y=True)
+    rows = slice(0, 120)
+    model = DecisionTreeRegressor(max_leaf_nodes=5, random_state=0).fit(data[120:], target[120:])
+    found = score_interval(model, data[rows], target[rows], n_resamples=20, random_state=0)
+    expected = repeated_rows(model, data[rows], target[rows], get_rule_scorer("ice"), 20, 0)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
+
+    box = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    extractor = CARTExtractor(box, max_leaves=4, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    scoring = make_ice_scorer(reference="black_box")
+    found = score_interval(extractor, X[TEST], Y[TEST], scoring=scoring, n_resamples=20,
+                           random_state=0)  # fmt: skip
+    assert found.score == pytest.approx(scoring(extractor, X[TEST], Y[TEST]))
+    assert found.low <= found.score <= found.high
+
+
+def test_results_follow_the_seed() -> None:
+    model = tree(3)
+    first, same, other = (
+        score_interval(model, X[TEST], Y[TEST], n_resamples=20, random_state=seed)
+        for seed in (0, 0, 1)
+    )
+    assert first == same != other
+
+
+def narrow_rules(high: float) -> RuleSet:
+    rule = Rule([Interval(0, upper=high)], 0)
+    return RuleSet(
+        [rule], feature_names=["a"], task="classification", classes=(0, 1),
+    )  # fmt: skip
+
+
+def test_resamples_without_a_covered_row_are_counted() -> None:
+    # Of 20 rows two are covered: none of them is drawn with a chance of (18 / 20)**20 = 0.12.
+    rows, labels = np.arange(20.0)[:, None], np.array([0] * 10 + [1] * 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = score_interval(narrow_rules(1.5), rows, labels, n_resamples=200, random_state=0)
+    assert 8 <= found.n_undefined <= 44
+    assert found.n_resamples + found.n_undefined == 200
+    with (
+        pytest.raises(ValueError, match="'ice' is undefined on these 18 rows"),
+        pytest.warns(UndefinedMetricWarning),
+    ):
+        score_interval(narrow_rules(1.5), rows[2:], labels[2:], n_resamples=10)
+
+
+def test_too_many_undefined_resamples_are_no_interval() -> None:
+    def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+        # Defined where a row is drawn five times, about one time in four.
+        return math.nan if sample_weight is not None and sample_weight.max() < 5 else 0.1
+
+    with pytest.raises(ValueError, match=r"'neg_fire' is undefined on [5-9]\d of 100 resamples"):
+        score_interval(tree(3), X[TEST], Y[TEST], scoring=make_fire_scorer(loss=loss),
+                       n_resamples=100, random_state=0)  # fmt: skip
+
+
+def test_comparison_is_paired() -> None:
+    models = {"two": tree(2), "three": tree(3), "four": tree(4)}
+    table = compare_scores(models, X[TEST], Y[TEST], n_resamples=60, random_state=0)
+    scorer = get_rule_scorer("ice")
+    plain = {
+        name: repeated_rows(model, X[TEST], Y[TEST], scorer, 60, 0)
+        for name, model in models.items()
+    }
+    values = np.array([plain[name] for name in table.index])
+    assert (np.diff(table["score"]) <= 0).all()
+    for name in models:
+        assert table.loc[name, "score"] == pytest.approx(scorer(models[name], X[TEST], Y[TEST]))
+        assert table.loc[name, "low"] == pytest.approx(np.quantile(plain[name], 0.025))
+    best = np.isclose(values, values.max(axis=0), rtol=1e-12, atol=1e-12)
+    assert table["probability_best"].tolist() == pytest.approx(
+        (best / best.sum(axis=0)).mean(axis=1).tolist()
+    )
+    assert table["probability_best"].sum() == pytest.approx(1.0)
+    beaten = (values < values[0] - 1e-12).mean(axis=1)
+    assert table["probability_beaten"].tolist() == pytest.approx(beaten.tolist())
+    alone = score_interval(models["four"], X[TEST], Y[TEST], n_resamples=60, random_state=0)
+    assert (alone.low, alone.high) == (table.loc["four", "low"], table.loc["four", "high"])
+
+
+def test_twins_share_their_chances() -> None:
+    table = compare_scores({"a": tree(3), "b": tree(3)}, X[TEST], Y[TEST], n_resamples=10,
+                           random_state=0)  # fmt: skip
+    assert table["probability_best"].tolist() == [0.5, 0.5]
+    assert table["probability_beaten"].tolist() == [0.0, 0.0]
+
+
+# --- folds ---
+
+
+def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
+    return Candidate("cart", {}, place, tuple(
+        {"performance": 1 - loss, "loss": loss, "loss_q": loss, "n_rules": rules, "size": rules,
+         "completeness_volume": 1.0, "completeness_instances": 1.0} for loss in losses
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("score", "weights"), [("ice", {"phi": 2, "rho": 0.5}), ("fire", {"psi": 2}), ("q", {})]
+)
+def test_all_draws_of_folds_are_gone_through(score: str, weights: dict[str, float]) -> None:
+    random = np.random.default_rng(0)
+    candidates = Candidates(
+        measured(i, random.uniform(0.05, 0.2, size=4).tolist(), int(random.integers(3, 5)))
+        for i in range(6)
+    )
+    values = candidates.scores(score, **weights)
+    wins = np.zeros(6)
+    for draw in itertools.product(range(4), repeat=4):
+        means = values[:, draw].mean(axis=1)
+        wins[np.argmax(means if score == "ice" else -means)] += 1 / 4**4
+    table = win_probability(candidates, score, **weights)
+    assert table.sort_values("candidate")["probability"].tolist() == pytest.approx(wins.tolist())
+    assert (np.diff(table["probability"]) <= 1e-15).all()
+    assert table["score"].tolist() == pytest.approx(
+        values.mean(axis=1)[table["candidate"]].tolist()
+    )
+
+
+def test_weights_of_another_score_are_refused() -> None:
+    candidates = [measured(0, [0.1, 0.2]), measured(1, [0.2, 0.1])]
+    with pytest.raises(ValueError, match="psi weighs 'fire', not 'ice', got psi=3"):
+        win_probability(candidates, psi=3)
+    with pytest.raises(ValueError, match="phi and rho weigh 'ice', not 'q'"):
+        win_probability(candidates, "q", phi=1, rho=1)
+
+
+def test_many_folds_are_drawn() -> None:
+    # The second wins whenever its one good fold is drawn: 1 - (9 / 10)**10.
+    found = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
+    table = win_probability(found, "q", random_state=0)
+    assert table["candidate"].tolist() == [1, 0]
+    assert table["probability"][0] == pytest.approx(1 - 0.9**10, abs=0.015)
+    assert table.equals(win_probability(found, "q", random_state=0))
+
+
+def test_equal_means_go_to_fewer_rules() -> None:
+    found = [measured(0, [0.0, 0.0], 4), measured(1, [0.0, 0.0], 2)]
+    assert win_probability(found, "fire")["candidate"].tolist() == [1, 0]
+    assert win_probability(found, "fire")["probability"].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"confidence_level": 95}, ValueError, "confidence_level must be > 0 and <= 1"),
+        ({"confidence_level": 1.0}, ValueError, "confidence_level must be < 1, got 1.0"),
+        ({"n_resamples": 1}, ValueError, "n_resamples must be a whole number >= 2, got 1"),
+        ({"n_resamples": 10.0}, ValueError, "got 10.0"),
+        ({"scoring": "knowledge"}, TypeError, "gives one number, got 'knowledge'"),
+        ({"scoring": len}, TypeError, "must be a rule scorer"),
+        ({"scoring": "icy"}, ValueError, "no score 'icy'"),
+        ({"estimator": KNeighborsClassifier().fit(X, Y)}, TypeError, "no rule set to score"),
+    ],
+)
+def test_what_is_refused(change: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        score_interval(**{"estimator": tree(3), "X": X, "y": Y, "n_resamples": 5} | change)
+
+
+def test_there_must_be_something_to_compare() -> None:
+    with pytest.raises(ValueError, match=r"one at least, got \{\}"):
+        compare_scores({}, X, Y)
+    with pytest.raises(ValueError, match="score must be one of"):
+        win_probability([measured(0, [0.1])], "mae")
