@@ -25,9 +25,7 @@ from skescore.attribution import (
     Formula,
     all_assignments,
     random_formula,
-)
-from skescore.attribution import (
-    _responsibility as responsibility,
+    responsibility,
 )
 from skescore.metrics.attribution import jensen_shannon_divergence
 

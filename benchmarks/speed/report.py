@@ -18,13 +18,9 @@ from collections.abc import Callable
 import numpy as np
 
 from skescore.metrics import (
-    _rule_report as rule_report,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
-)
-from skescore.metrics import (
+    characteristics,
     rule_quality,
+    rule_report,
 )
 from skescore.rules import Interval, Rule, RuleSet
 

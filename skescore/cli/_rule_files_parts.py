@@ -16,7 +16,8 @@ from skescore.cli._models import MODEL_KINDS, SavedModelError, read_bytes
 from skescore.datasets._files import read_file
 from skescore.rules import RuleSet
 from skescore.rules._json import JSON_FORMAT
-from skescore.rules.importers._tables import is_table_of_conditions, read_table
+from skescore.rules.importers._tables import is_table_of_conditions
+from skescore.rules.importers._tables import read_table as read_conditions
 
 __all__ = ["KINDS", "find_kind", "read_rule_file"]
 
@@ -117,7 +118,7 @@ def read_rule_file(
     """
     try:
         if kind == "table":
-            return read_table(_conditions(path), feature_names=names, voting=voting)
+            return read_conditions(_conditions(path), feature_names=names, voting=voting)
         text = _text(path)
         if kind == "rules":
             return RuleSet.from_json(text)

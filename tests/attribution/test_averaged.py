@@ -12,11 +12,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.attribution import (
-    _responsibility as responsibility,
-)
-from skescore.attribution import (
     averaged_responsibility,
     nearest_contrasts,
+    responsibility,
 )
 
 

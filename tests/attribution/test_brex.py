@@ -23,9 +23,7 @@ from skescore.attribution import (
     all_assignments,
     nearest_contrasts,
     random_formula,
-)
-from skescore.attribution import (
-    _responsibility as responsibility,
+    responsibility,
 )
 from skescore.metrics.attribution import jensen_shannon_divergence
 

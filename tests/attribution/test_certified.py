@@ -15,9 +15,7 @@ from skescore.attribution import (
     BReX,
     Formula,
     random_formula,
-)
-from skescore.attribution import (
-    _responsibility as responsibility,
+    responsibility,
 )
 from skescore.attribution._certificates import counted, evidence
 from skescore.attribution._contrasts import row_keys

@@ -28,9 +28,7 @@ from skescore.attribution import (
     nearest_contrasts,
     paper_formula,
     random_formula,
-)
-from skescore.attribution import (
-    _responsibility as responsibility,
+    responsibility,
 )
 from skescore.attribution._flip_sets import from_changes
 

@@ -20,10 +20,8 @@ from skescore.attribution import (
     all_assignments,
     local_faithfulness,
     random_formula,
+    responsibility,
     rule_attribution,
-)
-from skescore.attribution import (
-    _responsibility as responsibility,
 )
 from skescore.metrics.attribution import faithfulness
 from skescore.rules import (

@@ -22,12 +22,8 @@ from skescore.cli import main
 from skescore.datasets import load_dataset
 from skescore.metrics import (
     MEASURES,
-)
-from skescore.metrics import (
-    _rule_report as rule_report,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
+    characteristics,
+    rule_report,
 )
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 

@@ -17,16 +17,10 @@ from sklearn.datasets import load_wine, make_friedman1
 from skescore.metrics import (
     MEASURES,
     RuleCounts,
+    characteristics,
+    confusion,
     rule_quality,
-)
-from skescore.metrics import (
-    _rule_counts as confusion,
-)
-from skescore.metrics import (
-    _rule_report as rule_report,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
+    rule_report,
 )
 from skescore.rules import RuleSet, as_ruleset
 

@@ -17,10 +17,8 @@ from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 
 from skescore.metrics import (
     PERFORMANCE_METRICS,
+    characteristics,
     performance_value,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
 )
 from skescore.rules import as_ruleset
 

@@ -23,6 +23,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
+    characteristics,
     performance_report,
     performance_table,
     performance_value,
@@ -32,9 +33,6 @@ from skescore.metrics import (
 )
 from skescore.metrics import (
     _prediction as prediction,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
 )
 from skescore.rules import Fallback, Interval, Rule, RuleSet
 

@@ -33,13 +33,11 @@ from skescore.extractors import CARTExtractor
 from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
+    characteristics,
     performance_value,
 )
 from skescore.metrics import (
     _performance as performance,
-)
-from skescore.metrics import (
-    _rule_reports as characteristics,
 )
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import (

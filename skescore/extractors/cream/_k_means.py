@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 #: Most steps; they end before where no row changes its cluster, or the centres move by less than
 #: this share of the columns' mean variance.
-_MOST_STEPS, _TOLERANCE = 300, 1e-4
+_MOST_STEPS = 300
+_TOLERANCE = 1e-4
 
 
 def k_means_labels(table: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
