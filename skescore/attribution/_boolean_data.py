@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skescore._random_streams import ASSIGNMENTS, child_generator
+from skescore._random import ASSIGNMENTS, child_generator
 from skescore._text import did_you_mean
 from skescore.attribution._bits import LARGEST_TABLE, all_assignments, as_whole
 from skescore.attribution._formula import Formula

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from skescore.attribution._bits import as_bits
 from skescore.attribution._contrasts import joined, parts
 from skescore.attribution._decisions import Crossroads
-from skescore.attribution._memo import packed
-from skescore.attribution._refinement import mixed, uniforms
+from skescore.attribution._refinement import mixed, packed, uniforms
 
 __all__ = [
     "BackgroundMasks",

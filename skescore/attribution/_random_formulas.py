@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skescore._random_streams import FORMULAE, child_generator
+from skescore._random import FORMULAE, child_generator
 from skescore._text import did_you_mean
 from skescore.attribution._bits import LARGEST_TABLE, as_whole
 from skescore.attribution._formula import Formula, variable

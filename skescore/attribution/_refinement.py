@@ -2,21 +2,188 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore.attribution._memo import Memo
+__all__ = [
+    "MOST_PROVEN",
+    "Certificates",
+    "Evidence",
+    "Memo",
+    "counted",
+    "cut",
+    "evidence",
+    "mixed",
+    "packed",
+    "refine",
+    "uniforms",
+]
 
-__all__ = ["Certificates", "cut", "mixed", "refine", "uniforms"]
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_TOLERANCE = 1e-12
+# --- what is known of masks: no model is asked twice, nor for what follows from its answe --------
+
+#: Words that a comparison of new masks with known ones may take.
+_WORDS = 1 << 22
 
 Places = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+
+
+def packed(masks: Masks) -> Words:
+    """Write masks as the bits of words, with at least one bit to spare.
+
+    Parameters
+    ----------
+    masks : ndarray of bool, shape (n, n_features)
+        The masks; feature i becomes bit i.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n, n_features // 64 + 1)
+        The words.
+    """
+    n_words = masks.shape[1] // 64 + 1
+    octets = np.zeros((len(masks), 8 * n_words), dtype=np.uint8)
+    bits = np.packbits(masks, axis=1, bitorder="little")
+    octets[:, : bits.shape[1]] = bits
+    return octets.view("<u8")
+
+
+class Memo:
+    """Answers about masks, by row.
+
+    Parameters
+    ----------
+    ask : callable
+        From places (numbers of rows) and masks to whether the decision is still the same.
+    n_rows, n_features : int
+        Size of the problem.
+    inference : bool
+        Whether a part of a mask that keeps the decision keeps it too. Then much need not be asked.
+    max_queries : int or None
+        How many masks are asked for per row, at most; the row as it is counts as one.
+
+    Attributes
+    ----------
+    queries : ndarray of int, shape (n_rows,)
+        Distinct masks that were asked for.
+    exhausted : ndarray of bool, shape (n_rows,)
+        Where a question was left unanswered because of `max_queries`.
+    same_sets, change_sets : list of ndarray
+        With inference: the masks that were found to keep, and to change, the decision.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Places, Masks], NDArray[np.bool_]],
+        n_rows: int,
+        n_features: int,
+        *,
+        inference: bool,
+        max_queries: int | None,
+    ) -> None:
+        self._ask = ask
+        self._limit = np.iinfo(np.int64).max if max_queries is None else max_queries
+        self._inference = inference
+        self._answers: dict[bytes, bool] = {}
+        self.queries = np.ones(n_rows, dtype=np.int64)
+        self.exhausted = np.zeros(n_rows, dtype=np.bool_)
+        n_words = n_features // 64 + 1
+        # Of what is not there yet, nothing is a part (but the empty mask, which keeps everything),
+        # and it is a part of nothing, as the spare bit of masks is never set.
+        self.same_sets = np.zeros((n_rows, 4, n_words), dtype=np.uint64)
+        self.change_sets = np.full((n_rows, 4, n_words), ~np.uint64(0))
+        self._counts = np.zeros((2, n_rows), dtype=np.int64)
+
+    def same(self, places: Places, masks: Masks) -> NDArray[np.int8]:
+        """Tell whether masks keep the decision.
+
+        Parameters
+        ----------
+        places : ndarray of int, shape (n,)
+            Numbers of the rows.
+        masks : ndarray of bool, shape (n, n_features)
+            What is masked.
+
+        Returns
+        -------
+        ndarray of int8, shape (n,)
+            1 for yes, 0 for no, and -1 where nobody may be asked any more.
+        """
+        words = packed(masks)
+        known = np.full(len(places), -1, dtype=np.int8)
+        known[~masks.any(axis=1)] = 1
+        if self._inference:
+            self._infer(places, words, known)
+        open_ = np.flatnonzero(known < 0)
+        if not len(open_):
+            return known
+        both = np.concatenate([places[open_, None].astype(np.uint64), words[open_]], axis=1)
+        keys = both.view(f"V{8 * both.shape[1]}").ravel().tolist()
+        new: dict[bytes, int] = {}
+        for key, place, index in zip(keys, places[open_].tolist(), open_.tolist(), strict=True):
+            if key in self._answers or key in new:
+                continue
+            if self.queries[place] >= self._limit:
+                self.exhausted[place] = True
+                continue
+            self.queries[place] += 1
+            new[key] = index
+        if new:
+            indices = np.fromiter(new.values(), dtype=np.int64, count=len(new))
+            answers = self._ask(places[indices], masks[indices])
+            self._answers.update(zip(new, answers.tolist(), strict=True))
+            if self._inference:
+                self._learn(places[indices], words[indices], answers)
+        known[open_] = [self._answers.get(key, -1) for key in keys]
+        return known
+
+    def _infer(self, places: Places, words: Words, known: NDArray[np.int8]) -> None:
+        n_known = max(self.same_sets.shape[1], self.change_sets.shape[1])
+        length = max(1, _WORDS // (n_known * words.shape[1]))
+        for start in range(0, len(places), length):
+            part = slice(start, start + length)
+            asked, at = words[part, None, :], places[part]
+            inside = ((asked & ~self.same_sets[at]) == 0).all(axis=2).any(axis=1)
+            beyond = ((self.change_sets[at] & ~asked) == 0).all(axis=2).any(axis=1)
+            known[part][inside] = 1
+            known[part][beyond & ~inside] = 0
+
+    def _learn(self, places: Places, words: Words, answers: NDArray[np.bool_]) -> None:
+        """Keep the masks in the tables, each behind those that its row has already."""
+        for kind, chosen in ((0, answers), (1, ~answers)):
+            at, masks = places[chosen], words[chosen]
+            if not len(at):
+                continue
+            order = np.argsort(at, kind="stable")
+            at, masks = at[order], masks[order]
+            first = np.r_[True, at[1:] != at[:-1]]
+            starts = np.flatnonzero(first)
+            rank = np.arange(len(at)) - np.repeat(starts, np.diff(np.r_[starts, len(at)]))
+            slots = self._counts[kind, at] + rank
+            table = self.same_sets if kind == 0 else self.change_sets
+            if slots.max() >= table.shape[1]:
+                shape = (len(table), max(2 * table.shape[1], int(slots.max()) + 1), table.shape[2])
+                wider = np.full(shape, np.uint64(0) if kind == 0 else ~np.uint64(0))
+                wider[:, : table.shape[1]] = table
+                table = wider
+                if kind == 0:
+                    self.same_sets = table
+                else:
+                    self.change_sets = table
+            table[at, slots] = masks
+            np.maximum.at(self._counts[kind], at, slots + 1)
+
+
+# --- One pass of B-ReX over many rows at once: blocks that matter are cut into smaller on --------
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_TOLERANCE = 1e-12
+
 Floats = NDArray[np.float64]
 
 
@@ -257,3 +424,167 @@ def _smallest(
         if not open_.any():
             break
     return sizes, witnesses
+
+
+# --- what answers about masks prove: the best responsibility that is shown, and the best  --------
+# It holds where a part of a mask that keeps the decision keeps it too, as in strong Kleene logic.
+# Sixty-four rows are looked at in a word. Sets of features are the bits of a number.
+
+#: Features of which all sets are looked at.
+MOST_PROVEN = 16
+
+Sizes = NDArray[np.int64]
+
+
+class Evidence(NamedTuple):
+    """Witness sizes of features, and what answers prove of them.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_rows, n_features)
+        Fewest masked others under which a feature was found to decide; -1 where it never did.
+    witnesses : ndarray of bool, shape (n_rows, n_features, n_features)
+        Those others.
+    least : ndarray of int, shape (n_rows, n_features)
+        Fewest with which the answers are compatible; -1 where there cannot be any.
+    proven : ndarray of bool, shape (n_rows, n_features)
+        Where the answers show that so many suffice, and exclude fewer; or exclude any number.
+    """
+
+    sizes: Sizes
+    witnesses: Masks
+    least: Sizes
+    proven: Masks
+
+
+def counted(certificates: Certificates, n_rows: int, n_features: int) -> tuple[Sizes, Masks]:
+    """Count of each certificate the masked features that decide elsewhere, and keep the least.
+
+    The others on a mask decide nothing under any mask, so that they are not needed there.
+
+    Parameters
+    ----------
+    certificates : Certificates
+        All that were found.
+    n_rows, n_features : int
+        Size of the problem.
+
+    Returns
+    -------
+    sizes : ndarray of int, shape (n_rows, n_features)
+        Fewest masked others; -1 without a certificate.
+    witnesses : ndarray of bool, shape (n_rows, n_features, n_features)
+        Those others.
+    """
+    places, features, masks = certificates
+    sizes = np.full((n_rows, n_features), -1, dtype=np.int64)
+    witnesses = np.zeros((n_rows, n_features, n_features), dtype=np.bool_)
+    deciding = np.zeros((n_rows, n_features), dtype=np.bool_)
+    deciding[places, features] = True
+    masks = masks & deciding[places]
+    counts = masks.sum(axis=1)
+    order = np.argsort(-counts, kind="stable")  # what is written last stays
+    sizes[places[order], features[order]] = counts[order]
+    witnesses[places[order], features[order]] = masks[order]
+    return sizes, witnesses
+
+
+def evidence(memo: Memo, places: Sizes, sizes: Sizes, witnesses: Masks) -> Evidence:
+    """Compare what was found with what all answers together imply.
+
+    Parameters
+    ----------
+    memo : Memo
+        The answers, with inference.
+    places : ndarray of int, shape (n,)
+        Rows to look at.
+    sizes : ndarray of int, shape (n, n_features)
+        Witness sizes as counted.
+    witnesses : ndarray of bool, shape (n, n_features, n_features)
+        The witnesses.
+
+    Returns
+    -------
+    Evidence
+        Of these rows, with sizes corrected where the answers show better, or refute.
+    """
+    n, n_features = sizes.shape
+    same, change = tables(memo, places, n_features)
+    codes = np.arange(1 << n_features)
+    popular = np.bitwise_count(codes).astype(np.int64)
+    least = np.full(sizes.shape, -1, dtype=np.int64)
+    proven = np.zeros(sizes.shape, dtype=np.bool_)
+    sizes, witnesses = sizes.copy(), witnesses.copy()
+    for feature in range(n_features):
+        without = codes[codes >> feature & 1 == 0]
+        without = without[np.argsort(popular[without], kind="stable")]
+        added = without | 1 << feature
+        first = _first(~change[without] & ~same[added], n)
+        least[:, feature] = np.where(first < 0, -1, popular[without[first]])
+        shown = _first(same[without] & change[added], n)
+        shown_size = np.where(shown < 0, -1, popular[without[shown]])
+        proven[:, feature] = shown_size == least[:, feature]
+        # A count below what is possible at all is refuted, as is one where nothing is possible.
+        old = sizes[:, feature]
+        refuted = (old >= 0) & ((least[:, feature] < 0) | (old < least[:, feature]))
+        better = (shown >= 0) & ((old < 0) | refuted | (shown_size < old))
+        sizes[refuted, feature] = -1
+        sizes[better, feature] = shown_size[better]
+        members = without[shown[better], None] >> np.arange(n_features) & 1 == 1
+        witnesses[better, feature] = members
+    return Evidence(sizes, witnesses, least, proven)
+
+
+def tables(memo: Memo, places: Sizes, n_features: int) -> tuple[Words, Words]:
+    """Of all sets, whether the answers imply that they keep, or change, the decision.
+
+    Parameters
+    ----------
+    memo : Memo
+        The answers.
+    places : ndarray of int, shape (n,)
+        Rows to look at.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    tuple of ndarray of uint64, shape (2**n_features, words)
+        Row r is bit r % 64 of word r // 64.
+    """
+    n = len(places)
+    n_words = -(-n // 64)
+    made = []
+    for sets in (memo.same_sets, memo.change_sets):
+        table = np.zeros((1 << n_features, n_words), dtype=np.uint64)
+        own = sets[places, :, 0]
+        row, slot = np.nonzero(own < np.uint64(1 << n_features))
+        code = own[row, slot].astype(np.int64)
+        bits = np.uint64(1) << (row % 64).astype(np.uint64)
+        np.bitwise_or.at(table, (code, row // 64), bits)
+        made.append(table)
+    for bit in range(n_features):
+        same, change = (table.reshape(-1, 2, 1 << bit, n_words) for table in made)
+        same[:, 0] |= same[:, 1]
+        change[:, 1] |= change[:, 0]
+    return made[0], made[1]
+
+
+def _first(hits: Words, n: int) -> Sizes:
+    """Of each row the first entry with its bit set; -1 for none."""
+    found = np.full(n, -1, dtype=np.int64)
+    missing = np.full(hits.shape[1], ~np.uint64(0))
+    step = 64
+    for start in range(0, len(hits), step):
+        some = np.bitwise_or.reduce(hits[start : start + step], axis=0) & missing
+        if not some.any():
+            continue
+        bits = np.unpackbits(hits[start : start + step].view(np.uint8), axis=1, bitorder="little")
+        rows = np.flatnonzero(
+            np.unpackbits(some.view(np.uint8), bitorder="little", count=n).view(np.bool_)
+        )
+        found[rows] = start + bits[:, rows].argmax(axis=0)
+        missing &= ~some
+        if not missing.any():
+            break
+    return found

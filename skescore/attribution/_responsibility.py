@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -11,20 +14,491 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._text import did_you_mean
-from skescore.attribution._bits import as_bits, as_whole
+from skescore.attribution._bits import as_bits, as_whole, halves
 from skescore.attribution._decisions import Crossroads
-from skescore.attribution._flip_sets import (
-    EXHAUSTIVE_LIMIT,
-    FlipSets,
-    blocks,
-    from_changes,
-    from_table,
-)
 from skescore.attribution._formula import Formula
-from skescore.attribution._levelwise import levelwise_flip_sets
-from skescore.attribution._read_once import read_once_flip_sets
 
-__all__ = ["Responsibilities", "responsibility"]
+__all__ = [
+    "EXHAUSTIVE_LIMIT",
+    "FlipSets",
+    "Responsibilities",
+    "blocks",
+    "from_changes",
+    "from_table",
+    "levelwise_flip_sets",
+    "read_once_flip_sets",
+    "responsibility",
+]
+
+
+# --- smallest minimal flip sets from a table of all flips, sixty-four rows of a table at  --------
+# A *flip set* of a row is a set of inputs whose joint flip changes the decision; it is *minimal* if
+# no part of it does. The degree of responsibility of an input is one over the size of the smallest
+# minimal flip set it belongs to. Sets of n inputs are written as the bits of a number.
+
+#: Inputs of which all flips are still tried, when asked to.
+EXHAUSTIVE_LIMIT = 20
+# Bytes that the tables of a block of rows may take. Three of them are alive at a time.
+_BUDGET = 1 << 25
+
+#: Of each row and input: the size of its smallest minimal flip set (0 for none), and that set.
+FlipSets = tuple[NDArray[np.int16], NDArray[np.int64]]
+
+
+def blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
+    """Cut rows into blocks of which the tables of flips fit the memory budget.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    n_flips : int
+        Inputs that flip.
+
+    Yields
+    ------
+    slice
+        A block.
+    """
+    length = max(1, (8 * _BUDGET >> n_flips) // 64) * 64
+    for start in range(0, n_rows, length):
+        yield slice(start, min(start + length, n_rows))
+
+
+def from_table(
+    table: NDArray[np.generic], codes: NDArray[np.int64], flips: NDArray[np.bool_], sets: bool
+) -> FlipSets:
+    """Find the smallest minimal flip sets of rows of one truth table.
+
+    Parameters
+    ----------
+    table : ndarray, shape (2**n,)
+        Decisions; input i of entry k is bit i of k.
+    codes : ndarray of int, shape (n_rows,)
+        The entry that each row is.
+    flips : ndarray of bool, shape (n_rows, n)
+        Which inputs may flip.
+    sets : bool
+        Whether the sets are wanted, or only their sizes.
+
+    Returns
+    -------
+    tuple of ndarray of int, shape (n_rows, n)
+        Sizes and sets, as bits.
+    """
+    n_rows, n_inputs = flips.shape
+    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
+    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    # An input that never matters is in no minimal set, and each one left out halves the work.
+    relevant = [
+        bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
+    ]
+    if not relevant:
+        return sizes, found
+    small = table[_spread(np.arange(1 << len(relevant)), relevant)]
+    bits = 1 << np.arange(len(relevant))
+    small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
+    patterns = flips[:, relevant] @ bits
+    # Rows that differ in irrelevant inputs alone have the same answer.
+    keys, inverse = np.unique(small_codes << len(relevant) | patterns, return_inverse=True)
+    small_codes, patterns = keys >> len(relevant), keys & ((1 << len(relevant)) - 1)
+    for pattern in np.unique(patterns[patterns > 0]):
+        members = np.flatnonzero(patterns == pattern)
+        chosen = [bit for bit in range(len(relevant)) if pattern >> bit & 1]
+        spread = _spread(np.arange(1 << len(chosen)), chosen)
+        columns = [relevant[bit] for bit in chosen]
+        for block in blocks(len(members), len(chosen)):
+            at = small_codes[members[block]]
+
+            def changes(
+                part: slice, at: NDArray[np.int64] = at, spread: NDArray[np.int64] = spread
+            ) -> NDArray[np.bool_]:
+                return np.asarray(small[at ^ spread[part, None]] != small[at])
+
+            part_sizes, part_sets = from_changes(changes, len(at), len(chosen), sets)
+            rows = np.full(len(keys), -1)
+            rows[members[block]] = np.arange(len(at))
+            place = rows[inverse]
+            here = np.flatnonzero(place >= 0)
+            sizes[np.ix_(here, np.array(columns))] = part_sizes[place[here]]
+            if sets:
+                found[np.ix_(here, np.array(columns))] = _spread(part_sets[place[here]], columns)
+    return sizes, found
+
+
+def _spread(codes: NDArray[np.int64], places: list[int]) -> NDArray[np.int64]:
+    """Move bit i of each code to `places[i]`."""
+    moved = np.zeros_like(codes)
+    for bit, place in enumerate(places):
+        moved |= (codes >> bit & 1) << place
+    return moved
+
+
+def from_changes(
+    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int, sets: bool
+) -> FlipSets:
+    """Find the smallest minimal flip sets of a block of rows from what all flips change.
+
+    Parameters
+    ----------
+    changes : callable
+        Gives, for a slice of the sets 0, 1, ..., 2**n - 1, an array (sets, rows) that tells where
+        flipping the set changes the decision.
+    n_rows : int
+        Rows in the block.
+    n_inputs : int
+        Number n of inputs that flip.
+    sets : bool
+        Whether the sets are wanted, or only their sizes.
+
+    Returns
+    -------
+    tuple of ndarray of int, shape (n_rows, n_inputs)
+        Sizes and sets, as bits. Of several smallest sets it is the one with the smallest number.
+    """
+    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
+    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    if n_rows == 0 or n_inputs == 0:
+        return sizes, found
+    minimal = _minimal(_packed(changes, n_rows, n_inputs), n_inputs)
+    codes = np.arange(1 << n_inputs)
+    set_sizes = np.bitwise_count(codes)
+    missing = np.full((n_inputs, minimal.shape[1]), ~np.uint64(0))
+    for size in range(1, n_inputs + 1):
+        of_size = codes[set_sizes == size]
+        level = minimal[of_size]
+        if not level.any():
+            continue
+        for bit in range(n_inputs):
+            holding = np.flatnonzero(of_size >> bit & 1)
+            new = np.bitwise_or.reduce(level[holding], axis=0) & missing[bit]
+            if not new.any():
+                continue
+            missing[bit] &= ~new
+            rows = np.flatnonzero(_unpacked(new, n_rows))
+            sizes[rows, bit] = size
+            if sets:
+                first = _unpacked(level[holding], n_rows)[:, rows].argmax(axis=0)
+                found[rows, bit] = of_size[holding[first]]
+    return sizes, found
+
+
+def _packed(
+    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int
+) -> NDArray[np.uint64]:
+    """The table of changes, sixty-four rows in a word."""
+    n_sets = 1 << n_inputs
+    n_words = -(-n_rows // 64)
+    octets = np.zeros((n_sets, 8 * n_words), dtype=np.uint8)
+    length = max(1, _BUDGET // (8 * n_rows))
+    for start in range(0, n_sets, length):
+        part = slice(start, min(start + length, n_sets))
+        packed = np.packbits(changes(part), axis=1, bitorder="little")
+        octets[part, : packed.shape[1]] = packed
+    return octets.view(np.uint64)
+
+
+def _unpacked(words: NDArray[np.uint64], n_rows: int) -> NDArray[np.bool_]:
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little", count=n_rows)
+    return bits.view(np.bool_)
+
+
+def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
+    """Keep the flip sets of which no part is one. Overwrites its argument."""
+    n_words = changes.shape[1]
+
+    def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
+        return table.reshape(-1, 2, 1 << bit, n_words)
+
+    closed = changes.copy()  # sets that contain a flip set
+    for bit in range(n_inputs):
+        view = cube(closed, bit)
+        view[:, 1] |= view[:, 0]
+    # A set is not minimal if it contains one when any of its members is left out.
+    for bit in range(n_inputs):
+        cube(changes, bit)[:, 1] &= ~cube(closed, bit)[:, 0]
+    return changes
+
+
+# --- flip sets by size: all single flips, all pairs, and so on, as far as the budget goes --------
+
+FoundSets = list[dict[int, tuple[int, ...]]]
+
+
+class _Row:
+    """What is known of one row: minimal flip sets, and which features are still open."""
+
+    def __init__(self, place: int, differs: NDArray[np.bool_]) -> None:
+        self.place = place
+        self.features = np.flatnonzero(differs)
+        self.sets: list[tuple[int, ...]] = []
+        self.smallest: dict[int, tuple[int, ...]] = {}
+        self.queries = 0
+        self.tried = 0  # all sets of up to so many features have been looked at
+        self.exhausted = len(self.features) == 0
+
+    def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
+        """Sets of this size that contain no flip set; None if there are too many to look at."""
+        open_ = self._open()
+        count = math.comb(len(open_), size)
+        if count > budget - self.queries:
+            return None
+        flat = np.fromiter(
+            chain.from_iterable(combinations(open_, size)), dtype=np.int64, count=count * size
+        )
+        sets = flat.reshape(count, size)
+        keep = np.ones(count, dtype=np.bool_)
+        for known in self.sets:
+            if len(known) > 1:
+                keep &= np.isin(sets, known).sum(axis=1) < len(known)
+        return sets[keep]
+
+    def _open(self) -> list[int]:
+        """Features that larger minimal sets may have: those that are no flip set alone."""
+        single = {members[0] for members in self.sets if len(members) == 1}
+        return [feature for feature in self.features.tolist() if feature not in single]
+
+    def learn(self, size: int, sets: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
+        """Take in what flipping the candidates of a size did."""
+        for members in map(tuple, sets[changed].tolist()):
+            self.sets.append(members)
+            for feature in members:
+                self.smallest.setdefault(feature, members)
+        self.tried = size
+        # Without candidates of this size every larger set contains a flip set, so none is minimal.
+        self.exhausted = (
+            len(sets) == 0 or size >= len(self._open()) or len(self.smallest) == len(self.features)
+        )
+
+
+def levelwise_flip_sets(
+    roads: Crossroads, max_size: int, max_queries: int, max_batch: int
+) -> tuple[FoundSets, NDArray[np.bool_], NDArray[np.int64]]:
+    """Find smallest minimal flip sets of up to a size.
+
+    Parameters
+    ----------
+    roads : Crossroads
+        The rows and their contrasts.
+    max_size : int
+        Size of the largest sets that are tried.
+    max_queries : int
+        Questions about one row, at most. A size is tried as a whole or not at all.
+    max_batch : int
+        Sets that are asked for at once, at most.
+
+    Returns
+    -------
+    found : list of dict
+        Of each row: by feature, its smallest minimal flip set.
+    exhausted : ndarray of bool, shape (n_rows,)
+        Whether features without a set have none of any size.
+    tried : ndarray of int, shape (n_rows,)
+        The size up to which all sets have been tried.
+    """
+    rows = [_Row(place, roads.differs[place]) for place in range(roads.n_rows)]
+    for size in range(1, max_size + 1):
+        for batch in _batches(rows, size, max_queries, max_batch):
+            places = np.concatenate(
+                [np.full(len(sets), row.place, dtype=np.int64) for row, sets in batch]
+            )
+            changed = np.empty(len(places), dtype=np.bool_)
+            offset = 0
+            everything = np.concatenate([sets for _, sets in batch])
+            for start in range(0, len(places), max_batch):
+                part = slice(start, start + max_batch)
+                flipped = np.zeros((len(places[part]), roads.n_features), dtype=np.bool_)
+                np.put_along_axis(flipped, everything[part], True, axis=1)
+                changed[part] = roads.changes(places[part], flipped)
+            for row, sets in batch:
+                row.queries += len(sets)
+                row.learn(size, sets, changed[offset : offset + len(sets)])
+                offset += len(sets)
+    return (
+        [row.smallest for row in rows],
+        np.array([row.exhausted for row in rows]),
+        np.array([row.tried for row in rows], dtype=np.int64),
+    )
+
+
+def _batches(
+    rows: list[_Row], size: int, max_queries: int, max_batch: int
+) -> Iterator[list[tuple[_Row, NDArray[np.int64]]]]:
+    """Rows with their candidates, until there are enough of them to ask."""
+    batch: list[tuple[_Row, NDArray[np.int64]]] = []
+    waiting = 0
+    for row in rows:
+        if row.exhausted or row.tried < size - 1:
+            continue
+        sets = row.candidates(size, max_queries)
+        if sets is None:
+            continue
+        batch.append((row, sets))
+        waiting += len(sets)
+        if waiting >= max_batch:
+            yield batch
+            batch, waiting = [], 0
+    if batch:
+        yield batch
+
+
+# --- responsibilities of read-once formulae in two passes over their gates, many rows at  --------
+
+# Larger than any number of flips, and far enough below the largest int64 to be added to.
+_NEVER = 1 << 40
+
+
+def read_once_flip_sets(
+    formula: Formula, bits: NDArray[np.bool_], sets: bool
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Find the smallest minimal flip sets of rows of a read-once formula.
+
+    Parameters
+    ----------
+    formula : Formula
+        The formula; no input occurs twice.
+    bits : ndarray of bool, shape (n_rows, n_inputs)
+        The rows.
+    sets : bool
+        Whether the sets are wanted, or only their sizes.
+
+    Returns
+    -------
+    sizes : ndarray of int, shape (n_rows, n_inputs)
+        Sizes of the sets; 0 where an input is in none.
+    members : ndarray of bool, shape (n_rows, n_inputs, n_inputs), or None
+        Of each row and input the inputs of its set.
+
+    Notes
+    -----
+    The paper's Algorithms 1 and 2. Its list of cases names the case in which both children must
+    flip first, though it is the last resort: where one of them suffices, that one is taken. And a
+    gate is compared with its own value, not with that of the whole formula.
+    """
+    n_rows, n_inputs = bits.shape
+    sizes = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    members = np.zeros((n_rows, n_inputs, n_inputs), dtype=np.bool_) if sets else None
+    width = len(formula.gates) * (24 + (2 * formula.arity if sets else 0))
+    length = max(1, _BUDGET // width)
+    for start in range(0, n_rows, length):
+        part = slice(start, start + length)
+        _flip_sets(
+            formula,
+            np.ascontiguousarray(bits[part].T),
+            sizes[part],
+            None if members is None else members[part],
+        )
+    return sizes, members
+
+
+def _flip_sets(
+    formula: Formula,
+    columns: NDArray[np.bool_],
+    sizes: NDArray[np.int64],
+    members: NDArray[np.bool_] | None,
+) -> None:
+    gates, n_rows = formula.gates, columns.shape[1]
+    values: list[NDArray[np.bool_]] = []
+    costs: list[NDArray[np.int64]] = []  # flips of inputs that it takes to flip the gate
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
+    nobody = np.zeros(n_rows, dtype=np.bool_)
+    for operator, left, right in gates:
+        must = (nobody, nobody)
+        if operator == "var":
+            values.append(columns[left])
+            costs.append(np.ones(n_rows, dtype=np.int64))
+        elif operator == "not":
+            values.append(~values[left])
+            costs.append(costs[left])
+        else:
+            a, b = values[left], values[right]
+            # A false operand decides a conjunction: while it stays, nothing else can flip it.
+            # A true one decides a disjunction. Nothing decides an exclusive or by itself.
+            if operator == "and":
+                values.append(a & b)
+                must = (~a, ~b)
+            elif operator == "or":
+                values.append(a | b)
+                must = (a, b)
+            else:
+                values.append(a ^ b)
+            costs.append(
+                np.where(
+                    must[0] | must[1],
+                    costs[left] * must[0] + costs[right] * must[1],
+                    np.minimum(costs[left], costs[right]),
+                )
+            )
+        forced.append(must)
+    cheapest = None if members is None else _cheapest(formula, costs, forced)
+    _descend(formula, costs, forced, cheapest, sizes, members)
+
+
+def _cheapest(
+    formula: Formula,
+    costs: list[NDArray[np.int64]],
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
+) -> list[NDArray[np.bool_]]:
+    """Of each gate a smallest set of inputs that flips it, as (arity, rows)."""
+    place = {index: i for i, index in enumerate(formula.variables)}
+    chosen: list[NDArray[np.bool_]] = []
+    for position, (operator, left, right) in enumerate(formula.gates):
+        if operator == "var":
+            flipped = np.zeros((formula.arity, len(costs[0])), dtype=np.bool_)
+            flipped[place[left]] = True
+        elif operator == "not":
+            flipped = chosen[left]
+        else:
+            by_left, by_right = forced[position]
+            free = ~(by_left | by_right)
+            left_first = costs[left] <= costs[right]
+            flipped = chosen[left] & (by_left | (free & left_first))
+            flipped |= chosen[right] & (by_right | (free & ~left_first))
+        chosen.append(flipped)
+    return chosen
+
+
+def _descend(
+    formula: Formula,
+    costs: list[NDArray[np.int64]],
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
+    cheapest: list[NDArray[np.bool_]] | None,
+    sizes: NDArray[np.int64],
+    members: NDArray[np.bool_] | None,
+) -> None:
+    """From the root down: how many inputs must flip beside a gate for it to decide the root."""
+    n_rows = len(costs[0])
+    beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
+    company: dict[int, NDArray[np.bool_]] = {}
+    if cheapest is not None:
+        company[len(costs) - 1] = np.zeros((formula.arity, n_rows), dtype=np.bool_)
+    indices = np.array(formula.variables)
+    for position in range(len(costs) - 1, -1, -1):
+        operator, left, right = formula.gates[position]
+        count, with_it = beside.pop(position), company.pop(position, None)
+        if operator == "var":
+            reached = count < _NEVER
+            sizes[:, left] = np.where(reached, count + 1, 0)
+            if members is not None and with_it is not None:
+                members[:, left, indices] = (with_it & reached).T
+                members[:, left, left] = reached
+        elif operator == "not":
+            beside[left] = count
+            if with_it is not None:
+                company[left] = with_it
+        else:
+            for child, own, sibling, other in (
+                (left, forced[position][0], right, forced[position][1]),
+                (right, forced[position][1], left, forced[position][0]),
+            ):
+                # With a deciding sibling a child counts only if it decides as well, and both flip.
+                both = own & other
+                beside[child] = np.where(other & ~own, _NEVER, count + costs[sibling] * both)
+                if with_it is not None and cheapest is not None:
+                    company[child] = with_it | (cheapest[sibling] & both)
+
+
+# --- Exact degree of responsibility of each input for a model's answer ---------------------------
 
 _METHODS = ("auto", "exhaustive", "levelwise", "linear")
 # What "auto" spends on certainty: questions about one row, or about all of them together.

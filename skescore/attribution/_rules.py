@@ -2,23 +2,632 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from itertools import combinations, count, islice, pairwise, product
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from skescore._validation import check_flag, check_number, check_whole
+from skescore._validation import check_flag, check_number, check_whole, label_order, python_value
 from skescore.attribution._result import Attribution
-from skescore.attribution._rule_cells import as_bits, feature_cells, premises
-from skescore.attribution._rule_flips import Flips, FlipSet, PremiseFlips
-from skescore.attribution._rule_trials import RowTrials, affine_votes, by_nearest_box
 from skescore.metrics.attribution import faithfulness
 from skescore.rules import LinearOutput, RuleSet
 from skescore.rules._columns import Table
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._prediction import _answering_rule
 
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
+
+
+# --- what rules can tell apart: the cells that their thresholds and lists cut each featur --------
+# Rows in the same cells of all features satisfy the same conditions, as long as each condition
+# looks at one feature. So a change of a feature is a move to another of its cells, and a premise
+# is one set of cells per feature; premises that count conditions (M-of-N) are several of them.
+
+#: Premises that M-of-N conditions of one rule set may be written out into.
+_MAX_PREMISES = 4096
+
+
+class OtherValue:
+    """Stands for every value that no rule names."""
+
+    def __repr__(self) -> str:
+        return "<any other value>"
+
+
+OTHER = OtherValue()
+
+
+class FeatureCells:
+    """The cells of one feature, numbered from 0; the last one holds missing values.
+
+    Parameters
+    ----------
+    feature : int
+        Column index.
+    cuts : set of float
+        Bounds of intervals; empty for a feature whose values are only listed.
+    listed : set
+        Values in lists.
+    known : tuple or None
+        All categories, where the rules' domain knows them.
+    span : tuple of float or None
+        The domain along a numeric feature: moves do not leave it.
+    """
+
+    def __init__(
+        self,
+        feature: int,
+        cuts: set[float],
+        listed: set[Any],
+        known: tuple[Any, ...] | None,
+        span: tuple[float, float] | None,
+    ) -> None:
+        # A feature that is only counted without bounds is a number with one stretch.
+        self.feature, self.numeric = feature, bool(cuts) or not listed
+        if self.numeric:
+            points = cuts | {float(v) for v in listed if not isinstance(v, str)}
+            self.cuts = np.array(sorted(points))
+            places = [_place(*ends, span) for ends in _stretches(self.cuts)]
+            values: list[Any] = [value for value, _ in places]
+            reachable = [reached for _, reached in places]
+        else:
+            names = sorted({*listed, *(known or ())}, key=label_order)
+            # Values beyond the known categories do not come, unless a row brings one.
+            values, reachable = [*names, OTHER], [True] * len(names) + [known is None]
+            self.codes = {value: code for code, value in enumerate(names)}
+        #: One value of each cell; the cell of missing values is the last.
+        self.values = np.empty(len(values) + 1, dtype=object)
+        self.values[:-1], self.values[-1] = values, None
+        self.reachable = np.array([*reachable, False])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def numbers(self) -> np.ndarray:
+        """The values as conditions read them."""
+        if self.numeric:
+            return np.array([*self.values[:-1], math.nan], dtype=float)
+        return self.values
+
+    def locate(self, table: Table) -> np.ndarray:
+        """The cell of every row."""
+        missing = len(self) - 1
+        if self.numeric:
+            column = table.numbers(self.feature, slice(None))
+            left = np.searchsorted(self.cuts, column)
+            cells = 2 * left
+            on_cut = left < len(self.cuts)
+            on_cut[on_cut] = self.cuts[left[on_cut]] == column[on_cut]
+            cells[on_cut] += 1
+            cells[np.isnan(column)] = missing
+            return np.asarray(cells)
+        other = missing - 1
+        return np.array(
+            [
+                missing if value is None or value != value else self.codes.get(value, other)
+                for value in map(python_value, table.column(self.feature).tolist())
+            ],
+            dtype=np.intp,
+        )
+
+
+def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
+    """Ends of every cell along a number line, first the stretch below all cuts; cuts in between."""
+    ends = [-math.inf, *cuts.tolist(), math.inf]
+    for low, high in pairwise(ends):
+        yield low, high
+        if high < math.inf:
+            yield high, high
+
+
+def _place(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
+    """A value of a cell, in the domain if it may be, and whether a move can lead there."""
+    if low == high:
+        return low, span is None or span[0] <= low <= span[1]
+    if span is not None and max(low, span[0]) <= min(high, span[1]):
+        inner_low, inner_high = max(low, span[0]), min(high, span[1])
+        # The ends themselves belong to cells of their own, unless they are the domain's.
+        for value in (inner_low / 2 + inner_high / 2, inner_low, inner_high):
+            if low < value < high:
+                return value, True
+    if math.isinf(low) and math.isinf(high):
+        value = 0.0
+    elif math.isinf(low):
+        value = min(high - 1.0, math.nextafter(high, -math.inf))
+    elif math.isinf(high):
+        value = max(low + 1.0, math.nextafter(low, math.inf))
+    else:
+        value = low / 2 + high / 2
+    inside = low < value < high  # no number lies between neighbouring ones
+    return value, inside and span is None
+
+
+def feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[FeatureCells]:
+    """The cells of every feature that a condition on one feature looks at."""
+    cuts: dict[int, set[float]] = {}
+    listed: dict[int, set[Any]] = {}
+    for rule in ruleset.rules:
+        for condition in rule.conditions:
+            _note(condition, cuts, listed)
+    domain = None if beyond_domain else ruleset.domain
+    result = []
+    for j in sorted(cuts.keys() | listed.keys()):
+        known = ruleset.domain.values_of(j) if ruleset.domain is not None else None
+        span = None if domain is None or known else (domain.lower[j], domain.upper[j])
+        result.append(FeatureCells(j, cuts.get(j, set()), listed.get(j, set()), known, span))
+    return result
+
+
+def _note(condition: Condition, cuts: dict[int, set[float]], listed: dict[int, set[Any]]) -> None:
+    if isinstance(condition, AtLeast):
+        for part in condition.conditions:
+            _note(part, cuts, listed)
+    elif isinstance(condition, Interval):
+        ends = {bound for bound in (condition.lower, condition.upper) if math.isfinite(bound)}
+        cuts.setdefault(condition.feature, set()).update(ends)
+    elif isinstance(condition, OneOf):
+        listed.setdefault(condition.feature, set()).update(condition.values)
+
+
+#: A premise: for features (by their place among the cells), the cells that satisfy it, as bits.
+Premise = dict[int, int]
+
+
+def premises(ruleset: RuleSet, cells: list[FeatureCells]) -> list[tuple[int, Premise]] | None:
+    """Every rule as premises over cells, in the order in which rules answer.
+
+    Returns
+    -------
+    list of (int, Premise) or None
+        With the index of the rule; None where rules cannot be written so: they answer together, a
+        condition weighs several features, or there would be too many.
+    """
+    if ruleset.voting is not None:
+        return None
+    place = {cell.feature: at for at, cell in enumerate(cells)}
+    result: list[tuple[int, Premise]] = []
+    for index in ruleset._priority.tolist():
+        written = _written_out(ruleset.rules[index].conditions, cells, place)
+        if written is None or len(result) + len(written) > _MAX_PREMISES:
+            return None
+        result += [(index, premise) for premise in written]
+    return result
+
+
+def _written_out(
+    conditions: tuple[Condition, ...], cells: list[FeatureCells], place: dict[int, int]
+) -> list[Premise] | None:
+    """A conjunction as premises, at least one of which must hold."""
+    result: list[Premise] = [{}]
+    for condition in conditions:
+        if isinstance(condition, Linear):
+            return None
+        if isinstance(condition, AtLeast):
+            ways = 0
+            choices: list[Premise] = []
+            for chosen in combinations(condition.conditions, condition.m):
+                written = _written_out(chosen, cells, place)
+                if written is None or (ways := ways + len(written)) > _MAX_PREMISES:
+                    return None
+                choices += written
+        else:
+            at = place[condition.feature]
+            values = cells[at].numbers()
+            holds = condition.holds(lambda _, values=values: values)  # type: ignore[misc]
+            choices = [{at: as_bits(holds)}]
+        if len(result) * len(choices) > _MAX_PREMISES:
+            return None
+        joined = (_both(one, two) for one, two in product(result, choices))
+        result = _distinct(premise for premise in joined if premise is not None)
+    return result
+
+
+def _both(one: Premise, two: Premise) -> Premise | None:
+    """Two premises at once; None if they contradict each other."""
+    result = dict(one)
+    for at, bits in two.items():
+        result[at] = result.get(at, -1) & bits
+        if not result[at]:
+            return None
+    return result
+
+
+def _distinct(found: Iterator[Premise]) -> list[Premise]:
+    return list({tuple(sorted(premise.items())): premise for premise in found}.values())
+
+
+def as_bits(flags: np.ndarray) -> int:
+    """Flags as one whole number, the first flag as its lowest bit."""
+    return sum(1 << int(i) for i in np.flatnonzero(flags))
+
+
+# --- minimal sets of features whose change changes the answer of rules, the smallest firs --------
+
+#: Rows tried at a time by :func:`flips_by_trial`.
+_BATCH = 1 << 12
+
+FlipSet: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Flips:
+    """What was found for one row.
+
+    Attributes
+    ----------
+    sets : list of tuple of int
+        Minimal flip sets in the order of their size.
+    complete_below : int or None
+        All minimal flip sets of fewer features are known; None if all of any size are.
+    steps : int
+        Changes that were looked at.
+    """
+
+    sets: list[FlipSet]
+    complete_below: int | None
+    steps: int
+
+
+class PremiseFlips:
+    """Flip sets of rules whose premises are sets of cells.
+
+    Parameters
+    ----------
+    premises : sequence of (int, Premise)
+        Index of the rule and the cells of its premise, in the order in which rules answer.
+    allowed : sequence of int
+        For every feature, the cells that a move may lead to, as bits.
+    differ : callable
+        Gives for a rule (-1 for none) an array that tells which rules answer otherwise; its last
+        entry stands for no rule.
+    max_steps : int
+        Partial changes looked at per row before the search gives up.
+    """
+
+    def __init__(
+        self,
+        premises: Sequence[tuple[int, Premise]],
+        allowed: Sequence[int],
+        differ: Callable[[int], np.ndarray],
+        max_steps: int,
+    ) -> None:
+        self.premises = premises
+        self.allowed = allowed
+        self.differ = differ
+        self.max_steps = max_steps
+        meet = np.tril(self._meet(), -1)
+        #: Premises ahead that a row can satisfy together with this one.
+        self.ahead = [np.flatnonzero(row).tolist() for row in meet]
+        self.covering = self._cover_everything()
+        self._known: dict[int, tuple[list[bool], dict[int, list[int]]]] = {}
+
+    def _meet(self) -> np.ndarray:
+        """Which premises share a cell of every feature."""
+        result = np.ones((len(self.premises), len(self.premises)), dtype=bool)
+        for at in sorted({at for _, premise in self.premises for at in premise}):
+            limited = np.array([k for k, (_, p) in enumerate(self.premises) if at in p])
+            sets = [self.premises[k][1][at] for k in limited]
+            width = max(bits.bit_length() for bits in sets)
+            cells = np.array([[bits >> c & 1 for c in range(width)] for bits in sets], np.float32)
+            result[np.ix_(limited, limited)] &= cells @ cells.T > 0
+        return result
+
+    def _cover_everything(self) -> bool:
+        """Whether premises that exclude each other leave no reachable cell without a rule."""
+        if any(self.ahead):
+            return False
+        total, everything = 0, 1
+        for bits in self.allowed:
+            everything *= bits.bit_count()
+        for _, premise in self.premises:
+            size = 1
+            for at, bits in enumerate(self.allowed):
+                size *= (premise.get(at, -1) & bits).bit_count()
+            total += size
+        return total == everything
+
+    def of(self, cells: Sequence[int]) -> Flips:
+        """Find the flip sets of a row in the given cells.
+
+        Notes
+        -----
+        Another answer comes from a premise of a rule that answers otherwise (or from no rule at
+        all), where no premise ahead of it with the same answer as now holds. A partial change keeps
+        for each feature the cells that it may still be in. Changes are looked at in the order of
+        how many features they move, so that a change that needs no more is a minimal one unless it
+        holds one found before.
+        """
+        here = [1 << cell for cell in cells]
+        answering = next(
+            (rule for rule, p in self.premises if all(b & here[at] for at, b in p.items())), -1
+        )
+        other = self.differ(answering)
+        if answering not in self._known:
+            self._known[answering] = [not other[rule] for rule, _ in self.premises], {}
+        same, avoided = self._known[answering]
+        queue: list[tuple[int, int, int, dict[int, int]]] = []
+        serial = count()
+        for k, (_, premise) in enumerate(self.premises):
+            if same[k]:
+                continue
+            # Features that break the premise must move; their cells are those that satisfy it.
+            moved = {a: b & self.allowed[a] for a, b in premise.items() if not b & here[a]}
+            if all(moved.values()):
+                queue.append((len(moved), next(serial), k, moved))
+        at_home = all(cell & allowed for cell, allowed in zip(here, self.allowed, strict=True))
+        if other[-1] and not (self.covering and at_home):
+            queue.append((0, next(serial), len(self.premises), {}))
+        for _, _, k, _ in queue:
+            if k not in avoided:
+                ahead = self.ahead[k] if k < len(same) else range(k)
+                avoided[k] = [i for i in ahead if same[i]]
+        return self._search(here, queue, avoided, serial)
+
+    def _search(
+        self,
+        here: list[int],
+        queue: list[tuple[int, int, int, dict[int, int]]],
+        avoided: dict[int, list[int]],
+        serial: count[int],
+    ) -> Flips:
+        heapq.heapify(queue)
+        found: list[frozenset[int]] = []
+        seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
+        steps = 0
+        while queue:
+            size, _, k, moved = heapq.heappop(queue)
+            if any(known <= moved.keys() for known in found):
+                continue
+            if steps == self.max_steps:
+                return Flips(_sorted(found), size, steps)
+            steps += 1
+            breaking = self._first_held(here, moved, avoided[k])
+            if breaking is None:
+                found.append(frozenset(moved))
+                continue
+            target = self.premises[k][1] if k < len(self.premises) else {}
+            for at, bits in breaking.items():
+                left = moved.get(at, target.get(at, -1) & self.allowed[at]) & ~bits
+                if not left:
+                    continue
+                child = {**moved, at: left}
+                key = k, frozenset(child.items())
+                if key not in seen:
+                    seen.add(key)
+                    heapq.heappush(queue, (len(child), next(serial), k, child))
+        return Flips(_sorted(found), None, steps)
+
+    def _first_held(
+        self, here: list[int], moved: dict[int, int], indices: list[int]
+    ) -> Premise | None:
+        """The first premise that some row left by the partial change may satisfy."""
+        for i in indices:
+            premise = self.premises[i][1]
+            if all(bits & moved.get(at, here[at]) for at, bits in premise.items()):
+                return premise
+        return None
+
+
+def flips_by_trial(
+    options: Sequence[Sequence[int]],
+    changed: Callable[[list[dict[int, int]]], np.ndarray],
+    max_steps: int,
+) -> Flips:
+    """Flip sets found by trying every combination of options of ever more features.
+
+    Parameters
+    ----------
+    options : sequence of sequence of int
+        For every feature, what it may change to.
+    changed : callable
+        Tells for changes (an option for each moved feature) whether the answer is another.
+    max_steps : int
+        Changes tried before the search gives up.
+    """
+    found: list[frozenset[int]] = []
+    movable = [at for at, choices in enumerate(options) if choices]
+    steps = 0
+    for size in range(1, len(movable) + 1):
+        left = False
+        for chosen in combinations(movable, size):
+            if any(known <= set(chosen) for known in found):
+                continue
+            left = True
+            tried = product(*(options[at] for at in chosen))
+            while batch := [
+                dict(zip(chosen, c, strict=True))
+                for c in islice(tried, min(_BATCH, max_steps - steps + 1))
+            ]:
+                if steps + len(batch) > max_steps:
+                    return Flips(_sorted(found), size, steps)
+                steps += len(batch)
+                if changed(batch).any():
+                    found.append(frozenset(chosen))
+                    break
+        if not left:
+            break
+    return Flips(_sorted(found), None, steps)
+
+
+def _sorted(found: list[frozenset[int]]) -> list[FlipSet]:
+    return sorted((tuple(sorted(s)) for s in found), key=lambda s: (len(s), s))
+
+
+# --- changes of a row tried one by one, for rules whose premises are no sets of cells ------------
+
+#: Votes of numbers that round differently are the same answer.
+_ROUNDING = 1e-9
+
+
+def linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
+    """The conditions that weigh several features, wherever they stand."""
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            yield from linear_conditions(condition.conditions)
+        elif isinstance(condition, Linear):
+            yield condition
+
+
+def affine_votes(ruleset: RuleSet) -> list[LinearOutput]:
+    """Outputs and weights that depend on the row, in rules that answer together."""
+    if ruleset.voting is None:
+        return []
+    parts = [part for rule in ruleset.rules for part in (rule.output, rule.weight)]
+    return [part for part in parts if isinstance(part, LinearOutput) and part.terms]
+
+
+def by_nearest_box(ruleset: RuleSet) -> bool:
+    """Whether rows without a rule are answered by their distance to the rules."""
+    return ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
+
+
+class RowTrials:
+    """Tries changes of rows.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    table : Table
+        The rows.
+    cells : list of FeatureCells
+        The cells of the features that conditions on one feature look at.
+    differ : callable
+        Gives for a rule which rules' answers are others; the last is no rule.
+    by, tolerance, beyond_domain
+        As in :func:`rule_attribution`.
+    """
+
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        table: Table,
+        cells: list[FeatureCells],
+        differ: Callable[[int], np.ndarray],
+        *,
+        by: str,
+        tolerance: float,
+        beyond_domain: bool,
+    ) -> None:
+        self.ruleset, self.table, self.differ = ruleset, table, differ
+        self.by, self.tolerance = by, tolerance
+        self.domain = None if beyond_domain else ruleset.domain
+        self.linear = [c for rule in ruleset.rules for c in linear_conditions(rule.conditions)]
+        summed = {f for condition in self.linear for f in condition.features}
+        summed |= {f for part in affine_votes(ruleset) for f, _ in part.terms}
+        self.cells = {cell.feature: (cell, cell.locate(table)) for cell in cells}
+        self.used = sorted(summed | self.cells.keys())
+        self.ends = {j: self._ends(j) for j in sorted(summed)}
+        self.numeric = all(c.numeric for c in cells)
+
+    def _ends(self, j: int) -> tuple[float, ...]:
+        """How far a feature of a sum may go."""
+        if self.domain is not None:
+            return self.domain.lower[j], self.domain.upper[j]
+        column = self.table.numbers(j, slice(None))
+        column = column[np.isfinite(column)]
+        return (float(column.min()), float(column.max())) if len(column) else ()
+
+    def _choices(self, j: int, row: int, values: dict[int, object]) -> list[object]:
+        """What a feature of a row may change to."""
+        choices: list[object] = []
+        if j in self.cells:
+            cell, located = self.cells[j]
+            here = located[row]
+            choices += [v for k, v in enumerate(cell.values) if cell.reachable[k] and k != here]
+        if j in self.ends:
+            reach = self.ends[j]
+            choices += reach
+            for bound in self._crossings(j, values):
+                # Just beyond the bound on either side, and on it.
+                for value in (math.nextafter(bound, -math.inf), bound,
+                              math.nextafter(bound, math.inf)):  # fmt: skip
+                    if self.domain is None or reach[0] <= value <= reach[1]:
+                        choices.append(value)
+        return [value for value in dict.fromkeys(choices) if value != values[j]]
+
+    def _crossings(self, j: int, values: dict[int, Any]) -> Iterator[float]:
+        """Where a feature takes sums to their bounds, the others as they are."""
+        for condition in self.linear:
+            terms = dict(condition.terms)
+            if j not in terms or any(not _is_number(values[f]) for f in terms if f != j):
+                continue
+            rest = math.fsum(c * float(values[f]) for f, c in terms.items() if f != j)
+            for bound in (condition.lower, condition.upper):
+                crossing = (bound - rest) / terms[j]
+                if math.isfinite(crossing):
+                    yield crossing
+
+    def flips(self, row: int, max_steps: int) -> Flips:
+        """Find the flip sets of a row; features are numbered by their place in `used`."""
+        values = {j: python_value(self.table.column(j)[row]) for j in self.used}
+        values = {j: None if v is None or v != v else v for j, v in values.items()}
+        choices = [self._choices(j, row, values) for j in self.used]
+
+        def rows(changes: list[dict[int, int]]) -> Table:
+            shape = len(changes), self.ruleset.n_features
+            filled = np.full(shape, np.nan, dtype=float if self.numeric else object)
+            for j in self.used:
+                filled[:, j] = math.nan if values[j] is None else values[j]
+            for place, change in zip(filled, changes, strict=True):
+                for at, option in change.items():
+                    place[self.used[at]] = choices[at][option]
+            return Table(filled, self.ruleset.feature_names)
+
+        changed = self._comparison(rows([{}]))
+        return flips_by_trial(
+            [range(len(c)) for c in choices], lambda changes: changed(rows(changes)), max_steps
+        )
+
+    def _comparison(self, now: Table) -> Callable[[Table], np.ndarray]:
+        """What tells whether rows get another answer than a row gets now."""
+        if self.ruleset.voting is None:
+            ask: Callable[[Table], np.ndarray] = self.ruleset.assign
+            if self.by == "answer":
+                ask = lambda table: _answering_rule(self.ruleset, table)  # noqa: E731
+            other = self.differ(int(ask(now)[0]))
+            return lambda table: other[ask(table)]
+        [covered], [answer] = self._votes(now)
+
+        def changed(table: Table) -> np.ndarray:
+            has_rule, said = self._votes(table)
+            if self.ruleset.task == "classification":
+                differs = np.array([label != answer for label in said.tolist()], dtype=bool)
+            else:
+                slack = max(self.tolerance, _ROUNDING * abs(answer))
+                differs = ~((np.abs(said - answer) <= slack) | (np.isnan(said) & np.isnan(answer)))
+            if self.ruleset.fallback is None:
+                differs = np.where(has_rule & covered, differs, has_rule != covered)
+            return np.asarray(differs)
+
+        return changed
+
+    def _votes(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Whether rules hold, and what they say together."""
+        covered = self.ruleset.covers(table)
+        asked = np.flatnonzero(covered | (self.ruleset.fallback is not None))
+        kind = float if self.ruleset.task == "regression" else object
+        said = np.full(len(table), np.nan if kind is float else None, dtype=kind)
+        if len(asked):
+            part = table if len(asked) == len(table) else _rows_of(table, asked, self.ruleset)
+            said[asked] = self.ruleset.predict(part)
+        return covered, said
+
+
+def _rows_of(table: Table, rows: np.ndarray, ruleset: RuleSet) -> Table:
+    columns = [table.column(j)[rows] for j in range(ruleset.n_features)]
+    return Table(np.column_stack(columns), ruleset.feature_names)
+
+
+def _is_number(value: object) -> bool:
+    return value is not None and not isinstance(value, str)
+
+
+# --- Which features the rules' answer for a row hangs on: responsibility under a rule set --------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

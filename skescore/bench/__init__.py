@@ -1,7 +1,6 @@
 """Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
 
-from skescore.bench._configuration import BenchConfig, config_from, read_config
-from skescore.bench._configuration_checks import ConfigurationError
+from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from, read_config
 from skescore.bench._machine import describe_machine, package_versions
 from skescore.bench._plots import critical_difference_plot
 from skescore.bench._rows import COLUMNS, read_rows

@@ -16,9 +16,9 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from skescore.cli._encoding import ENCODING_ERRORS
+from skescore.cli._arguments import Parser, unknown_arguments, without_passwords
 from skescore.cli._installation import installed_version
-from skescore.cli._usage import Parser, unknown_arguments, without_passwords
+from skescore.cli._output import ENCODING_ERRORS
 
 #: The module of each command, and the line about it in the list of commands.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(

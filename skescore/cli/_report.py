@@ -15,10 +15,10 @@ from skescore.bench._tables import rank_extractors
 from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._bench_text import ranking_record
-from skescore.cli._black_boxes import load_black_box
+from skescore.cli._bench import ranking_record
+from skescore.cli._models import load_black_box
 from skescore.cli._rule_files import check_output
-from skescore.cli._tune_files import REPORT
+from skescore.cli._tune import REPORT
 from skescore.datasets._loading import Dataset, load_dataset
 from skescore.report import write_report
 from skescore.report._bench_rows import find_rows

@@ -244,7 +244,7 @@ def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from skescore.reproduce._brex_plots import plot_divergence
+    from skescore.reproduce._brex import plot_divergence
 
     names = []
     panels = len({row.table for row in result.rows if row.kind == "random"})

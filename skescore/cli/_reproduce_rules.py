@@ -12,7 +12,7 @@ from typing import Any
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.reproduce import _printed
-from skescore.reproduce._files import as_frame
+from skescore.reproduce._cells import as_frame
 from skescore.reproduce._fire import reproduce_fire
 from skescore.reproduce._ice import DATA, EXTRACTORS, reproduce_ice
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from skescore._text import did_you_mean, listed
-from skescore.datasets._files import read_file
 from skescore.datasets._loading import BUILT_IN, load_dataset
+from skescore.datasets._tables import read_file
 from skescore.rules import AtLeast, OneOf, RuleSet
 from skescore.rules._conditions import Condition
 

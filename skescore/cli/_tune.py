@@ -3,45 +3,443 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import hashlib
 import json
 import math
+import os
 import platform
+import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_random_state
 
+from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._black_boxes import load_black_box
+from skescore.cli._models import load_black_box
 from skescore.cli._trials import (
     Kept,
+    Workers,
     add_trial_options,
+    is_unfinished,
     kept_trials,
     note_earlier,
     shown_command_line,
     study_name,
 )
-from skescore.cli._tune_files import (
-    FILES,
-    add_report_option,
-    check_output,
-    output_folder,
-    write_files,
-    write_page,
-)
-from skescore.cli._tune_text import label, scoring_name, sign, tune_text
-from skescore.cli._workers import Workers
 from skescore.datasets._loading import Dataset
 from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
+from skescore.report import write_report
+from skescore.report._candidates_file import candidates_json
+from skescore.rules._text import format_number
+from skescore.scorers._makers import get_rule_scorer
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning._progress import SearchProgress
+
+__all__ = [
+    "FILES",
+    "add_report_option",
+    "check_output",
+    "output_folder",
+    "report_path",
+    "write_files",
+    "write_page",
+]
+
+
+# --- the text that ``skescore tune`` shows -------------------------------------------------------
+
+LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q", "pareto": "ICE"}
+_SHOWN = 10
+_SHOWN_CLASSES = 6
+
+
+def sign(options: argparse.Namespace) -> int:
+    """1 where the score is maximised, -1 where its negative is."""
+    return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
+
+
+def label(options: argparse.Namespace) -> str:
+    """What the score is called."""
+    return LABELS.get(options.scoring, options.scoring)
+
+
+def scoring_name(options: argparse.Namespace) -> str | list[str]:
+    """What is maximised, or minimised together, as in Python."""
+    if options.scoring == "pareto":
+        return list(arguments.TRADE_OFF)
+    return arguments.scorer_from(options).name
+
+
+def tune_text(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, result: dict[str, Any]
+) -> str:
+    """Write the data, the black box, the leaderboard and the best rules.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    dataset : Dataset
+        The data.
+    search : ExtractorSearchCV
+        The finished search.
+    result : dict
+        What ``run.json`` holds.
+
+    Returns
+    -------
+    str
+        Text or Markdown.
+    """
+    printer = output.Printer(options.format == "markdown")
+    printer.line(_describe(dataset))
+    quality = ", ".join(
+        f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
+        for name, value in search.black_box_quality_.items()
+    )
+    how = f"held-out rows, {options.cv} folds"
+    if not result["black_box"]["trained_here"]:
+        how = "on these rows, which it may have been trained on"
+    printer.line(f"black box {options.black_box}: {quality} ({how})")
+    _leaderboard(printer, options, dataset, search)
+    best, name = result["best"], label(options)
+    _trade_off(printer, dataset, search)
+    knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
+    printer.heading(
+        f"best: {best['extractor']} with {name} "
+        f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
+        f"{output.plural(best['n_rules'], 'rule')}, extracted from all rows"
+    )
+    printer.verbatim(str(search.rules_))
+    measure = "accuracy" if dataset.task == "classification" else "R²"
+    printer.line(
+        f"on these rows: fidelity ({measure} against the black box) "
+        f"{output.number(best['fidelity'])}, completeness "
+        f"{output.number(best['completeness_volume'])} by volume, "
+        f"{output.number(best['completeness_instances'])} by rows"
+    )
+    return printer.text()
+
+
+def _without_noise(spread: float, score: float) -> float:
+    """A spread that is no more than rounding is none."""
+    return 0.0 if spread < 1e-9 * max(1.0, abs(score)) else spread
+
+
+def _leaderboard(
+    printer: output.Printer, options: argparse.Namespace, dataset: Dataset, search: Any
+) -> None:
+    board, name = search.leaderboard_, label(options)
+    done = board[board["state"] == "complete"]
+    # Candidates that came out just like a better-placed one tell a reader nothing more.
+    outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
+    different = done[~done.duplicated(subset=outcome)]
+    failed = f", {len(board) - len(done)} without a score" if len(done) < len(board) else ""
+    first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
+    printer.heading(
+        f"leaderboard: {output.plural(len(board), 'trial')}{failed}, "
+        f"{first}{output.plural(len(different), 'different outcome')}, "
+        f"{search.search_seconds_:.1f} s"
+    )
+    performance = "weighted F1" if dataset.task == "classification" else "R²"
+    columns = [
+        "", "extractor", name, "±", performance, "rules", "c volume", "c rows",
+        *options.measures, "seconds", "parameters",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(position),
+            row["extractor"],
+            output.number(sign(options) * row["score"], 4),
+            output.number(_without_noise(row["score_std"], row["score"]), 4),
+            output.number(row["performance"]),
+            f"{row['n_rules']:.1f}",
+            output.number(row["completeness_volume"]),
+            output.number(row["completeness_instances"]),
+            *[output.number(row[measure]) for measure in columns_of(options)],
+            f"{row['seconds']:.3f}",
+            _parameters(row["params"]),
+        ]
+        for position, row in enumerate(different.head(_SHOWN).to_dict(orient="records"), 1)
+    ]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+    truth = "the black box's answers" if options.reference == "black-box" else dataset.y.name
+    better = "greater" if sign(options) == 1 else "less"
+    printer.line(
+        f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
+        "deviation between folds, c the completeness: share of the feature space's volume and of "
+        "the rows that rules cover.)"
+    )
+
+    if options.measures and board[columns_of(options)].isna().any(axis=None):
+        printer.line("(- where a rule holds for no row of some fold.)")
+    tied = int(board["tied"].sum())
+    if board["score"].iloc[0] < board["score"].max():
+        printer.line(
+            f"(The first has the fewest rules of the {tied} that are as good as the best as far as "
+            "one can tell, or is the best of those: by held-out rows and by the rules of all rows.)"
+        )
+    if search.stopped_:
+        printer.line("no more trials for:")
+        for stopped, reason in search.stopped_.items():
+            printer.line(f"   {stopped}: {reason}")
+
+
+def columns_of(options: argparse.Namespace) -> list[str]:
+    """Columns of the leaderboard that the measures asked for have there: losses are negated."""
+    return [get_rule_scorer(name).name for name in options.measures]
+
+
+def _parameters(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in params.items()
+    )
+
+
+def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearchCV) -> None:
+    """The candidates that no other beats in everything, and for which weights each is best."""
+    front = search.pareto_front_
+    if len(front) < 2:
+        return
+    printer.heading(
+        f"trade-off: {len(front)} candidates that no other beats in loss, rules and incompleteness"
+    )
+    loss = "errors" if dataset.task == "classification" else "mean absolute error"
+    rows = [
+        [
+            f"{row['n_rules']:.1f}",
+            output.number(row["loss"]),
+            output.number(row["completeness_volume"]),
+            "knee" if row["knee"] else "",
+            row["extractor"],
+            _parameters(row["params"]),
+        ]
+        for row in front.to_dict(orient="records")
+    ]
+    columns = ["rules", loss, "c volume", "", "extractor", "parameters"]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+
+
+def _describe(dataset: Dataset) -> str:
+    text = f"{dataset.name}: {len(dataset.X)} rows, {output.plural(dataset.X.shape[1], 'feature')}"
+    if dataset.n_rows_dropped:
+        text += f" ({output.plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
+    if dataset.task == "classification":
+        counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
+        more = f" and {len(counts) - _SHOWN_CLASSES} more" if len(counts) > _SHOWN_CLASSES else ""
+        return f"{text}; classes of {dataset.y.name}: {shown}{more}"
+    low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
+    return f"{text}; {dataset.y.name} from {low} to {high}"
+
+
+# --- the folder of ``skescore tune --output``: checked before the search, written after i --------
+
+#: Files that --output writes.
+FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
+#: The page, where --report names no other file.
+REPORT = "report.html"
+
+
+def add_report_option(group: Any) -> None:
+    """Add ``--report``.
+
+    Parameters
+    ----------
+    group : argparse group
+        Where it belongs.
+    """
+    group.add_argument(
+        "--report",
+        nargs="?",
+        const=REPORT,
+        metavar="FILE",
+        help="write one self-contained HTML page: sliders for the weights, the trade-off, rules "
+        f"and rows to try (default {REPORT} in the folder of --output, which it needs)",
+    )
+
+
+def report_path(options: argparse.Namespace) -> Path | None:
+    """Where the page goes; None if nobody wants one.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    """
+    if options.report is None:
+        return None
+    if options.output is None:
+        options.parser.error(
+            "argument --report: shows what is in the folder of --output; add --output DIR"
+        )
+    named = Path(options.report)
+    return options.output / named if options.report == REPORT else named
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Find what speaks against the folder now: an hour's search must not end in an error.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+
+    Raises
+    ------
+    ValueError, ImportError
+        If something does.
+    """
+    page = report_path(options)
+    if page is not None:
+        for module in ("jinja2", "plotly"):
+            import_optional(module, extra="report", purpose="--report")
+    folder: Path | None = options.output
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output {folder} is a file; name a folder.")
+    if page is not None and page.parent != folder and not page.parent.is_dir():
+        raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
+    if page is not None and page.is_dir():
+        raise ValueError(f"--report {page} is a folder; name a file in it.")
+    there = [str(folder / name) for name in FILES if (folder / name).exists()]
+    if page is not None and page.exists():
+        there.append(str(page))
+    if there and not (options.overwrite or is_unfinished(folder)):
+        names = [str(Path(name).name) if Path(name).parent == folder else name for name in there]
+        raise ValueError(
+            f"--output {folder} already holds {', '.join(names)}. Name another folder, or pass "
+            "--overwrite to replace them."
+        )
+
+
+@contextlib.contextmanager
+def output_folder(folder: Path | None) -> Iterator[None]:
+    """Make the folder before the work; take it away again if nothing came of it.
+
+    Parameters
+    ----------
+    folder : Path or None
+        None makes none.
+    """
+    if folder is None:
+        yield
+        return
+    there = folder.exists()
+    try:  # from the first moment: an interrupt may come right after the folder was made
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "Permission denied")
+        except OSError as error:
+            raise ValueError(
+                f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
+                "folder."
+            ) from error
+        yield
+    except BaseException:
+        if not there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def write_files(
+    options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
+) -> None:
+    """Write the rules, the leaderboard, the candidates and how they came about.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    search : ExtractorSearchCV
+        The finished search.
+    result : dict
+        What ``run.json`` is to hold.
+    """
+    board = search.leaderboard_
+    # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
+    params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
+    table = pd.concat([board.drop(columns="params"), params], axis=1)
+    contents = (
+        search.rules_.to_json() + "\n",
+        table.to_csv(index=False, lineterminator="\n"),
+        _candidates(search),
+        output.to_json(result),
+    )
+    paths = [options.output / name for name in FILES]
+    for path, text in zip(paths, contents, strict=True):
+        # Names of files may hold bytes that are no text; in JSON they are still told apart so.
+        part = path.with_name(path.name + ".part")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        part.replace(path)
+    if not options.quiet:
+        sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
+
+
+def _candidates(search: ExtractorSearchCV) -> str:
+    first = search.leaderboard_.iloc[0]
+    # A winner that repeats an earlier trial is that trial, which is the one that was kept.
+    trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
+    return candidates_json(
+        search.candidates_,
+        winner=(str(first["extractor"]), int(trial)),
+        standard_errors=search.standard_errors,
+        extractor_seed=extractor_seed(search.random_state),
+    )
+
+
+def extractor_seed(random_state: int | np.random.RandomState | None) -> int:
+    """The seed that a search gives all its extractors: the first number that it draws.
+
+    Parameters
+    ----------
+    random_state : int
+        Of the search.
+
+    Returns
+    -------
+    int
+        Their ``random_state``.
+    """
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:
+    """Write the page if one was asked for.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What was asked for.
+    dataset : Dataset
+        The rows of the search.
+    model : estimator
+        Its black box, to make the rules of other candidates again.
+    """
+    page = report_path(options)
+    if page is None:
+        return
+    write_report(options.output, page, data=dataset, black_box=model)
+    if not options.quiet:
+        sys.stderr.write(f"wrote {page}\n")
+
+
+# --- ``skescore tune``: the best rules of a black box on some data -------------------------------
 
 _EXAMPLES = """\
 examples:
@@ -50,7 +448,6 @@ examples:
   skescore tune iris --black-box model.skops --reference black-box --format json
 """
 
-_SHOWN_CLASSES = 6
 #: With fewer rows to train on, a model's own complaints are best explained by their number.
 _FEW_ROWS = 10
 

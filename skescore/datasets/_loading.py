@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._text import did_you_mean
-from skescore.datasets._files import read_file
-from skescore.datasets._tables import DatasetError, Task, check_table, nearest
+from skescore.datasets._tables import DatasetError, Task, check_table, nearest, read_file
 
 __all__ = ["BUILT_IN", "BuiltIn", "Dataset", "DatasetError", "DatasetNotFoundError", "load_dataset"]
 

@@ -1,8 +1,13 @@
 """Extractors: scikit-learn estimators that turn a black box into rules."""
 
 from skescore.extractors._base import BaseExtractor
-from skescore.extractors._black_box import black_box_task, is_fitted, is_prefit
-from skescore.extractors._black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors._black_boxes import (
+    CallableClassifier,
+    CallableRegressor,
+    black_box_task,
+    is_fitted,
+    is_prefit,
+)
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._categories import has_categories
 from skescore.extractors._discretiser import Discretiser

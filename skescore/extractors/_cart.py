@@ -12,9 +12,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._category_order import category_order, name_categories
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._categories import category_order, name_categories
 from skescore.rules import Domain, Rule, RuleSet, as_ruleset
 
 _CRITERIA = {

@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skescore.extractors._extraction import Extraction
-from skescore.extractors._oracle import RememberingBlackBox
-from skescore.extractors._result_memory import ResultMemory
+from skescore.extractors._base import Extraction
+from skescore.extractors._oracle import RememberingBlackBox, ResultMemory
 
 T = TypeVar("T")
 #: Results of one partition that are kept for different intervals of the threshold.

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from skescore.metrics._catalogue import (
+    PERFORMANCE_METRICS,
+    PerformanceMetric,
+    performance_report,
+    performance_table,
+    performance_value,
+)
 from skescore.metrics._completeness import (
     Completeness,
     instance_completeness,
@@ -14,18 +21,10 @@ from skescore.metrics._knowledge import (
     ice_score,
     q_score,
 )
-from skescore.metrics._performance import (
-    PERFORMANCE_METRICS,
-    PerformanceMetric,
-    performance_report,
-    performance_table,
-    performance_value,
-)
 from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
 from skescore.metrics._rule_counts import RuleCounts, confusion
 from skescore.metrics._rule_quality import MEASURES, rule_quality
-from skescore.metrics._rule_report import rule_report
-from skescore.metrics._rule_reports import characteristics
+from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.metrics._significance import (
     adjust_p_values,
     fisher_p_value,

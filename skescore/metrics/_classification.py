@@ -8,24 +8,171 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from skescore.metrics._rows import Labels, check_undefined, documented, undefined_value
+import numpy as np
+from sklearn import metrics as sk
+
+from skescore.metrics._rows import (
+    Confidences,
+    Labels,
+    check_undefined,
+    documented,
+    mean,
+    undefined_value,
+)
 
 __all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "classification_error",
+    "cross_entropy",
     "f_measure",
     "fallout",
     "false_negative",
     "false_positive",
     "geometric_mean",
+    "kappa",
     "lift",
+    "logistic_loss",
+    "margin",
     "negative_predictive_value",
     "precision",
     "psep",
     "sensitivity",
+    "soft_margin_loss",
     "specificity",
     "true_negative",
     "true_positive",
     "youden",
 ]
+
+
+# --- measures of answered classes, however many there are: all of them are scikit-learn's --------
+
+
+class ClassMetric(Protocol):
+    """A measure of answered classes."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sample_weight: Any = None,
+        undefined: float = math.nan,
+    ) -> float: ...
+
+
+_OF_LABELS = """
+Parameters
+----------
+y_true, y_pred : array-like of shape (n_rows,)
+    The truth and the answers: labels of any kind.
+sample_weight : array-like of shape (n_rows,), optional
+    Weights of the rows, zero or positive.
+undefined : float, default=NaN
+    The value where there is none; NaN comes with an ``UndefinedMetricWarning``.
+
+Returns
+-------
+float
+    The value.
+
+Raises
+------
+ValueError
+    If there are no rows, or labels are missing or numbers that are not whole.
+TypeError
+    If an option is of the wrong type.
+"""
+
+
+def _of_classes(formula: Callable[[Labels], float]) -> ClassMetric:
+    """Make a measure of a formula: all take the same arguments, told once."""
+
+    @functools.wraps(formula, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def metric(
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sample_weight: Any = None,
+        undefined: float = math.nan,
+    ) -> float:
+        check_undefined(undefined)
+        rows = Labels.of(y_true, y_pred, sample_weight)
+        value = float(formula(rows))
+        if math.isnan(value):
+            why = f"{formula.__name__} is undefined where all labels and answers are the same."
+            return undefined_value(undefined, why)
+        return value
+
+    metric.__doc__ = documented(formula, _OF_LABELS)
+    del metric.__wrapped__  # its signature is not the metric's
+    return metric
+
+
+@_of_classes
+def accuracy(rows: Labels) -> float:
+    """Share of rows answered rightly: scikit-learn's ``accuracy_score``.
+
+    Examples
+    --------
+    >>> accuracy(["a", "b", "c", "c"], ["a", "b", "c", "a"])
+    0.75
+    """
+    return float(sk.accuracy_score(rows.truth, rows.answers, sample_weight=rows.weights))
+
+
+@_of_classes
+def classification_error(rows: Labels) -> float:
+    """Share of rows answered wrongly, a loss: scikit-learn's ``zero_one_loss``.
+
+    Examples
+    --------
+    >>> classification_error(["a", "b", "c", "c"], ["a", "b", "c", "a"])
+    0.25
+    """
+    return float(sk.zero_one_loss(rows.truth, rows.answers, sample_weight=rows.weights))
+
+
+@_of_classes
+def balanced_accuracy(rows: Labels) -> float:
+    """Mean over the classes of the share answered rightly: ``balanced_accuracy_score``.
+
+    Classes are those of the truth. scikit-learn's function warns of answers that are no row's
+    class; this does not. RuleKit leaves weights out of this one.
+
+    Examples
+    --------
+    >>> balanced_accuracy(["a", "b", "c", "c"], ["a", "b", "c", "a"])
+    0.8333333333333334
+    """
+    shares = sk.recall_score(
+        rows.truth,
+        rows.answers,
+        labels=np.unique(rows.truth),
+        average="macro",
+        sample_weight=rows.weights,
+    )
+    return float(shares)
+
+
+@_of_classes
+def kappa(rows: Labels) -> float:
+    """Agreement beyond chance: scikit-learn's ``cohen_kappa_score``.
+
+    Examples
+    --------
+    >>> kappa(["a", "a", "b", "b"], ["a", "a", "b", "a"])
+    0.5
+    """
+    if len(rows.known) == 1:
+        return math.nan  # scikit-learn divides 0 by 0 there
+    return float(sk.cohen_kappa_score(rows.truth, rows.answers, sample_weight=rows.weights))
+
+
+# --- Measures of answers to a question of two classes, one of them the positive one --------------
 
 
 @dataclass(frozen=True)
@@ -358,3 +505,126 @@ def f_measure(
     if whole == 0 or (harmonic and outcomes.tp == 0):
         return undefined_value(undefined, f"f_measure is undefined at {outcomes}.")
     return 2 * outcomes.tp / whole
+
+
+# --- measures of confidence: how sure a model is of the class that is the true one ---------------
+
+
+class ConfidenceMetric(Protocol):
+    """A measure of the confidences that a model gives to classes."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        undefined: float = math.nan,
+    ) -> float: ...
+
+
+_OF_PROBABILITIES = """
+Parameters
+----------
+y_true : array-like of shape (n_rows,)
+    The true labels.
+y_prob : array-like of shape (n_rows, n_classes)
+    How sure the model is of each class, as ``predict_proba`` tells; rows sum to 1.
+labels : array-like of shape (n_classes,), optional
+    What the columns stand for: ``model.classes_``, or ``classes`` of a rule set. By default the
+    labels of `y_true` in order.
+sample_weight : array-like of shape (n_rows,), optional
+    Weights of the rows, zero or positive.
+undefined : float, default=NaN
+    Taken for the sake of the other measures; this one always has a value.
+
+Returns
+-------
+float
+    The value.
+
+Raises
+------
+ValueError
+    If there are no rows, labels and columns do not fit each other, or a row does not sum to 1.
+TypeError
+    If something is no number.
+"""
+
+
+def _of_confidences(formula: Callable[[Confidences], float]) -> ConfidenceMetric:
+    """Make a measure of a formula: all take the same arguments, told once."""
+
+    @functools.wraps(formula, assigned=("__module__", "__name__", "__qualname__"), updated=())
+    def metric(
+        y_true: Any,
+        y_prob: Any,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        undefined: float = math.nan,
+    ) -> float:
+        check_undefined(undefined)
+        return float(formula(Confidences.of(y_true, y_prob, labels, sample_weight)))
+
+    metric.__doc__ = documented(formula, _OF_PROBABILITIES)
+    del metric.__wrapped__  # its signature is not the metric's
+    return metric
+
+
+@_of_confidences
+def cross_entropy(rows: Confidences) -> float:
+    """Bits that the true classes come unexpected by, a loss: the mean of -log2(q).
+
+    q is the confidence in the true class of a row; a single q of 0 gives infinity. It is
+    scikit-learn's ``log_loss`` divided by ln 2, except that the latter replaces 0 by a tiny number.
+
+    Examples
+    --------
+    >>> cross_entropy(["a", "b"], [[0.5, 0.5], [0.75, 0.25]])
+    1.5
+    """
+    with np.errstate(divide="ignore"):
+        return abs(mean(-np.log2(rows.sure), rows.weights))  # not -0.0
+
+
+@_of_confidences
+def margin(rows: Confidences) -> float:
+    """The least confidence in a true class, over all rows that weigh something.
+
+    Examples
+    --------
+    >>> margin(["a", "b"], [[0.5, 0.5], [0.75, 0.25]])
+    0.25
+    """
+    return float(rows.sure.min())
+
+
+@_of_confidences
+def soft_margin_loss(rows: Confidences) -> float:
+    """Mean lack of confidence in the true class, a loss: the mean of 1 - q.
+
+    Examples
+    --------
+    >>> soft_margin_loss(["a", "b"], [[0.5, 0.5], [0.75, 0.25]])
+    0.625
+    """
+    return mean(1 - rows.sure, rows.weights)
+
+
+@_of_confidences
+def logistic_loss(rows: Confidences) -> float:
+    """The mean of ln(1 + exp(-q)), a loss, q being the confidence in the true class.
+
+    q lies between 0 and 1, so that the loss lies between 0.313 and 0.693: it is not the loss of
+    logistic regression, which is ``log_loss`` in scikit-learn.
+
+    Examples
+    --------
+    >>> round(logistic_loss(["a", "b"], [[0.5, 0.5], [0.75, 0.25]]), 6)
+    0.525008
+    """
+    return mean(np.logaddexp(0.0, -rows.sure), rows.weights)

@@ -8,20 +8,458 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Real
 from types import MappingProxyType
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import rel_entr, xlog1py, xlogy
 
 from skescore._text import did_you_mean
-from skescore.metrics import _quality_formulas as formulas
 from skescore.metrics._arguments import as_numbers, check_shapes, plain
-from skescore.metrics._counts import Numbers, as_counts, check_magnitude
-from skescore.metrics._quality_formulas import Limits, between
 
-__all__ = ["MEASURES", "Measure", "rule_quality"]
+__all__ = [
+    "MEASURES",
+    "Counts",
+    "Measure",
+    "as_counts",
+    "check_magnitude",
+    "divergence",
+    "ratio",
+    "rule_quality",
+]
+
+
+# --- the four counts that measures of a rule are made of, checked, and what follows from  --------
+
+Numbers = NDArray[np.float64]
+
+# Formulas multiply up to four counts: within these bounds nothing over- or underflows, and a
+# product is 0 only if a factor is.
+_SMALLEST, _LARGEST = 1e-60, 1e60
+_EXACT = 2.0**53  # whole numbers up to here are exact in a float
+_SPLITTER = 2.0**27 + 1  # cuts a float into two halves whose products are exact
+_SERIES_LIMIT = 0.01
+# (1 + r) ln(1 + r) - r = r² (1/2 - r/6 + r²/12 - ...), highest power first for Horner's scheme.
+_SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
+
+
+class Counts:
+    """What a rule covers, and what there is; all arrays broadcast to one shape.
+
+    Parameters
+    ----------
+    p, n : ndarray of float
+        Positives and negatives that the rule covers.
+    P, N : ndarray of float
+        All positives and negatives.
+    """
+
+    def __init__(self, p: Numbers, n: Numbers, P: Numbers, N: Numbers) -> None:
+        self.p, self.n, self.P, self.N = np.broadcast_arrays(p, n, P, N)
+
+    @cached_property
+    def covered(self) -> Numbers:
+        return self.p + self.n
+
+    @cached_property
+    def missed(self) -> Numbers:
+        """Positives outside the rule."""
+        return self.P - self.p
+
+    @cached_property
+    def rejected(self) -> Numbers:
+        """Negatives outside the rule."""
+        return self.N - self.n
+
+    @cached_property
+    def uncovered(self) -> Numbers:
+        # Not T - c, whose rounding could leave a trifle where nothing is left.
+        return self.missed + self.rejected
+
+    @cached_property
+    def total(self) -> Numbers:
+        return self.P + self.N
+
+    @cached_property
+    def difference(self) -> Numbers:
+        """D = pN - nP. Rounding keeps its sign, and it is exactly 0 for proportional counts."""
+        left, right = self.p * self.N, self.n * self.P
+        difference = left - right
+        if max(left.max(initial=0), right.max(initial=0)) > _EXACT:
+            # The two products no longer fit into floats, and might cancel to nothing but noise.
+            difference = difference + (
+                _lost_by_product(self.p, self.N, left) - _lost_by_product(self.n, self.P, right)
+            )
+        return difference
+
+    @cached_property
+    def information(self) -> Numbers:
+        """Total information of the rule about the class, in nats: T times mutual information."""
+        inside = divergence(self, self.covered)
+        return inside + divergence(self, self.uncovered, outside=True)
+
+
+def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
+    """Check four counts against each other.
+
+    Parameters
+    ----------
+    p, n, P, N : array-like
+        As for :func:`skescore.metrics.rule_quality`.
+
+    Returns
+    -------
+    Counts
+        The counts, of one shape.
+
+    Raises
+    ------
+    ValueError
+        If there is a negative count or one that is not finite, p > P, n > N, or P = N = 0.
+    TypeError
+        If something is no number.
+    """
+    remedy = "Counts are numbers of rows, or sums of their weights."
+    given = {"p": p, "n": n, "P": P, "N": N}
+    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
+    for name, array in arrays.items():
+        check_magnitude(name, array)
+    check_shapes(**arrays)
+    counts = Counts(**arrays)
+    for part, whole in (("p", "P"), ("n", "N")):
+        small, large = getattr(counts, part), getattr(counts, whole)
+        if (small > large).any():
+            at = tuple(np.argwhere(small > large)[0])
+            raise ValueError(
+                f"{part} must not exceed {whole}, got {part}={float(small[at])!r} and "
+                f"{whole}={float(large[at])!r}{_position(at)}. A rule covers no more than there "
+                f"is; if only rounding of summed weights is to blame, pass min({part}, {whole})."
+            )
+    nothing = counts.total == 0
+    if nothing.any():
+        raise ValueError(
+            f"P + N must be above 0, got P=0.0 and N=0.0{_position(np.argwhere(nothing)[0])}. "
+            "No rule can be judged on no rows: drop it."
+        )
+    return counts
+
+
+def check_magnitude(name: str, array: Numbers) -> None:
+    """Raise a ValueError for numbers so large or small that products of them leave the floats."""
+    wrong = (array > _LARGEST) | ((array < _SMALLEST) & (array > 0))
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{name} must be 0 or lie between {_SMALLEST:g} and {_LARGEST:g}, got "
+            f"{float(array[at])!r}{_position(at)}. Divide all weights by their mean."
+        )
+
+
+def _position(at: ArrayLike) -> str:
+    index = tuple(int(i) for i in np.asarray(at))
+    return f" at position {index[0] if len(index) == 1 else index}" if index else ""
+
+
+# --- tools ---------------------------------------------------------------------------------------
+
+
+def ratio(numerator: Numbers, denominator: Numbers, otherwise: float = np.nan) -> Numbers:
+    """Divide, and answer `otherwise` where the denominator is 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    result = np.full(shape, otherwise)
+    return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) != 0)
+
+
+def divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
+    """Sum of O ln(O/E) - O + E over both classes in or outside the rule.
+
+    O are the observed counts and E those expected of a rule no better than chance. The last two
+    terms cancel in the sum, but make every addend positive, so that nothing else cancels.
+    """
+    parts = []
+    for whole, sign in ((k.P, 1.0), (k.N, -1.0)):
+        expected = side * whole / k.total
+        excess = (-sign if outside else sign) * ratio(k.difference, side * whole, 0.0)
+        # An empty cell has an excess of -1, and must not lie below by rounding.
+        parts.append(expected * _relative_divergence(np.maximum(excess, -1.0)))
+    return parts[0] + parts[1]
+
+
+def _relative_divergence(r: Numbers) -> Numbers:
+    """(1 + r) ln(1 + r) - r for r >= -1, accurate for small r as well."""
+    near = np.abs(r) < _SERIES_LIMIT
+    small = np.where(near, r, 0.0)
+    return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
+
+
+def _lost_by_product(a: Numbers, b: Numbers, product: Numbers) -> Numbers:
+    """What rounding took from a product (Dekker 1971)."""
+    a_high, b_high = a * _SPLITTER, b * _SPLITTER
+    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+# --- the formulas behind the measures of a rule: one small function each, of four counts ---------
+# A formula gets :class:`Counts` and its parameters as arrays, and answers NaN exactly where it is
+# undefined. The counts have been checked by then, so that no formula checks anything. Removable
+# singularities have no NaN: each formula is written in the form that has none, mostly by way of the
+# difference D = pN - nP, which is 0 for a rule no better than chance.
+
+Limits = Callable[..., tuple[ArrayLike, ArrayLike]]
+
+
+# --- tools ---------------------------------------------------------------------------------------
+
+
+def _entropy(a: Numbers, b: Numbers) -> Numbers:
+    """Entropy of two counts in bits, times their sum; 0 for no counts."""
+    return -(rel_entr(a, a + b) + rel_entr(b, a + b)) / np.log(2)
+
+
+def _positives_times_log_lift(k: Counts) -> Numbers:
+    """Evaluate p ln(pT / (cP)), 0 if p = 0."""
+    baseline = k.covered * k.P
+    excess = ratio(k.difference, baseline, 0.0)
+    near = np.abs(excess) < 0.5  # where the quotient is near 1, its logarithm would be noise
+    lift_ = ratio(k.p * k.total, baseline, 1.0)
+    return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
+
+
+# --- counts of covered rows ----------------------------------------------------------------------
+
+
+def accuracy(k: Counts) -> Numbers:
+    return k.p - k.n
+
+
+def full_coverage(k: Counts) -> Numbers:
+    return k.covered / k.total
+
+
+def precision(k: Counts) -> Numbers:
+    return ratio(k.p, k.covered)
+
+
+def ripper(k: Counts) -> Numbers:
+    return ratio(k.p - k.n, k.covered)
+
+
+def sensitivity(k: Counts) -> Numbers:
+    return ratio(k.p, k.P)
+
+
+def specificity(k: Counts) -> Numbers:
+    return ratio(k.rejected, k.N)
+
+
+def mutual_support(k: Counts) -> Numbers:
+    return ratio(k.p, k.n + k.P)
+
+
+def f_measure(k: Counts, beta: Numbers) -> Numbers:
+    return ratio((1 + beta**2) * k.p, beta**2 * k.P + k.covered)
+
+
+def geo_rss(k: Counts) -> Numbers:
+    return np.sqrt(sensitivity(k) * specificity(k))
+
+
+def yails(k: Counts) -> Numbers:
+    purity = precision(k)
+    return (0.5 + purity / 4) * purity + (0.5 - purity / 4) * sensitivity(k)
+
+
+# --- estimates of precision that mistrust small counts -------------------------------------------
+
+
+def laplace(k: Counts) -> Numbers:
+    return (k.p + 1) / (k.covered + 2)
+
+
+def weighted_laplace(k: Counts) -> Numbers:
+    return ratio((k.p + 1) * k.total, (k.covered + 2) * k.P)
+
+
+def m_estimate(k: Counts, m: Numbers) -> Numbers:
+    return ratio(k.p + m * k.P / k.total, k.covered + m)
+
+
+def g_measure(k: Counts, g: Numbers) -> Numbers:
+    return ratio(k.p, k.covered + g)
+
+
+# --- distance from chance ------------------------------------------------------------------------
+
+
+def coleman(k: Counts) -> Numbers:
+    return ratio(k.difference, k.N * k.covered)
+
+
+def kappa(k: Counts) -> Numbers:
+    return ratio(2 * k.difference, k.N * k.covered + k.P * k.uncovered)
+
+
+def c1(k: Counts) -> Numbers:
+    return coleman(k) * (2 + kappa(k)) / 3
+
+
+def c2(k: Counts) -> Numbers:
+    return coleman(k) * ratio(k.P + k.p, 2 * k.P)
+
+
+def correlation(k: Counts) -> Numbers:
+    value = ratio(k.difference, np.sqrt(k.P * k.N * k.covered * k.uncovered))
+    return np.clip(value, -1.0, 1.0)  # the root may round down
+
+
+def f_bayesian_confirmation(k: Counts) -> Numbers:
+    return ratio(k.difference, k.p * k.N + k.n * k.P)
+
+
+def s_bayesian(k: Counts) -> Numbers:
+    return ratio(k.difference, k.covered * k.uncovered)
+
+
+def pawlak_dependency_factor(k: Counts) -> Numbers:
+    return ratio(k.difference, k.p * k.total + k.P * k.covered)
+
+
+def rss(k: Counts) -> Numbers:
+    return ratio(k.difference, k.P * k.N)
+
+
+def q2(k: Counts) -> Numbers:
+    return rss(k) * specificity(k)
+
+
+def rule_interest(k: Counts) -> Numbers:
+    return k.difference / k.total
+
+
+def novelty(k: Counts) -> Numbers:
+    return k.difference / k.total**2
+
+
+def klosgen(k: Counts, omega: Numbers) -> Numbers:
+    better = ratio(k.difference, k.covered * k.total)
+    value = full_coverage(k) ** omega * better
+    # Small rules count for ever less, unless size does not count at all.
+    return np.where((k.covered == 0) & (omega > 0), 0.0, value)
+
+
+# --- quotients -----------------------------------------------------------------------------------
+
+
+def lift(k: Counts) -> Numbers:
+    return ratio(k.p * k.total, k.covered * k.P)
+
+
+def logical_sufficiency(k: Counts, smoothing: Numbers) -> Numbers:
+    return ratio(k.p * k.N, k.n * k.P + smoothing)
+
+
+def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
+    return ratio(k.p * k.rejected, k.n * k.missed + smoothing)
+
+
+def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
+    return ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
+
+
+# --- information ---------------------------------------------------------------------------------
+
+
+def cfoil(k: Counts) -> Numbers:
+    return _positives_times_log_lift(k) / np.log(2)
+
+
+def one_way_support(k: Counts) -> Numbers:
+    return ratio(_positives_times_log_lift(k), k.covered)
+
+
+def two_way_support(k: Counts) -> Numbers:
+    return _positives_times_log_lift(k) / k.total
+
+
+def cn2_significance(k: Counts) -> Numbers:
+    return 2 * divergence(k, k.covered)
+
+
+def j_measure(k: Counts) -> Numbers:
+    return divergence(k, k.covered) / k.total
+
+
+def information_gain(k: Counts) -> Numbers:
+    gain = k.information / (k.total * np.log(2))
+    return np.where(k.difference < 0, -gain, gain)
+
+
+def binary_entropy(k: Counts) -> Numbers:
+    return 1 - (_entropy(k.p, k.n) + _entropy(k.missed, k.rejected)) / k.total
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def between(low: float, high: float) -> Limits:
+    return lambda P, N: (low, high)
+
+
+def prior_entropy(P: Numbers, N: Numbers) -> Numbers:
+    """Entropy of the class in bits."""
+    return _entropy(P, N) / (P + N)
+
+
+def most_divergent(P: Numbers, N: Numbers) -> Numbers:
+    """Half the significance of the rule that covers one whole class and nothing else."""
+    return np.maximum(P * np.log1p(N / P), N * np.log1p(P / N))
+
+
+def binary_entropy_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    return 1 - prior_entropy(P, N), 1.0
+
+
+def information_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    most = prior_entropy(P, N)
+    return -most, most
+
+
+def novelty_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    most = P * N / (P + N) ** 2
+    return -most, most
+
+
+def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    return 0.0, ratio(P * N, smoothing, np.inf)
+
+
+def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    # A pure rule covers either all positives or, with much smoothing, next to nothing.
+    all_positives = ratio(N, smoothing, np.inf)
+    return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
+
+
+def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    total = P + N
+
+    def greatest(kind: Numbers) -> Numbers:
+        # Best is a rule that covers a whole class; if size counts a lot, it takes in others.
+        covered = np.maximum(kind, total * (1 - ratio(np.ones_like(omega), omega, np.inf)))
+        return (covered / total) ** omega * kind * (1 / covered - 1 / total)
+
+    return -greatest(N), greatest(P)
+
+
+def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    prior = P / (P + N)
+    return m * prior / (N + m), (P + m * prior) / (P + m)
+
+
+# --- Measures of a single rule, from how many rows of which kind it covers -----------------------
 
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
 _PARAMETER_REMEDY = "See MEASURES for the default."
@@ -257,144 +695,144 @@ _SHARE, _SIGNED = between(0, 1), between(-1, 1)
 
 #: The measures by name; adding one is one entry.
 MEASURES: Mapping[str, Measure] = MappingProxyType({measure.name: measure for measure in (
-    Measure("accuracy", formulas.accuracy, "p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH),
+    Measure("accuracy", accuracy, "p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH),
     Measure(
-        "binary_entropy", formulas.binary_entropy, "1 - (c H(p, n) + u H(P - p, N - n)) / T",
-        "[1 - H(P, N), 1]", formulas.binary_entropy_limits, symmetric=True,
+        "binary_entropy", binary_entropy, "1 - (c H(p, n) + u H(P - p, N - n)) / T",
+        "[1 - H(P, N), 1]", binary_entropy_limits, symmetric=True,
         source="entropy of two counts in bits",
     ),
     Measure(
-        "c1", formulas.c1, "coleman (2 + kappa) / 3", "(-2P/(3N), 1]",
+        "c1", c1, "coleman (2 + kappa) / 3", "(-2P/(3N), 1]",
         lambda P, N: (-2 * P / (3 * N), 1.0), source=_BRUHA,
     ),
     Measure(
-        "c2", formulas.c2, "coleman (P + p) / (2P)", "[-P/(2N), 1]",
+        "c2", c2, "coleman (P + p) / (2P)", "[-P/(2N), 1]",
         lambda P, N: (-P / (2 * N), 1.0), source=_BRUHA,
     ),
     Measure(
-        "cfoil", formulas.cfoil, "p log2(pT / (cP))", "(-P/(e ln 2), P log2(T/P)]",
+        "cfoil", cfoil, "p log2(pT / (cP))", "(-P/(e ln 2), P log2(T/P)]",
         lambda P, N: (-P / (np.e * np.log(2)), P * np.log1p(N / P) / np.log(2)),
         source="J. R. Quinlan: FOIL, 1990",
     ),
     Measure(
-        "cn2_significance", formulas.cn2_significance, "2 (p ln(pT / (cP)) + n ln(nT / (cN)))",
-        "[0, 2 max(P ln(T/P), N ln(T/N))]", lambda P, N: (0.0, 2 * formulas.most_divergent(P, N)),
+        "cn2_significance", cn2_significance, "2 (p ln(pT / (cP)) + n ln(nT / (cN)))",
+        "[0, 2 max(P ln(T/P), N ln(T/N))]", lambda P, N: (0.0, 2 * most_divergent(P, N)),
         symmetric=True, source="P. Clark, T. Niblett: CN2, 1989",
     ),
     Measure(
-        "coleman", formulas.coleman, "D / (N c)", "[-P/N, 1]", lambda P, N: (-P / N, 1.0),
+        "coleman", coleman, "D / (N c)", "[-P/N, 1]", lambda P, N: (-P / N, 1.0),
         source=_BRUHA,
     ),
     Measure(
-        "correlation", formulas.correlation, "D / sqrt(P N c u)", "[-1, 1]", _SIGNED, source=_FLACH,
+        "correlation", correlation, "D / sqrt(P N c u)", "[-1, 1]", _SIGNED, source=_FLACH,
     ),
-    Measure("coverage", formulas.sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
+    Measure("coverage", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
     Measure(
-        "f_bayesian_confirmation", formulas.f_bayesian_confirmation, "D / (pN + nP)", "[-1, 1]",
+        "f_bayesian_confirmation", f_bayesian_confirmation, "D / (pN + nP)", "[-1, 1]",
         _SIGNED, source="J. Kemeny, P. Oppenheim 1952",
     ),
     Measure(
-        "f_measure", formulas.f_measure, "(1 + beta²) p / (beta² P + c)", "[0, 1]",
+        "f_measure", f_measure, "(1 + beta²) p / (beta² P + c)", "[0, 1]",
         lambda P, N, beta: (0.0, 1.0), {"beta": 2.0}, source="C. J. van Rijsbergen 1979",
     ),
-    Measure("full_coverage", formulas.full_coverage, "c / T", "[0, 1]", _SHARE, source=_TABLE),
+    Measure("full_coverage", full_coverage, "c / T", "[0, 1]", _SHARE, source=_TABLE),
     Measure(
-        "geo_rss", formulas.geo_rss, "sqrt((p/P) (1 - n/N))", "[0, 1]", _SHARE, source=_RULEKIT,
+        "geo_rss", geo_rss, "sqrt((p/P) (1 - n/N))", "[0, 1]", _SHARE, source=_RULEKIT,
     ),
     Measure(
-        "g_measure", formulas.g_measure, "p / (c + g)", "[0, P/(P + g)]",
+        "g_measure", g_measure, "p / (c + g)", "[0, P/(P + g)]",
         lambda P, N, g: (0.0, P / (P + g)), {"g": 2.0}, source=_FLACH,
     ),
     Measure(
-        "information_gain", formulas.information_gain,
+        "information_gain", information_gain,
         "±(H(P, N) - (c H(p, n) + u H(P - p, N - n)) / T), minus if D < 0", "[-H(P, N), H(P, N)]",
-        formulas.information_limits, source="entropy of two counts in bits",
+        information_limits, source="entropy of two counts in bits",
     ),
     Measure(
-        "j_measure", formulas.j_measure, "cn2_significance / (2T)",
+        "j_measure", j_measure, "cn2_significance / (2T)",
         "[0, max(P ln(T/P), N ln(T/N)) / T]",
-        lambda P, N: (0.0, formulas.most_divergent(P, N) / (P + N)), symmetric=True,
+        lambda P, N: (0.0, most_divergent(P, N) / (P + N)), symmetric=True,
         source="P. Smyth, R. Goodman 1992",
     ),
     Measure(
-        "kappa", formulas.kappa, "2D / (Nc + Pu)", "[-2PN/(P² + N²), 1]",
+        "kappa", kappa, "2D / (Nc + Pu)", "[-2PN/(P² + N²), 1]",
         lambda P, N: (-2 * P * N / (P**2 + N**2), 1.0), source="J. Cohen 1960",
     ),
     Measure(
-        "klosgen", formulas.klosgen, "(c/T)^omega (p/c - P/T)", "[-PN/T², PN/T²]",
-        formulas.klosgen_limits, {"omega": 1.0}, source="W. Klösgen: Explora, 1996",
+        "klosgen", klosgen, "(c/T)^omega (p/c - P/T)", "[-PN/T², PN/T²]",
+        klosgen_limits, {"omega": 1.0}, source="W. Klösgen: Explora, 1996",
     ),
     Measure(
-        "laplace", formulas.laplace, "(p + 1) / (c + 2)", "[1/(N + 2), (P + 1)/(P + 2)]",
+        "laplace", laplace, "(p + 1) / (c + 2)", "[1/(N + 2), (P + 1)/(P + 2)]",
         lambda P, N: (1 / (N + 2), (P + 1) / (P + 2)), source="P. Clark, R. Boswell 1991",
     ),
     Measure(
-        "lift", formulas.lift, "(p/c) / (P/T)", "[0, T/P]", lambda P, N: (0.0, (P + N) / P),
+        "lift", lift, "(p/c) / (P/T)", "[0, T/P]", lambda P, N: (0.0, (P + N) / P),
         source="S. Brin et al. 1997",
     ),
     Measure(
-        "logical_sufficiency", formulas.logical_sufficiency, "pN / (nP + smoothing)", "[0, PN]",
-        formulas.product_limits, {"smoothing": 1.0}, source="R. Duda et al.: PROSPECTOR, 1979",
+        "logical_sufficiency", logical_sufficiency, "pN / (nP + smoothing)", "[0, PN]",
+        product_limits, {"smoothing": 1.0}, source="R. Duda et al.: PROSPECTOR, 1979",
     ),
     Measure(
-        "m_estimate", formulas.m_estimate, "(p + m P/T) / (c + m)",
-        "[(mP/T)/(N + m), (P + mP/T)/(P + m)]", formulas.m_estimate_limits, {"m": 2.0},
+        "m_estimate", m_estimate, "(p + m P/T) / (c + m)",
+        "[(mP/T)/(N + m), (P + mP/T)/(P + m)]", m_estimate_limits, {"m": 2.0},
         source="B. Cestnik 1990",
     ),
     Measure(
-        "mutual_support", formulas.mutual_support, "p / (n + P)", "[0, 1]", _SHARE, source=_YAO,
+        "mutual_support", mutual_support, "p / (n + P)", "[0, 1]", _SHARE, source=_YAO,
     ),
     Measure(
-        "novelty", formulas.novelty, "p/T - P c/T²", "[-PN/T², PN/T²]", formulas.novelty_limits,
+        "novelty", novelty, "p/T - P c/T²", "[-PN/T², PN/T²]", novelty_limits,
         source=_LAVRAC,
     ),
     Measure(
-        "odds_ratio", formulas.odds_ratio, "p (N - n) / (n (P - p) + smoothing)", "[0, PN]",
-        formulas.product_limits, {"smoothing": 1.0}, source=_TABLE,
+        "odds_ratio", odds_ratio, "p (N - n) / (n (P - p) + smoothing)", "[0, PN]",
+        product_limits, {"smoothing": 1.0}, source=_TABLE,
     ),
     Measure(
-        "one_way_support", formulas.one_way_support, "(p/c) ln(lift)", "[-P/(eT), ln(T/P)]",
+        "one_way_support", one_way_support, "(p/c) ln(lift)", "[-P/(eT), ln(T/P)]",
         lambda P, N: (-P / (np.e * (P + N)), np.log1p(N / P)), source=_YAO,
     ),
     Measure(
-        "pawlak_dependency_factor", formulas.pawlak_dependency_factor, "D / (pT + Pc)",
+        "pawlak_dependency_factor", pawlak_dependency_factor, "D / (pT + Pc)",
         "[-1, N/(T + P)]", lambda P, N: (-1.0, N / (P + N + P)), source="Z. Pawlak 2002",
     ),
     Measure(
-        "q2", formulas.q2, "(p/P - n/N) (1 - n/N)", "[-1/4, 1]", between(-0.25, 1), source=_RULEKIT,
+        "q2", q2, "(p/P - n/N) (1 - n/N)", "[-1/4, 1]", between(-0.25, 1), source=_RULEKIT,
     ),
-    Measure("precision", formulas.precision, "p / c", "[0, 1]", _SHARE, source=_FLACH),
+    Measure("precision", precision, "p / c", "[0, 1]", _SHARE, source=_FLACH),
     Measure(
-        "relative_risk", formulas.relative_risk, "(p/c) u / (P - p + smoothing)", "[0, N]",
-        formulas.relative_risk_limits, {"smoothing": 1.0}, source=_TABLE,
+        "relative_risk", relative_risk, "(p/c) u / (P - p + smoothing)", "[0, N]",
+        relative_risk_limits, {"smoothing": 1.0}, source=_TABLE,
     ),
-    Measure("ripper", formulas.ripper, "(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995"),
+    Measure("ripper", ripper, "(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995"),
     Measure(
-        "rule_interest", formulas.rule_interest, "D / T", "[-PN/T, PN/T]",
+        "rule_interest", rule_interest, "D / T", "[-PN/T, PN/T]",
         lambda P, N: (-P * N / (P + N), P * N / (P + N)), source="G. Piatetsky-Shapiro 1991",
     ),
-    Measure("rss", formulas.rss, "p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT),
+    Measure("rss", rss, "p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT),
     Measure(
-        "s_bayesian", formulas.s_bayesian, "p/c - (P - p)/u", "[-1, 1]", _SIGNED,
+        "s_bayesian", s_bayesian, "p/c - (P - p)/u", "[-1, 1]", _SIGNED,
         source="D. Christensen 1999",
     ),
-    Measure("sensitivity", formulas.sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
-    Measure("specificity", formulas.specificity, "(N - n) / N", "[0, 1]", _SHARE, source=_TABLE),
+    Measure("sensitivity", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
+    Measure("specificity", specificity, "(N - n) / N", "[0, 1]", _SHARE, source=_TABLE),
     Measure(
-        "two_way_support", formulas.two_way_support, "(p/T) ln(lift)", "(-P/(eT), (P/T) ln(T/P)]",
+        "two_way_support", two_way_support, "(p/T) ln(lift)", "(-P/(eT), (P/T) ln(T/P)]",
         lambda P, N: (-P / (np.e * (P + N)), P * np.log1p(N / P) / (P + N)), source=_YAO,
     ),
     Measure(
-        "weighted_laplace", formulas.weighted_laplace, "(p + 1) T / ((c + 2) P)",
+        "weighted_laplace", weighted_laplace, "(p + 1) T / ((c + 2) P)",
         "[T/((N + 2)P), (P + 1)T/((P + 2)P)]",
         lambda P, N: ((P + N) / ((N + 2) * P), (P + 1) * (P + N) / ((P + 2) * P)), source=_RULEKIT,
     ),
     Measure(
-        "weighted_relative_accuracy", formulas.novelty, "(c/T) (p/c - P/T)", "[-PN/T², PN/T²]",
-        formulas.novelty_limits, source=_LAVRAC,
+        "weighted_relative_accuracy", novelty, "(c/T) (p/c - P/T)", "[-PN/T², PN/T²]",
+        novelty_limits, source=_LAVRAC,
     ),
     Measure(
-        "yails", formulas.yails, "(1/2 + prec/4) prec + (1/2 - prec/4) p/P, prec = p/c", "[0, 1]",
+        "yails", yails, "(1/2 + prec/4) prec + (1/2 - prec/4) p/P, prec = p/c", "[0, 1]",
         _SHARE, source="L. Torgo 1993",
     ),
 )})  # fmt: skip

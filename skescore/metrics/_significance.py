@@ -15,7 +15,7 @@ from scipy.special import chdtr, gammaln, xlogy
 
 from skescore._text import did_you_mean
 from skescore.metrics._arguments import as_numbers, check_shapes, plain
-from skescore.metrics._counts import Counts, as_counts
+from skescore.metrics._rule_quality import Counts, as_counts
 
 __all__ = [
     "CORRECTIONS",

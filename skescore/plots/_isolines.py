@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from skescore.metrics._knowledge import fire_score
-from skescore.plots._points import draw_points
 from skescore.plots._results import results_table
 from skescore.plots._scales import (
     checked_range,
@@ -22,6 +21,7 @@ from skescore.plots._style import (
     WORSE,
     axes_or_new,
     colours_of,
+    draw_points,
     legend_beside,
     matplotlib_module,
     short,

@@ -13,7 +13,6 @@ from skescore.metrics._knowledge import (
     ice_readability,
     ice_score,
 )
-from skescore.plots._points import draw_points, groups_of
 from skescore.plots._results import results_table
 from skescore.plots._scales import (
     checked_range,
@@ -25,6 +24,8 @@ from skescore.plots._scales import (
 from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
+    draw_points,
+    groups_of,
     is_3d,
     legend_beside,
     markers_of,

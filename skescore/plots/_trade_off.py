@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skescore.plots._points import draw_points, groups_of
 from skescore.plots._results import (
     finished,
     one_task_only,
@@ -20,6 +19,8 @@ from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
     colours_of,
+    draw_points,
+    groups_of,
     legend_beside,
     markers_of,
     short,

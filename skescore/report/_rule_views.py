@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from skescore.datasets._loading import Dataset
-from skescore.metrics._rule_report import rule_report
+from skescore.metrics._rule_reports import rule_report
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
 from skescore.rules._rule import LinearOutput

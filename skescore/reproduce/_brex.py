@@ -2,27 +2,476 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.metrics.attribution import (
-    jensen_shannon_divergence,
-    top_k_accuracy,
-    zero_maps,
+from skescore.attribution import Formula, chain_formula, paper_formula, random_formula
+from skescore.attribution._responsibility import responsibility
+from skescore.metrics.attribution import jensen_shannon_divergence, top_k_accuracy, zero_maps
+from skescore.reproduce._brex_methods import (
+    KINDS,
+    METHODS,
+    Maps,
+    Method,
+    TrainedNetwork,
+    captum_maps,
+    missing,
+    train,
 )
-from skescore.reproduce._brex_methods import METHODS, Maps, Method, missing
-from skescore.reproduce._brex_networks import KINDS, TrainedNetwork, captum_maps, train
-from skescore.reproduce._brex_printed import PRINTED, TITLES, why_different
-from skescore.reproduce._brex_rows import Row, RowStore
-from skescore.reproduce._brex_units import ARITIES, SMALL, TABLES, Unit, units
 
 __all__ = ["BrexRun", "TableLine", "reproduce_brex", "table_lines"]
+
+
+# --- the formulae of the benchmark on Boolean attributions, and what each is measured on ---------
+
+#: Inputs of a row in the paper; formulae use some of them.
+N_INPUTS = 12
+ARITIES = tuple(range(3, 11))
+FAMILIES = ("non-monotone", "monotone")
+SMALL = ("and", "or", "xor", "xor-and-xor")
+#: The paper's table of each kind of formula.
+TABLES = {
+    ("chain", "non-monotone"): 1,
+    ("chain", "monotone"): 2,
+    ("random", "non-monotone"): 3,
+    ("random", "monotone"): 4,
+    ("small", "small"): 5,
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A formula of the benchmark, with the rows that attributions are measured on.
+
+    Parameters
+    ----------
+    kind : {"random", "chain", "small"}
+        Drawn at random, a chain of two operators, or one of the four small ones.
+    family : str
+        ``"monotone"``, ``"non-monotone"``, or ``"small"`` for the small ones.
+    column : str
+        The column of the paper's table: the number of variables, or the name of a small formula.
+    number : int
+        Which of the random formulae of this cell; 0 for the others.
+    seed, assignments : int
+        What the formulae are drawn by, and the number of rows.
+    """
+
+    kind: str
+    family: str
+    column: str
+    number: int
+    seed: int
+    assignments: int
+
+    @property
+    def table(self) -> int:
+        """Number of the paper's table."""
+        return TABLES[self.kind, self.family]
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What tells units apart."""
+        return self.kind, self.family, self.column, self.number
+
+    def entropy(self, purpose: str) -> list[int]:
+        """Seed of one purpose, whatever else is run."""
+        return [self.seed, zlib.crc32(repr((*self.key, purpose)).encode())]
+
+    @cached_property
+    def formula(self) -> Formula:
+        """The formula."""
+        if self.kind == "small":
+            return paper_formula(self.column, n_inputs=N_INPUTS)
+        if self.kind == "chain":
+            return chain_formula(int(self.column), family=self.family, n_inputs=N_INPUTS)
+        return random_formula(
+            int(self.column), n_inputs=N_INPUTS, family=self.family,
+            random_state=np.random.SeedSequence(self.entropy("formula")),
+        )  # fmt: skip
+
+    @cached_property
+    def inputs(self) -> NDArray[np.bool_]:
+        """Different assignments of all inputs, drawn at random; all of them in order if so many."""
+        everything = 1 << N_INPUTS
+        if self.assignments >= everything:
+            drawn = np.arange(everything)
+        else:
+            generator = np.random.default_rng(self.entropy("assignments"))
+            drawn = generator.permutation(everything)[: self.assignments]
+        return (drawn[:, None] >> np.arange(N_INPUTS) & 1).astype(bool)
+
+    @cached_property
+    def truth(self) -> NDArray[np.float64]:
+        """Exact responsibilities."""
+        return np.asarray(responsibility(self.formula, self.inputs), dtype=float)
+
+
+def units(
+    arities: Sequence[int], formulae: int, assignments: int, seed: int, tables: Sequence[int]
+) -> Iterator[Unit]:
+    """All units of a run; every one is the same whatever the others are."""
+    for (kind, family), table in TABLES.items():
+        if table not in tables:
+            continue
+        columns = SMALL if kind == "small" else map(str, arities)
+        for column in columns:
+            for number in range(formulae if kind == "random" else 1):
+                yield Unit(kind, family, column, number, seed, assignments)
+
+
+# --- results of the benchmark on Boolean attributions: one row per formula and method, in --------
+
+ROWS_FILE, SETTINGS_FILE = "brex_rows.csv", "brex_settings.json"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method reached on one formula.
+
+    Parameters
+    ----------
+    table : int
+        Number of the paper's table.
+    kind, family, column, number : str, str, str, int
+        Which formula of the benchmark.
+    formula : str
+        The formula.
+    method : str
+        The explainer.
+    rows : int
+        Assignments explained.
+    jsd, jsd_without_zero_maps : float
+        Mean divergence from the exact responsibilities in bits; rows of which the method says
+        nothing count 1, or are left out.
+    zero_maps : float
+        Share of rows of which the method says nothing.
+    top_k, top_k_strict : float
+        Share of rows whose highest attributions are those of the responsible inputs; equal ones at
+        the border are drawn fairly, or are no hit.
+    queries : float or None
+        Mean number of different questions per row; None for methods that look into a network.
+    accuracy : float or None
+        Share of complete assignments that the network has learnt.
+    """
+
+    table: int
+    kind: str
+    family: str
+    column: str
+    number: int
+    formula: str
+    method: str
+    rows: int
+    jsd: float
+    jsd_without_zero_maps: float
+    zero_maps: float
+    top_k: float
+    top_k_strict: float
+    queries: float | None
+    accuracy: float | None
+
+    @property
+    def key(self) -> tuple[str, str, str, int, str]:
+        """What tells rows apart."""
+        return self.kind, self.family, self.column, self.number, self.method
+
+
+_WHOLE = {"table", "number", "rows"}
+_TEXT = {"kind", "family", "column", "formula", "method"}
+
+
+def _read_value(name: str, text: str) -> Any:
+    if name in _TEXT:
+        return text
+    if name in _WHOLE:
+        return int(text)
+    return float(text) if text else (math.nan if name.startswith("jsd") else None)
+
+
+def _write_value(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+class RowStore:
+    """Rows of a run, kept in a folder if there is one, so that a broken run goes on.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where the rows are kept.
+    settings : dict
+        What must be the same for rows to belong together.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds rows of other settings, or a file that is none of ours.
+    """
+
+    def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
+        self.folder = folder
+        self.rows: dict[tuple[str, str, str, int, str], Row] = {}
+        if folder is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        self._check_settings(folder / SETTINGS_FILE, settings)
+        path = folder / ROWS_FILE
+        if path.exists():
+            for row in self._read(path):
+                self.rows[row.key] = row
+        # Written anew, without a last line that was broken off.
+        whole = "".join(self._line(row) for row in self.rows.values())
+        beside = path.with_suffix(".tmp")
+        beside.write_text(self._header() + whole, encoding="utf-8", newline="")
+        beside.replace(path)
+
+    def _check_settings(self, path: Path, settings: dict[str, Any]) -> None:
+        if path.exists():
+            try:
+                known = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise ValueError(
+                    f"{path} is no JSON ({error}). Remove the folder's files, or choose another."
+                ) from error
+            differing = [
+                f"{name} {known.get(name)!r} there, {value!r} now"
+                for name, value in settings.items()
+                if not isinstance(known, dict) or known.get(name) != value
+            ]
+            if differing:
+                raise ValueError(
+                    f"{path.parent} holds results of other settings ({'; '.join(differing)}). Pass "
+                    "the same ones to go on, or choose another folder."
+                )
+        path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def _read(path: Path) -> Iterator[Row]:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        # What follows the last line break was being written when the run broke off.
+        reader = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
+        names = [f.name for f in fields(Row)]
+        if reader.fieldnames is not None and list(reader.fieldnames) != names:
+            raise ValueError(
+                f"{path} must have the columns {', '.join(names)}, it has "
+                f"{', '.join(reader.fieldnames)}. Choose another folder."
+            )
+        for record in reader:
+            try:
+                yield Row(**{name: _read_value(name, record[name]) for name in names})
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{path} has a line that cannot be read, {reader.line_num}: {error}. Remove "
+                    "that line, and its results are made again."
+                ) from error
+
+    @staticmethod
+    def _header() -> str:
+        return ",".join(f.name for f in fields(Row)) + "\r\n"
+
+    @staticmethod
+    def _line(row: Row) -> str:
+        # No value holds a comma, a quotation mark or a line break.
+        return ",".join(map(_write_value, asdict(row).values())) + "\r\n"
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.rows
+
+    def add(self, row: Row) -> None:
+        """Keep a row, and write it at once."""
+        self.rows[row.key] = row
+        if self.folder is not None:
+            with (self.folder / ROWS_FILE).open("a", encoding="utf-8", newline="") as file:
+                file.write(self._line(row))
+
+
+# --- what the paper on Boolean attributions prints, and why other figures come out here ----------
+
+_ARITIES = tuple(map(str, range(3, 11)))
+
+Printed = Mapping[str, Mapping[str, float]]
+
+
+def _by_arity(rows: dict[str, str]) -> Printed:
+    return {
+        name: dict(zip(_ARITIES, map(float, figures.split()), strict=True))
+        for name, figures in rows.items()
+    }
+
+
+_SMALL = ("and", "or", "xor", "xor-and-xor")
+
+#: Tables 1 to 5: for every row its figures by column (arity, or name of the formula).
+PRINTED: Mapping[int, Printed] = MappingProxyType(
+    {
+        1: _by_arity({
+            "B-ReX": ".754 .782 .582 .398 .344 .368 .426 .384",
+            "ShapleyValues": ".404 .266 .296 .152 .262 .162 .32 .15",
+            "KernelShap": ".03 .002 .038 .002 .034 .004 .038 .004",
+            "Saliency": ".23 .238 .374 .268 .334 .262 .4 .242",
+            "DeepLift": ".25 .256 .264 .182 .256 .268 .31 .122",
+            "InputXGrad": ".002 0 0 0 0 0 0 0",
+        }),
+        2: _by_arity({
+            "B-ReX": ".774 .692 .63 .648 .662 .676 .642 .664",
+            "ShapleyValues": ".704 .512 .506 .474 .464 .576 .518 .486",
+            "KernelShap": ".05 .032 .042 .036 .044 .05 .042 .042",
+            "Saliency": ".458 .432 .416 .46 .342 .538 .334 .382",
+            "DeepLift": ".65 .524 .538 .52 .458 .65 .47 .472",
+            "InputXGrad": ".446 .008 .382 .048 .486 .088 .334 .032",
+        }),
+        3: _by_arity({
+            "B-ReX": ".021 .018 .037 .039 .064 .066 .063 .072",
+            "ShapleyValues": ".139 .171 .192 .205 .259 .256 .256 .269",
+            "KernelShap": ".16 .205 .23 .24 .282 .284 .295 .303",
+            "Saliency": ".128 .106 .123 .128 .123 .126 .112 .122",
+            "DeepLift": ".073 .062 .085 .097 .09 .099 .108 .109",
+            "InputXGrad": ".319 .301 .298 .4 .374 .279 .382 .342",
+            "IntegratedGrad": ".071 .059 .081 .092 .089 .104 .106 .105",
+        }),
+        4: _by_arity({
+            "B-ReX": ".009 .023 .025 .04 .029 .059 .053 .046",
+            "ShapleyValues": ".094 .119 .124 .153 .139 .19 .179 .175",
+            "KernelShap": ".127 .149 .16 .187 .178 .213 .211 .206",
+            "Saliency": ".131 .146 .156 .144 .149 .159 .146 .146",
+            "DeepLift": ".046 .055 .056 .061 .07 .068 .067 .072",
+            "InputXGrad": ".499 .392 .362 .393 .407 .339 .399 .487",
+            "IntegratedGrad": ".047 .056 .058 .066 .072 .074 .073 .075",
+        }),
+        5: {
+            name: dict(zip(_SMALL, figures, strict=True))
+            for name, figures in {
+                "B-ReX": (0.992, 0.986, 1.0, 0.638),
+                "ShapleyValues": (0.88, 0.878, 0.692, 0.536),
+                "KernelShap": (0.068, 0.054, 0.024, 0.006),
+                "Saliency": (0.842, 0.742, 0.684, 0.774),
+                "DeepLift": (0.958, 0.806, 0.826, 0.734),
+                "InputXGrad": (0.136, 0.642, 0.198, 0.314),
+            }.items()
+        },
+    }
+)  # fmt: skip
+
+TITLES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "Table 1: top-k accuracy on non-monotone chains ((x1 ^ x2) & x3) ^ ..., by arity",
+        2: "Table 2: top-k accuracy on monotone chains ((x1 & x2) | x3) & ..., by arity",
+        3: "Table 3: JSD in bits on random non-monotone formulae, by arity",
+        4: "Table 4: JSD in bits on random monotone formulae, by arity",
+        5: "Table 5: top-k accuracy on four small formulae",
+    }
+)
+
+_NETWORKS = (
+    "The paper does not say whether its networks saw Unassigned inputs, nor how inputs were coded."
+)
+_THREE = "Network trained on Kleene's three values, inputs coded -1, 0 and +1."
+_THREE_NEAR = "Its gradient rows come nearer to the paper's than those of two-valued ones."
+_TWO = (
+    "Network trained on complete inputs only, coded -1 and +1, so that a baseline of 0 is nothing "
+    "it has learnt."
+)
+_TWO_NEAR = "Its Shapley rows come nearer to the paper's than those of three-valued ones."
+
+#: Why the figures of the divergence tables differ, by method.
+_DIVERGENCE: Mapping[str, str] = MappingProxyType(
+    {
+        "brex-paper": "One pass, four blocks, the blocks that made the answer hang on a part stay "
+        "Unassigned while it is refined. The paper names neither number of blocks nor of passes, "
+        "and which formulae are drawn moves a cell by up to .02; on monotone arity 7 and 10 it is "
+        "at the low end of what this reading gives.",
+        "brex-literal": "Algorithm 3 to the letter: nothing else is Unassigned while a part is "
+        "refined; mean of twenty passes; rows left without any attribution do not count.",
+        "brex-certified": "Not in the paper: counts of single inputs with a certificate each, the "
+        "best of all passes instead of a mean.",
+        "brex-patient": "As certified, with up to a hundred passes, the last twenty in vain.",
+        "shapley-unassigned": "The paper samples on a trained network; these are exact, on the "
+        "formula itself with absent inputs Unassigned.",
+        "shapley-completions": "Exact, absent inputs are drawn as fair coins. The paper samples "
+        "on a trained network.",
+        "shapley-sampled": "One random order forwards and backwards, as many questions as a pass "
+        "of B-ReX, on the formula with absent inputs Unassigned.",
+        "kernel-shap-25": "On the formula with absent inputs Unassigned; 25 samples as captum "
+        "takes by default, for twelve unknowns, are mostly noise.",
+        "kernel-shap": "On the formula with absent inputs Unassigned, with the samples that shap "
+        "takes by default: all but exact Shapley values.",
+    }
+)
+_TOP_K: Mapping[str, str] = MappingProxyType(
+    {
+        "brex-paper": "Relevant is what has a responsibility; the set of Tritscher et al., which "
+        "the paper may have used, was not to be had. Equal values at the border are drawn fairly.",
+        "brex-literal": "Nearest to the paper on and, or and xor: its rare failures there are "
+        "pairs that never share a block in 10 to 20 passes. On xor-and-xor and on non-monotone "
+        "chains from arity 5 the paper is lower, as a network that errs on Unassigned inputs would "
+        "be, or another set of relevant inputs.",
+        "brex-certified": "Not in the paper: never wrong about an input that does not matter; on "
+        "long chains it stops, after six passes without a new question, before it has met every "
+        "one that does.",
+        "brex-patient": "Not in the paper: as certified, but it takes twenty passes without a new "
+        "question before it stops, which costs time, and less than one question per row.",
+        "shapley-unassigned": "Exact on the formula; the paper samples on a trained network, where "
+        "inputs that do not matter get some value too.",
+        "shapley-completions": "Exact on the formula; the paper samples on a trained network. "
+        "Inputs of negative value count as none.",
+        "shapley-sampled": "One random order forwards and backwards; the paper takes 25 orders on "
+        "a trained network.",
+        "kernel-shap-25": "On the formula with absent inputs Unassigned. The paper's figures near "
+        "0, as if inputs that do not matter came first, do not come out.",
+        "kernel-shap": "All but exact, but inputs that do not matter get values that are not "
+        "quite 0.",
+    }
+)
+
+
+def why_different(table: int, method: str) -> str:
+    """What explains the difference between a method's figures and the paper's."""
+    texts = _DIVERGENCE if table in {3, 4} else _TOP_K
+    if method in texts:
+        return texts[method]
+    name, _, kind = method.partition(":")
+    three_valued = kind == "three-valued"
+    told = [_THREE if three_valued else _TWO]
+    if name == "InputXGradient":
+        told.append(
+            "The paper's figures come out of neither kind of network; divergences of its size do "
+            "where the sign of the predicted class is not heeded."
+            if table in {3, 4}
+            else "The paper's figures, mostly much lower, come out of neither kind of network."
+        )
+    elif name == "KernelShap":
+        told.append(
+            "25 samples for twelve unknowns, captum's default, are mostly noise."
+            if table in {3, 4}
+            else "The paper's figures near 0, as if inputs that do not matter came first, come out "
+            "of neither kind of network."
+        )
+    elif name == "IntegratedGradients" and table not in {3, 4}:
+        told.append("Not in the paper's table.")
+    else:
+        told.append(_NETWORKS)
+        if table in {3, 4} and three_valued != (name == "ShapleyValueSampling"):
+            told.append(_THREE_NEAR if three_valued else _TWO_NEAR)
+    return " ".join(told)
+
+
+# --- Tables 1 to 5 of the paper on Boolean attributions, beside what comes out here --------------
 
 #: Normal quantile of a 95 % interval.
 _Z = 1.959963984540054
@@ -351,3 +800,105 @@ def half_width(figures: Sequence[float]) -> float:
 def titles() -> dict[int, str]:
     """The title of each table."""
     return dict(TITLES)
+
+
+# --- the paper's Figure 2 for a run: divergence by arity, with 95 % intervals --------------------
+
+#: Okabe and Ito's colours, which the colour-blind tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+_MARKERS = "osD^vPX*"
+_PANELS = {3: "non-monotone", 4: "monotone"}
+
+
+def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
+    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed.
+
+    Parameters
+    ----------
+    run : BrexRun
+        Results of Tables 3 or 4.
+    kinds : {"formula", "three-valued", "two-valued"}, default="formula"
+        Which methods: those that ask the formula itself, or those on a kind of network.
+    axes : sequence of matplotlib Axes, optional
+        One for each of the tables that was made; a new figure if not given.
+
+    Returns
+    -------
+    list of matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no such results.
+    """
+    tables = {table: lines for table, lines in table_lines(run).items() if table in _PANELS}
+    tables = {table: _of_kind(lines, kinds) for table, lines in tables.items()}
+    tables = {table: lines for table, lines in tables.items() if lines}
+    if not tables:
+        raise ValueError(
+            f"There is no result for Figure 2 of kinds={kinds!r}: run Tables 3 or 4 with methods "
+            "of that kind."
+        )
+    if axes is None:
+        pyplot = import_optional("matplotlib.pyplot", extra="plots", purpose="Drawing Figure 2")
+        _, grid = pyplot.subplots(
+            1, len(tables), figsize=(5.6 * len(tables), 4.6), sharey=True, squeeze=False,
+            layout="constrained",
+        )  # fmt: skip
+        axes = grid[0]
+    axes = list(axes)
+    if len(axes) != len(tables):
+        raise ValueError(f"axes must hold {len(tables)} Axes, one per table, got {len(axes)}.")
+    styles = _styles(tables)
+    for ax, (table, lines) in zip(axes, tables.items(), strict=True):
+        _panel(ax, lines, styles)
+        ax.set_title(f"{_PANELS[table]} formulae")
+        ax.set_xlabel("number of variables")
+    for ax in axes:  # not before all is drawn: a limit of shared axes ends their scaling
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("JSD from the exact responsibilities (bits)")
+    axes[-1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return axes
+
+
+def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
+    """Our lines of one kind of method, each paper's row before its first."""
+    ours = [
+        line for line in lines
+        if line.method is not None and (line.method.partition(":")[2] or "formula") == kinds
+    ]  # fmt: skip
+    names = {line.printed for line in ours}
+    return [line for line in lines if line in ours or (not line.method and line.printed in names)]
+
+
+def _styles(tables: Mapping[int, Sequence[TableLine]]) -> dict[str, tuple[str, str]]:
+    """A colour and a marker for each of our methods, and the paper's row in that of its first."""
+    styles: dict[str, tuple[str, str]] = {}
+    for lines in tables.values():
+        for line in lines:
+            if line.method is not None and line.label not in styles:
+                place = len(styles) % len(_COLOURS)
+                styles[line.label] = _COLOURS[place], _MARKERS[place]
+    return styles
+
+
+def _panel(ax: Any, lines: Sequence[TableLine], styles: Mapping[str, tuple[str, str]]) -> None:
+    first: dict[str, tuple[str, str]] = {}
+    for line in lines:
+        if line.method is not None:
+            first.setdefault(line.printed, styles[line.label])
+    for line in lines:
+        arities = [int(column) for column in line.values]
+        values = list(line.values.values())
+        if line.method is None:
+            colour, _ = first[line.printed]
+            ax.plot(arities, values, "--", color=colour, linewidth=1, label=line.label)
+            continue
+        colour, marker = styles[line.label]
+        widths = [0.0 if w != w else w for w in line.half_widths.values()]
+        ax.errorbar(
+            arities, values, yerr=widths, color=colour, marker=marker, markersize=5,
+            linewidth=1.5, capsize=3, label=line.label,
+        )  # fmt: skip
+    ax.set_xticks(sorted({int(column) for line in lines for column in line.values}))
+    ax.grid(alpha=0.25)

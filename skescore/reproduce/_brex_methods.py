@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +15,310 @@ from numpy.typing import NDArray
 
 from skescore._optional import import_optional
 from skescore.attribution import Formula
-from skescore.reproduce._brex_networks import CAPTUM, KINDS
-from skescore.reproduce._shapley import (
-    completion_shapley,
-    kleene_shapley,
-    sampled_shapley,
-)
+
+# --- shapley values of small games: exact ones from the worth of all coalitions, and samp --------
 
 Floats = NDArray[np.float64]
+
+#: Rows of a formula's inputs evaluated at a time.
+_SHAPLEY_BATCH = 1 << 18
+#: Players of a game whose coalitions are all looked at.
+MOST_PLAYERS = 16
+
+
+def shapley_of_tables(worth: Floats) -> Floats:
+    """Compute exact Shapley values of games whose worths are known for every coalition.
+
+    Parameters
+    ----------
+    worth : ndarray of shape (n_games, 2**n_players)
+        Column ``m`` is the worth of the players whose bits are set in ``m``.
+
+    Returns
+    -------
+    ndarray of shape (n_games, n_players)
+        The values; those of a game sum to the worth of all players less that of none.
+    """
+    n_players = worth.shape[1].bit_length() - 1
+    if worth.shape[1] != 1 << n_players:
+        raise ValueError(
+            f"worth must have a column for each of 2**n coalitions, got {worth.shape[1]} columns."
+        )
+    coalitions = np.arange(1 << n_players)
+    sizes = np.bitwise_count(coalitions)
+    values = np.empty((len(worth), n_players))
+    for player in range(n_players):
+        without = coalitions[coalitions >> player & 1 == 0]
+        # How likely a random order brings exactly this coalition before the player.
+        weights = 1 / (n_players * np.array([math.comb(n_players - 1, s) for s in sizes[without]]))
+        gains = worth[:, without | 1 << player] - worth[:, without]
+        values[:, player] = gains @ weights
+    return values
+
+
+def _absent(formula: Formula) -> NDArray[np.bool_]:
+    """Masks of shape (2**arity, n_inputs): the variables that are not in each coalition."""
+    variables = np.array(formula.variables, dtype=np.intp)
+    if len(variables) > MOST_PLAYERS:
+        raise ValueError(
+            f"Exact Shapley values look at all coalitions, of at most {MOST_PLAYERS} variables, "
+            f"got {len(variables)}."
+        )
+    masks = np.zeros((1 << len(variables), formula.n_inputs), dtype=bool)
+    coalitions = np.arange(len(masks))
+    for place, variable in enumerate(variables.tolist()):
+        masks[:, variable] = coalitions >> place & 1 == 0
+    return masks
+
+
+def _spread(formula: Formula, values: Floats) -> Floats:
+    result = np.zeros((len(values), formula.n_inputs))
+    result[:, list(formula.variables)] = values
+    return result
+
+
+def kleene_shapley(formula: Formula, X: NDArray[np.bool_]) -> Floats:
+    """Exact Shapley values of the game whose absent inputs are Unassigned.
+
+    The worth is 1 where the formula has the row's decision, -1 where it has the other and 0 where
+    it is Unassigned.
+    """
+    absent = _absent(formula)
+    worth = np.empty((len(X), len(absent)))
+    signs = np.where(formula.evaluate(X), 1.0, -1.0)
+    size = max(1, _SHAPLEY_BATCH // len(absent))
+    for begin in range(0, len(X), size):
+        rows = X[begin : begin + size]
+        coded = np.where(rows, 1, -1).astype(np.int8)[:, None, :] * ~absent
+        said = formula.evaluate_kleene(coded.reshape(-1, formula.n_inputs))
+        worth[begin : begin + size] = said.reshape(len(rows), -1)
+    return _spread(formula, shapley_of_tables(worth * signs[:, None]))
+
+
+def completion_shapley(formula: Formula, X: NDArray[np.bool_]) -> Floats:
+    """Exact Shapley values of the game whose absent inputs are drawn as fair coins.
+
+    The worth is the share of completions with the row's decision.
+    """
+    absent = _absent(formula)
+    n_players = len(formula.variables)
+    worth = np.empty((len(X), len(absent)))
+    now = formula.evaluate(X)
+    size = max(1, _SHAPLEY_BATCH // len(absent))
+    for begin in range(0, len(X), size):
+        rows = X[begin : begin + size]
+        flipped = (rows[:, None, :] ^ absent).reshape(-1, formula.n_inputs)
+        same = formula.evaluate(flipped).reshape(len(rows), -1) == now[begin : begin + size, None]
+        # Column m flips the players absent from m; summing over fewer of them averages.
+        total = same.astype(float)
+        for player in range(n_players):
+            halves = total.reshape(len(rows), -1, 2, 1 << player)
+            halves[:, :, 0, :] = (halves[:, :, 0, :] + halves[:, :, 1, :]) / 2
+        worth[begin : begin + size] = total
+    return _spread(formula, shapley_of_tables(worth))
+
+
+def sampled_shapley(
+    worth: Callable[[NDArray[np.bool_], NDArray[np.intp]], Floats],
+    n_rows: int,
+    n_players: int,
+    *,
+    n_pairs: int,
+    generator: np.random.Generator,
+) -> tuple[Floats, int]:
+    """Estimate Shapley values from random orders, each walked forwards and backwards.
+
+    Parameters
+    ----------
+    worth : callable
+        Gives the worths of coalitions (rows of flags) in the games with the given indices.
+    n_rows, n_players : int
+        Number of games, and of players of each.
+    n_pairs : int
+        Orders per game; each is used in both directions.
+    generator : Generator
+        Draws the orders.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_rows, n_players) and int
+        The estimates, and the coalitions asked for per game.
+    """
+    values = np.zeros((n_rows, n_players))
+    games = np.repeat(np.arange(n_rows), n_players + 1)
+    for _ in range(n_pairs):
+        orders = np.argsort(generator.random((n_rows, n_players)), axis=1)
+        for order in (orders, orders[:, ::-1]):
+            position = np.argsort(order, axis=1)
+            present = position[:, None, :] < np.arange(n_players + 1)[None, :, None]
+            said = worth(present.reshape(-1, n_players), games).reshape(n_rows, -1)
+            np.add.at(values, (np.arange(n_rows)[:, None], order), np.diff(said, axis=1))
+    # No player and all of them are asked for once, the rest of every walk anew.
+    return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
+
+
+# --- networks like the paper's, trained on a formula, and the attributions that captum gi --------
+
+#: What a network has learnt: complete inputs only, or the three values of Kleene's logic.
+KINDS = ("three-valued", "two-valued")
+_WIDTH, _LAYERS = 20, 6
+_BATCH, _RATE = 512, 5e-3
+_STEPS = {"two-valued": 3000, "three-valued": 3000}
+#: How often it is looked whether a network has learnt enough, in steps.
+_EVERY = 100
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network that has learnt a formula.
+
+    Parameters
+    ----------
+    model : torch.nn.Sequential
+        Takes inputs coded -1, 0 (Unassigned) and +1; gives one number per class.
+    kind : str
+        One of :data:`KINDS`.
+    accuracy : float
+        Share of all complete assignments that it answers as the formula does.
+    """
+
+    model: Any
+    kind: str
+    accuracy: float
+
+
+def _torch() -> Any:
+    return import_optional("torch", extra="captum", purpose="Training the paper's networks")
+
+
+@contextmanager
+def _alone(torch: Any, seed: int) -> Iterator[None]:
+    """Run on one thread, which such small layers are quickest on, with random numbers of our own.
+
+    Both are put back as they were.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            # captum tells of the hooks and gradients that it sets.
+            warnings.simplefilter("ignore")
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def train(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
+    """Train six layers of twenty units until they answer every complete assignment right.
+
+    Notes
+    -----
+    A three-valued network learns Kleene's values of partly unassigned rows as well, and goes on
+    until it has at least 99.5 % of them right. A start that leads nowhere is given up for another;
+    the best network is kept.
+    """
+    best: TrainedNetwork | None = None
+    for attempt in range(_TRIES):
+        trained = _trained_once(formula, kind, seed + attempt)
+        if best is None or trained.accuracy > best.accuracy:
+            best = trained
+        if best.accuracy == 1:
+            break
+    assert best is not None
+    return best
+
+
+def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
+    torch = _torch()
+    generator = np.random.default_rng(seed)
+    three_valued = kind == "three-valued"
+
+    def answers(rows: NDArray[np.int8]) -> Any:
+        values = formula.evaluate_kleene(rows).astype(np.int64)
+        return torch.from_numpy(values + 1 if three_valued else (values + 1) // 2)
+
+    def tensor(rows: NDArray[np.int8]) -> Any:
+        return torch.from_numpy(rows.astype(np.float32))
+
+    n = formula.n_inputs
+    complete = ((np.arange(1 << n)[:, None] >> np.arange(n) & 1) * 2 - 1).astype(np.int8)
+    checks = [(tensor(complete), answers(complete), 1.0)]
+    if three_valued:
+        partly = generator.integers(-1, 2, (4096, n), dtype=np.int8)
+        checks.append((tensor(partly), answers(partly), 0.995))
+    with _alone(torch, seed):
+        model = _layers(torch, n, 3 if three_valued else 2)
+        optimiser = torch.optim.Adam(model.parameters(), lr=_RATE)
+        steps = _STEPS[kind]
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _RATE, total_steps=steps)
+        for step in range(1, steps + 1):
+            rows = complete[generator.integers(0, len(complete), _BATCH)]
+            if three_valued:
+                # From complete rows to rows of which nothing is left.
+                share = generator.random((_BATCH, 1)) * (generator.random((_BATCH, 1)) < 0.75)
+                rows = np.where(generator.random(rows.shape) < share, 0, rows).astype(np.int8)
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(model(tensor(rows)), answers(rows)).backward()
+            optimiser.step()
+            schedule.step()
+            if step % _EVERY == 0:
+                with torch.no_grad():
+                    right = [float((model(X).argmax(1) == y).double().mean()) for X, y, _ in checks]
+                if all(r >= least for r, (_, _, least) in zip(right, checks, strict=True)):
+                    break
+    model.eval()
+    return TrainedNetwork(model, kind, right[0])
+
+
+def _layers(torch: Any, n_inputs: int, n_classes: int) -> Any:
+    layers: list[Any] = []
+    width = n_inputs
+    for _ in range(_LAYERS):
+        layers += [torch.nn.Linear(width, _WIDTH), torch.nn.ReLU()]
+        width = _WIDTH
+    return torch.nn.Sequential(*layers, torch.nn.Linear(width, n_classes))
+
+
+#: The paper's name of every method of captum that it ran, and its class there.
+CAPTUM = {
+    "ShapleyValues": "ShapleyValueSampling",
+    "KernelShap": "KernelShap",
+    "Saliency": "Saliency",
+    "DeepLift": "DeepLift",
+    "InputXGrad": "InputXGradient",
+    "IntegratedGrad": "IntegratedGradients",
+}
+
+
+def captum_maps(
+    network: TrainedNetwork, X: NDArray[np.bool_], name: str, seed: int
+) -> NDArray[np.float64]:
+    """Attributions of the predicted class by a method of captum at its default settings.
+
+    Saliency is left with the absolute values that captum gives; the others keep their signs.
+    """
+    torch = _torch()
+    attr = import_optional("captum.attr", extra="captum", purpose="Running captum's methods")
+    rows = torch.from_numpy(np.where(X, 1, -1).astype(np.float32))
+    make: Callable[..., Any] = getattr(attr, CAPTUM[name])
+    with _alone(torch, seed):
+        with torch.no_grad():
+            target = network.model(rows).argmax(1)
+        method = make(network.model)
+        if name == "KernelShap":  # it fits one row at a time
+            found = torch.cat([
+                method.attribute(rows[i : i + 1], target=target[i : i + 1])
+                for i in range(len(rows))
+            ])  # fmt: skip
+        else:
+            rows.requires_grad_("Shapley" not in name)
+            found = method.attribute(rows, target=target)
+    return np.asarray(found.detach().numpy(), dtype=float)
+
+
+# --- The explainers of the benchmark on Boolean attributions -------------------------------------
 
 
 @dataclass(frozen=True)

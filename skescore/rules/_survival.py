@@ -2,20 +2,276 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skescore.rules._ruleset import RuleSet
-from skescore.rules._survival_curves import SurvivalCurve, moments_of, read_outcomes
+from skescore.rules._text import format_number
 from skescore.rules.importers._as_ruleset import as_ruleset
 
-__all__ = ["SurvivalCurve", "SurvivalRules", "read_outcomes"]
+__all__ = ["SurvivalCurve", "SurvivalRules", "moments_of", "read_outcomes"]
+
+
+# --- right-censored outcomes, and Kaplan and Meier's curve through them --------------------------
+# Of a censored row it is only known that nothing had happened until a time. The curves need no
+# assumption about the times and no package beyond numpy.
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+#: A share that rounding alone keeps above one half has reached it.
+_NOISE = 1e-12
+
+
+def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
+    """Read times and events in any of the forms in which survival outcomes come.
+
+    Parameters
+    ----------
+    y : structured array or pair of array-likes
+        A structured array with one field of truth values (True: the event happened, False: the row
+        was censored then) and one of times, as ``sksurv.util.Surv`` makes them; or the pair
+        ``(time, event)``, with events as truth values or as 0 and 1.
+    n_rows : int, optional
+        How many outcomes there must be.
+
+    Returns
+    -------
+    time : ndarray of float, shape (n_rows,)
+        Time of the event, or until which nothing had happened.
+    event : ndarray of bool, shape (n_rows,)
+        Whether the event happened then.
+
+    Raises
+    ------
+    TypeError
+        If `y` has neither form.
+    ValueError
+        If a time is missing, negative or infinite, an event is neither true nor false, or the
+        lengths differ.
+
+    Examples
+    --------
+    >>> time, event = read_outcomes(([5.0, 3.0], [True, False]))
+    >>> time.tolist(), event.tolist()
+    ([5.0, 3.0], [True, False])
+    """
+    if isinstance(y, tuple) and len(y) == 2:
+        time, event = (np.asarray(part) for part in y)
+    else:
+        array = np.asarray(y)
+        names = array.dtype.names or ()
+        flags = [name for name in names if array.dtype[name].kind == "b"]
+        if len(names) != 2 or len(flags) != 1:
+            raise TypeError(
+                "y must be a structured array with a field of truth values (event) and one of "
+                f"numbers (time), or the pair (time, event), got {_described(y, array)}. Make one "
+                "by sksurv.util.Surv.from_arrays(event, time)."
+            )
+        event = array[flags[0]]
+        time = array[next(name for name in names if name not in flags)]
+    if time.ndim != 1 or time.shape != event.shape:
+        raise ValueError(
+            "y must hold one time and one event per row, got times of shape "
+            f"{time.shape} and events of shape {event.shape}."
+        )
+    if not len(time):
+        raise ValueError("y must hold at least one outcome, got none.")
+    if n_rows is not None and len(time) != n_rows:
+        raise ValueError(f"y must hold one outcome per row, got {len(time)} for {n_rows} rows.")
+    if time.dtype.kind not in "iuf":
+        raise ValueError(
+            f"y must hold times that are numbers, got {time.tolist()[0]!r}. In a pair the times "
+            "come first: (time, event)."
+        )
+    wrong = ~(np.isfinite(time) & (time >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"y must hold finite times that are 0 or more, got {time[row].item()!r} in row {row}. "
+            "Drop such rows."
+        )
+    if event.dtype.kind != "b":
+        # Asked for its type first: pandas' missing value cannot be compared.
+        other = [v for v in event.tolist() if not (isinstance(v, Real) and v in (0, 1))]
+        if event.dtype.kind not in "iufO" or other:
+            raise ValueError(
+                "y must hold events that are True or False (1 or 0), got "
+                f"{(other or event.tolist())[0]!r}. False stands for a censored row."
+            )
+    return time.astype(np.float64), event.astype(bool)
+
+
+def _described(y: Any, array: NDArray[Any]) -> str:
+    fields = f" with the fields {array.dtype.names}" if array.dtype.names else ""
+    return f"{type(y).__name__} of {array.dtype} and shape {array.shape}{fields}"
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalCurve:
+    r"""A Kaplan-Meier curve: the share of rows to which nothing has happened by a time.
+
+    Made by :meth:`of`.
+
+    Parameters
+    ----------
+    times : ndarray of float, shape (n_times,)
+        The times seen, ascending.
+    events : ndarray of int, shape (n_times,)
+        Events at each of them.
+    censored : ndarray of int, shape (n_times,)
+        Rows last seen at each of them.
+
+    Notes
+    -----
+    With :math:`d_i` events among the :math:`n_i` rows that are still seen at time :math:`t_i`,
+    :math:`S(t) = \prod_{t_i \le t} (1 - d_i / n_i)`; a row censored at the time of an event is
+    still seen then. Beyond the last time the curve keeps its last value, as Gill has it: nothing
+    was seen that could lower it.
+
+    References
+    ----------
+    E. L. Kaplan, P. Meier: Nonparametric estimation from incomplete observations. Journal of the
+    American Statistical Association 53, 1958.
+
+    R. D. Gill: Censoring and stochastic integrals. Mathematical Centre Tracts 124, 1980.
+
+    Examples
+    --------
+    >>> curve = SurvivalCurve.of([1.0, 2.0, 3.0, 4.0], [True, False, True, False])
+    >>> curve.at([0.5, 1, 3, 9]).tolist()
+    [1.0, 0.75, 0.375, 0.375]
+    >>> curve.median
+    3.0
+    """
+
+    times: Floats
+    events: NDArray[np.int64]
+    censored: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("times", "events", "censored"):
+            getattr(self, name).flags.writeable = False
+
+    @classmethod
+    def of(cls, time: ArrayLike, event: ArrayLike) -> SurvivalCurve:
+        """Estimate the curve of some rows.
+
+        Parameters
+        ----------
+        time : array-like of float, shape (n_rows,)
+            Time of the event, or until which nothing had happened.
+        event : array-like of bool, shape (n_rows,)
+            Whether the event happened then.
+        """
+        time_, event_ = read_outcomes((np.asarray(time), np.asarray(event)))
+        times, at = np.unique(time_, return_inverse=True)
+        n_events = np.bincount(at[event_], minlength=len(times))
+        return cls(times, n_events, np.bincount(at, minlength=len(times)) - n_events)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that it was made from."""
+        return int(self.events.sum() + self.censored.sum())
+
+    @property
+    def n_events(self) -> int:
+        """Events among them."""
+        return int(self.events.sum())
+
+    @property
+    def at_risk(self) -> NDArray[np.int64]:
+        """Rows still seen at each of the times."""
+        leaving = self.events + self.censored
+        return np.asarray(leaving[::-1].cumsum()[::-1])
+
+    @property
+    def survival(self) -> Floats:
+        """Value of the curve from each of the times on."""
+        return np.asarray(np.cumprod(1 - self.events / self.at_risk))
+
+    @property
+    def median(self) -> float:
+        """The first time at which half of the rows have had their event; infinite if never."""
+        reached = self.survival <= 0.5 + _NOISE
+        return float(self.times[np.argmax(reached)]) if reached.any() else math.inf
+
+    def at(self, times: ArrayLike) -> Floats:
+        """Values of the curve.
+
+        Parameters
+        ----------
+        times : array-like of float
+            When to look.
+
+        Returns
+        -------
+        ndarray of float
+            Shares from 0 to 1, 1 before the first event.
+
+        Raises
+        ------
+        ValueError
+            If a time is not a number.
+        """
+        steps = np.append(1.0, self.survival)
+        return np.asarray(steps[np.searchsorted(self.times, moments_of(times), side="right")])
+
+    def outcomes(self) -> tuple[Floats, Flags]:
+        """The times and events that it was made from, in order of time.
+
+        Returns
+        -------
+        time : ndarray of float, shape (n_rows,)
+        event : ndarray of bool, shape (n_rows,)
+        """
+        time = np.repeat(np.tile(self.times, 2), np.append(self.events, self.censored))
+        event = np.repeat([True, False], [self.n_events, self.n_rows - self.n_events])
+        order = np.argsort(time, kind="stable")
+        return time[order], event[order]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SurvivalCurve):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[bytes, bytes, bytes]:
+        return self.times.tobytes(), self.events.tobytes(), self.censored.tobytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrays come out of a pickle writeable; the class locks them again.
+        return SurvivalCurve, (self.times, self.events, self.censored)
+
+    def __str__(self) -> str:
+        median = f"{format_number(self.median)}" if self.median < math.inf else "not reached"
+        rows, events = self.n_rows, self.n_events
+        return (
+            f"median survival {median}   [{rows} row{'' if rows == 1 else 's'}, "
+            f"{events} event{'' if events == 1 else 's'}]"
+        )
+
+    def __repr__(self) -> str:
+        return f"<SurvivalCurve: {self}>"
+
+
+def moments_of(times: ArrayLike) -> Floats:
+    """Check times to look at curves."""
+    array = np.asarray(times)
+    if array.dtype.kind not in "iuf" or np.isnan(array).any():
+        raise ValueError(f"times must be numbers, got {times!r}.")
+    return array.astype(np.float64)
+
+
+# --- Rules that conclude how long: survival curves in place of labels or numbers -----------------
 
 #: Rows whose curves are put together at a time.
 _ROWS_PER_BATCH = 8192

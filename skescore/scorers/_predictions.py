@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from skescore._text import listed
-from skescore.metrics._catalogue import find_metric
-from skescore.metrics._performance import (
+from skescore.metrics._catalogue import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
+    find_metric,
     performance_value,
 )
 from skescore.metrics._rows import check_undefined

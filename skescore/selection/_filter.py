@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skescore.metrics._arguments import as_numbers
-from skescore.metrics._rule_counts import confusion
+from skescore.metrics._rule_counts import Flags, confusion
 from skescore.metrics._rule_quality import Measure
-from skescore.metrics._rule_rows import Flags
 from skescore.rules._ruleset import RuleSet
 
 __all__ = ["select_rules", "significant_rules"]

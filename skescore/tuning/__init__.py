@@ -1,10 +1,10 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
 from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._descriptions import describe_study
 from skescore.tuning._objective import ExtractorObjective
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning._studies import describe_study
 from skescore.tuning.spaces._spaces import SearchSpace, as_search_space, search_space
 from skescore.tuning.storage._heartbeats import beating, revive_stale
 from skescore.tuning.storage._storages import open_storage

@@ -4,25 +4,224 @@ from __future__ import annotations
 
 import copy
 import math
+import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import optuna
+from joblib import Parallel, delayed, effective_n_jobs
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
+from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.scorers._rules import ice_of, negated_fire_of, negated_q_of
 from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
-from skescore.tuning._evaluation import mean_of
-from skescore.tuning._goals import Goal
-from skescore.tuning._merits import contributions, standing, value_of
-from skescore.tuning._objective import params_key
+from skescore.tuning._evaluation import Fold, evaluate_on_fold, mean_of
+from skescore.tuning._objective import STOPPED, Goal, params_key
+from skescore.tuning._pareto import hypervolume
 from skescore.tuning._studies import Studies, call_back
-from skescore.tuning._workers import ALL_ROWS, FoldEvaluator, Workers
 from skescore.tuning.storage._heartbeats import Heartbeat, beating
+
+# --- candidates evaluated here or in processes, which are handed the folds once ------------------
+
+#: What this process has read last: the path, and what was there.
+_READ: dict[str, FoldEvaluator] = {}
+
+
+#: Number of the fold that has all rows on both sides.
+ALL_ROWS = -1
+
+
+class FoldEvaluator:
+    """Extracts and scores a candidate on one fold; what goes wrong is part of the result.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        The splits.
+    all_rows : Fold or None
+        All rows, to extract from and to score on.
+    scorer : callable
+        Gives the score of a fitted extractor.
+    measures : dict of str to callable
+        Further scorers.
+    """
+
+    def __init__(
+        self,
+        folds: list[Fold],
+        scorer: Any,
+        measures: Mapping[str, Any],
+        all_rows: Fold | None = None,
+    ) -> None:
+        self.folds = folds
+        self.all_rows = all_rows
+        self.scorer = scorer
+        self.measures = measures
+
+    def __call__(self, extractor: Any, fold: int) -> dict[str, Any]:
+        """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
+        rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
+        assert rows is not None
+        try:
+            return evaluate_on_fold(extractor, rows, self.scorer, self.measures)
+        except Exception as error:
+            # A candidate that fails is a row of the leaderboard, not the end of the search.
+            return {"failure": f"{type(error).__name__}: {error}"}
+
+
+class Workers:
+    """Runs evaluations in this process, or in several; used as a context.
+
+    Parameters
+    ----------
+    evaluator : FoldEvaluator
+        Written to a temporary file for other processes, which read it once.
+    n_jobs : int or None
+        Processes, as in scikit-learn.
+    """
+
+    def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
+        self.evaluator = evaluator
+        self.n_jobs = effective_n_jobs(n_jobs)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._path = ""
+        self._parallel: Any = None
+
+    def __enter__(self) -> Workers:
+        if self.n_jobs > 1:
+            self._folder = tempfile.TemporaryDirectory(prefix="skescore-")
+            path = Path(self._folder.name, "folds.pkl")
+            # Functions and classes of the caller's own script are written as well.
+            path.write_bytes(cloudpickle.dumps(self.evaluator))
+            self._path = str(path)
+            self._parallel = Parallel(n_jobs=self.n_jobs).__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._folder is not None:
+            self._parallel.__exit__(kind, error, trace)
+            self._folder.cleanup()
+
+    def run(self, tasks: Sequence[tuple[Any, int]]) -> list[dict[str, Any]]:
+        """Evaluate pairs of an extractor and the number of a fold, in their order."""
+        if self.n_jobs == 1:
+            return [self.evaluator(*task) for task in tasks]
+        return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
+
+
+def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
+    if path not in _READ:
+        _READ.clear()  # one search at a time
+        _READ[path] = cloudpickle.loads(Path(path).read_bytes())
+    return _READ[path](extractor, fold)
+
+
+# --- how good an extractor is by its trials, and how good it could be at most --------------------
+
+
+def value_of(trial: FrozenTrial) -> float:
+    """The score of a trial that was completed."""
+    return float(trial.values[0])
+
+
+def standing(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
+    """The best score of an extractor, and the bound of what it could reach.
+
+    Parameters
+    ----------
+    trials : sequence of FrozenTrial
+        Its trials.
+    scorer : callable
+        What they were scored by.
+
+    Returns
+    -------
+    best : float
+        Minus infinity without a score.
+    bound : float
+        Infinite if it is not known.
+    """
+    done = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    cut_short = [trial for trial in trials if STOPPED in trial.user_attrs]
+    best = max(map(value_of, done), default=-math.inf)
+    if not cut_short:
+        return best, _reach(done, scorer)
+    # Of trials that were stopped between folds, less is known: no bound.
+    partly = [float(trial.user_attrs["score"]) for trial in cut_short]
+    return (best if done else max(partly)), math.inf
+
+
+def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
+    """The score of the best of everything that trials had, on each fold; infinite if unknown."""
+    measure, settings = getattr(scorer, "measure", None), getattr(scorer, "settings", {})
+    known = measure in (ice_of, negated_fire_of, negated_q_of)
+    if not trials or not known or settings.get("completeness", "volume") not in COMPLETENESSES:
+        return math.inf
+    folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
+
+    def best(name: str, pick: Callable[[list[float]], float]) -> np.ndarray:
+        return np.array([pick([result[name] for result in fold]) for fold in folds])
+
+    size = best("size", min)
+    if measure is negated_fire_of:
+        return float(np.mean(-np.asarray(fire_score(best("loss", min), size, psi=settings["psi"]))))
+    share = best(f"completeness_{settings['completeness']}", max)
+    if measure is negated_q_of:
+        return float(np.mean(-np.asarray(q_score(best("loss_q", min), size, share))))
+    weights = {name: settings[name] for name in ("phi", "rho")}
+    return float(np.mean(ice_score(best("performance", max), size, share, **weights)))
+
+
+def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
+    """What each extractor adds to the common front, by hypervolume.
+
+    Parameters
+    ----------
+    done : dict of str to list of FrozenTrial
+        Completed trials of several objectives, by extractor.
+
+    Returns
+    -------
+    dict of str to float
+        Minus infinity for those without a trial.
+    """
+    points = {name: np.array([t.values for t in trials]) for name, trials in done.items()}
+    some = {name: values for name, values in points.items() if len(values)}
+    if not some:
+        return dict.fromkeys(done, -math.inf)
+    everything = np.concatenate(list(some.values()))
+    reference = everything.max(axis=0) + 0.1 * np.ptp(everything, axis=0) + 1e-9
+    unit = reference - everything.min(axis=0)
+
+    def volume(values: list[np.ndarray]) -> float:
+        if not values:
+            return 0.0
+        return hypervolume(np.concatenate(values) / unit, reference / unit)
+
+    whole = volume(list(some.values()))
+    result = dict.fromkeys(done, -math.inf)
+    for name, values in some.items():
+        others = [other for other_name, other in some.items() if other_name != name]
+        # Of extractors that add nothing, the one with the better front of its own is ahead.
+        result[name] = whole - volume(others) + 1e-3 * volume([values])
+    return result
+
+
+# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
 
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.

@@ -2,35 +2,660 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import optuna
 import pandas as pd
-from sklearn.base import clone
-from sklearn.utils.validation import indexable
+from optuna.trial import FrozenTrial
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, indexable
 
-from skescore.extractors import is_prefit
-from skescore.registry import make_extractor
-from skescore.tuning._candidates import Candidates
+from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
+from skescore.registry import extractor_spec, make_extractor, suitable_extractors
+from skescore.rules import RuleSet
+from skescore.tuning._allocation import Allocation
+from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._evaluation import (
+    MEASURES,
+    Fold,
     black_box_quality,
     fold_of_all_rows,
     make_folds,
     target_or_answers,
 )
-from skescore.tuning._goals import Goal
-from skescore.tuning._leaderboard import leaderboard
-from skescore.tuning._objective import check_measures
+from skescore.tuning._objective import ExtractorObjective, Goal, check_measures, check_space
+from skescore.tuning._pareto import pareto_front
 from skescore.tuning._progress import SearchProgress
-from skescore.tuning._runner import Runner
-from skescore.tuning._search_checks import check_search
-from skescore.tuning._search_setup import draw_seeds, make_runner, make_studies, spaces_of
-from skescore.tuning._studies import quiet_optuna
-from skescore.tuning._winner_parts import Winner
+from skescore.tuning._runner import FoldEvaluator, Runner
+from skescore.tuning._studies import Studies, quiet_optuna
+from skescore.tuning._winner import judged, winner, within
 from skescore.tuning.spaces._ranges import Space
+from skescore.tuning.spaces._spaces import search_space, starting_points
+from skescore.tuning.storage._storages import open_storage
+
+# --- what a finished search tells, and how it answers: like the extractor that won it ------------
+
+
+def _can_refit(search: Any) -> bool:
+    return bool(search.refit) and is_classifier(search)
+
+
+class Winner(MetaEstimatorMixin, BaseEstimator):
+    """A finished search: base class of :class:`ExtractorSearchCV`."""
+
+    def _winner(self) -> Any:
+        check_is_fitted(self, "leaderboard_")
+        if not hasattr(self, "best_extractor_"):
+            raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
+        return self.best_extractor_
+
+    @property
+    def pareto_front_(self) -> pd.DataFrame:
+        """The candidates that no other beats, fewest rules first."""
+        check_is_fitted(self, "leaderboard_")
+        names = Goal.of(self.scoring, choose_by(self)).objectives
+        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
+
+    @property
+    def knee_(self) -> pd.Series:
+        """The front's knee."""
+        front = self.pareto_front_
+        if not len(front):
+            raise AttributeError("There is no finished candidate whose measures are all known.")
+        return front[front["knee"]].iloc[0]
+
+    def best_for(
+        self,
+        *,
+        psi: float | None = None,
+        phi: float | None = None,
+        rho: float | None = None,
+        completeness: str = "volume",
+    ) -> pd.Series:
+        """Find the candidate that wins with other weights, without another extraction.
+
+        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
+        after a search; :func:`skescore.tuning.winning_regions` tells which weights matter, by the
+        means on held-out rows alone.
+
+        Parameters
+        ----------
+        psi : float, optional
+            Weight of FiRe.
+        phi, rho : float, optional
+            Weights of ICE; one alone leaves the other at 1.
+        completeness : {"volume", "instances"}, default="volume"
+            How ICE measures completeness.
+
+        Returns
+        -------
+        pandas.Series
+            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
+            :meth:`make_candidate` makes the extractor.
+
+        Raises
+        ------
+        ValueError
+            If weights of both scores are given, none is, or one is out of its range, or there is no
+            finished candidate whose measures are all known.
+        """
+        check_is_fitted(self, "leaderboard_")
+        ice = phi is not None or rho is not None
+        if ice == (psi is not None):
+            raise ValueError(
+                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
+                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
+            )
+        if ice:
+            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
+            choice: dict[str, Any] = {"score": "ice", "completeness": completeness, **weights}
+        else:
+            assert psi is not None
+            choice = {"score": "fire", "completeness": completeness, "psi": psi}
+        if not len(self.candidates_):
+            raise ValueError(
+                "best_for needs a finished candidate whose measures are all known, and there is "
+                "none: see the leaderboard for what failed."
+            )
+        sign = 1 if ice else -1
+        scores = sign * self.candidates_.scores(**choice)
+        table = self.candidates_.table()
+        table.insert(1, "score", scores.mean(axis=1))
+        order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
+        judged_by = judged(scores, sign * self.candidates_.scores_with_all_rows(**choice))[order]
+        size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
+        best = winner(judged_by, size[order], asked[order], self.standard_errors)
+        return table.iloc[order[best]]
+
+    def make_candidate(self, row: Any) -> Any:
+        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
+
+        Parameters
+        ----------
+        row : mapping, Series or Candidate
+            Holds ``extractor`` and ``params``.
+
+        Returns
+        -------
+        extractor
+            Around the black box, not fitted.
+        """
+        check_is_fitted(self, "leaderboard_")
+        if isinstance(row, Candidate):
+            row = {"extractor": row.extractor, "params": row.params}
+        candidate = make_extractor(row["extractor"], self.estimator)
+        if "random_state" in candidate.get_params(deep=False):
+            candidate.set_params(random_state=self._extractor_seed)
+        return candidate.set_params(**row["params"])
+
+    @property
+    def rules_(self) -> RuleSet:
+        """The winner's rules."""
+        return self._winner().rules_
+
+    @property
+    def oracle_(self) -> Any:
+        """Asks the winner's black box."""
+        return self._winner().oracle_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Answer rows by the winner's rules.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels or numbers.
+        """
+        return self._winner().predict(X)
+
+    @available_if(_can_refit)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class shares of the winner's rule that answers each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes_``.
+        """
+        return self._winner().predict_proba(X)
+
+    def covers(self, X: Any) -> np.ndarray:
+        """Tell which rows some rule of the winner holds for.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows,)
+        """
+        return self._winner().covers(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score the winner's rules by `scoring`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            The target; the black box's answers by default.
+
+        Returns
+        -------
+        float
+            Greater is better.
+        """
+        winner = self._winner()
+        y = winner.oracle_.ask(X) if y is None else y
+        return float(Goal.of(self.scoring, choose_by(self)).scorer(winner, X, y))
+
+    def fidelity(self, X: Any) -> float:
+        """Accuracy or R² of the winner's rules against the black box's own answers.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; the black box is asked about them.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        return self._winner().fidelity(X)
+
+    @property
+    def n_rules_(self) -> int:
+        """Number of the winner's rules."""
+        return len(self.rules_)
+
+    @property
+    def coverage_(self) -> float:
+        """Share of the training rows that some rule of the winner covers."""
+        return self._winner().coverage_
+
+    @property
+    def completeness_(self) -> float:
+        """Share of the domain's volume that some rule of the winner covers."""
+        return self._winner().completeness_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "leaderboard_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            inner = get_tags(self.estimator)
+        except (AttributeError, TypeError):  # reported by fit, which can explain it
+            return tags
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        if tags.classifier_tags is not None:  # whatever the black box can do, rules have one output
+            tags.classifier_tags.multi_label = False
+        tags.target_tags.required = not is_fitted(self.estimator)
+        return tags
+
+
+def choose_by(search: Any) -> Any:
+    """The score that a search of several measures keeps beside them."""
+    return search.refit if isinstance(search.refit, str) or callable(search.refit) else "ice"
+
+
+# --- what can be found wrong with a search before it starts, and what tells its data from --------
+
+
+def check_search(search: Any, X: Any) -> tuple[str, tuple[str, ...], Goal]:
+    """Raise for parameters of a search that cannot be used; tell what it is about.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        The search.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+
+    Returns
+    -------
+    task : {"classification", "regression"}
+        What the black box does.
+    names : tuple of str
+        The extractors to try.
+    goal : Goal
+        What candidates are compared by.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one cannot be used.
+    """
+    task = black_box_task(search.estimator)
+    names = _extractor_names(search, task, X)
+    _check_budget(search, names)
+    unknown = set(search.spaces or {}) - set(names)
+    if unknown:
+        raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
+    unknown = set(search.studies or {}) - set(names)
+    if unknown:
+        raise ValueError(f"studies names {sorted(unknown)}, not among extractors.")
+    if search.allocation not in ("halving", "even"):
+        raise ValueError(f"allocation must be 'halving' or 'even', got {search.allocation!r}.")
+    if (
+        not isinstance(search.standard_errors, Real)
+        or isinstance(search.standard_errors, bool)
+        or not 0 <= float(search.standard_errors) < np.inf
+    ):
+        raise ValueError(
+            f"standard_errors must be a number of at least 0, got {search.standard_errors!r}."
+        )
+    goal = Goal.of(search.scoring, choose_by(search))
+    check_measures(search.measures)
+    if not goal.objectives and not isinstance(search.refit, bool | np.bool_):
+        raise ValueError(
+            "refit must be True or False where scoring is a single score, which chooses by "
+            f"itself, got {search.refit!r}."
+        )
+    _check_pruner(search, goal)
+    return task, names, goal
+
+
+def _extractor_names(search: Any, task: str, X: Any) -> tuple[str, ...]:
+    if search.extractors is None:
+        suitable = suitable_extractors(task, categories=has_categories(X))
+        # Each needs a trial; _check_budget complains about a number that is none.
+        return suitable[: search.n_trials] if is_count(search.n_trials) else suitable
+    if isinstance(search.extractors, str) or not (
+        isinstance(search.extractors, Sequence) and len(search.extractors)
+    ):
+        raise ValueError(
+            "extractors must be a sequence of at least one name, such as ('cart', 'gridex'), or "
+            f"None for all that suit, got {search.extractors!r}."
+        )
+    if len(set(search.extractors)) < len(search.extractors):
+        raise ValueError(f"extractors must differ from each other, got {search.extractors!r}.")
+    for name in search.extractors:
+        if task not in (able := extractor_spec(name).tasks):
+            raise ValueError(
+                f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
+                f"{type(search.estimator).__name__} does {task}. Leave it out of extractors."
+            )
+    return tuple(search.extractors)
+
+
+def is_count(n_trials: Any) -> bool:
+    """Whether this is a number of trials that a search can make."""
+    if isinstance(n_trials, bool) or not isinstance(n_trials, int | np.integer):
+        return False
+    return int(n_trials) > 0
+
+
+def _check_budget(search: Any, names: tuple[str, ...]) -> None:
+    if search.n_trials is None:
+        if search.timeout is None:
+            raise ValueError("n_trials=None needs a timeout in seconds.")
+    elif not is_count(search.n_trials) or search.n_trials < len(names):
+        raise ValueError(
+            "n_trials must be an integer of at least one per extractor "
+            f"({len(names)}), got {search.n_trials!r}."
+        )
+    if search.timeout is None:
+        return
+    if not isinstance(search.timeout, Real) or isinstance(search.timeout, bool):
+        raise TypeError(f"timeout must be a number of seconds or None, got {search.timeout!r}.")
+    if not 0 <= float(search.timeout) < np.inf:
+        raise ValueError(
+            f"timeout must be a finite number of seconds or None, got {search.timeout!r}."
+        )
+
+
+def _check_pruner(search: Any, goal: Goal) -> None:
+    if search.pruner is None:
+        return
+    if search.pruner != "bound" and not isinstance(search.pruner, optuna.pruners.BasePruner):
+        raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {search.pruner!r}.")
+    if goal.objectives:
+        raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
+    if search.pruner == "bound" and goal.best_possible is None:
+        raise ValueError(
+            f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
+            f"scoring={search.scoring!r}. Pass an Optuna pruner or None."
+        )
+
+
+def digest_of(folds: list[Fold]) -> str:
+    """Text that tells other rows, or other splits of them, from these."""
+    digest = hashlib.sha256()
+    for fold in folds:
+        digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
+        digest.update(_content(fold.X_test))
+        digest.update(_content(fold.y_test))
+    return digest.hexdigest()[:16]
+
+
+def _content(values: Any) -> bytes:
+    array = np.asarray(values)
+    # Names are hashed as text: an array of objects holds no more than their addresses.
+    return repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
+
+
+# --- what a search is made of before its first trial: spaces, seeds, studies and the loop --------
+
+
+def spaces_of(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:
+    """The caller's space of each extractor, or the one that suits the data.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        Its parameters have been checked.
+    X, y : array-like
+        The data.
+    task : {"classification", "regression"}
+        What the black box does.
+
+    Returns
+    -------
+    dict of str to space
+        By extractor.
+    """
+    spaces = {}
+    for name in search.extractors_:
+        space = (search.spaces or {}).get(name)
+        spaces[name] = search_space(name, X, y, task=task) if space is None else space
+        check_space(spaces[name], make_extractor(name, search.estimator))
+    return spaces
+
+
+def draw_seeds(search: Any) -> tuple[int, int]:
+    """Seeds of the extractors and of the samplers.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        Its ``random_state`` decides.
+
+    Returns
+    -------
+    of_extractors, of_samplers : int
+        The same for all workers that share a storage.
+    """
+    # Workers that share a storage must make the same rules, also where nobody named a seed.
+    shared_seed = search.storage is not None and search.random_state is None
+    random = check_random_state(
+        zlib.crc32(search.study_name.encode()) if shared_seed else search.random_state
+    )
+    return int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1))
+
+
+def make_studies(
+    search: Any,
+    X: Any,
+    y: Any,
+    task: str,
+    goal: Goal,
+    folds: list[Fold],
+    spaces: Mapping[str, Space],
+    seeds: tuple[int, int],
+) -> Studies:
+    """A study for each extractor, where the search keeps them.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        The search.
+    X, y : array-like
+        The data.
+    task : {"classification", "regression"}
+        What the black box does.
+    goal : Goal
+        What candidates are compared by.
+    folds : list of Fold
+        What they are measured on.
+    spaces : dict of str to space
+        By extractor.
+    seeds : (int, int)
+        Of :func:`draw_seeds`.
+
+    Returns
+    -------
+    Studies
+        Opened, with the first hyper-parameters queued.
+    """
+    seed_of_extractors, seed_of_samplers = seeds
+    storage = None if search.storage is None else open_storage(search.storage)
+    settings: dict[str, Any] = {}
+    if storage is not None:
+        settings = {
+            "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
+            "rows": digest_of(folds),
+            "black_box": {k: round(v, 6) for k, v in search.black_box_quality_.items()},
+            "measures": list(check_measures(search.measures)),
+            "seed": seed_of_extractors,
+        }
+    objectives = {}
+    for name, space in spaces.items():
+        objectives[name] = ExtractorObjective(
+            search.estimator, X, y, extractor=make_extractor(name, search.estimator), space=space,
+            measures=search.measures, random_state=seed_of_extractors, _folds=folds, _goal=goal,
+        )  # fmt: skip
+        objectives[name].name = name
+    each = (search.n_trials or 20 * len(objectives)) // len(objectives)
+    pruner = None if search.pruner == "bound" else search.pruner
+    return Studies(
+        objectives, goal, seed=seed_of_samplers, n_startup=max(5, each // 4),
+        sampler=search.sampler,
+        first={
+            name: starting_points(name, space, np.asarray(y), task)
+            for name, space in spaces.items()
+        },
+        pruner=pruner, storage=storage, study_name=search.study_name, settings=settings,
+        given=search.studies, about={"task": task, "X": X, "cv": search.cv},
+    )  # fmt: skip
+
+
+def make_runner(search: Any, studies: Studies, folds: list[Fold], all_rows: Fold) -> Runner:
+    """The loop that spends the budget of a search.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        The search.
+    studies : Studies
+        Where trials are kept.
+    folds : list of Fold
+        What candidates are measured on.
+    all_rows : Fold
+        What the rules of those that may win are made of.
+
+    Returns
+    -------
+    Runner
+        Not yet run.
+    """
+    goal = studies.goal
+    return Runner(
+        studies,
+        Allocation(
+            list(studies.objectives),
+            search.n_trials,
+            search.timeout,
+            search.allocation,
+            merit="share of the front's hypervolume" if goal.objectives else "best",
+        ),
+        FoldEvaluator(folds, goal.scorer, check_measures(search.measures), all_rows),
+        n_jobs=search.n_jobs,
+        pruner=search.pruner,
+        callbacks=list(search.callbacks or ()),
+    )
+
+
+# --- every trial of a search in one table, the best first ----------------------------------------
+
+_COLUMNS = ("score_std", *MEASURES)
+_COSTS = ("seconds", "black_box_calls", "black_box_rows")
+
+
+def leaderboard(
+    trials: Mapping[str, Sequence[FrozenTrial]],
+    goal: Goal,
+    measures: Sequence[str],
+    stopped: Mapping[str, str],
+    standard_errors: float,
+) -> pd.DataFrame:
+    """Put the trials of all extractors into one table.
+
+    Parameters
+    ----------
+    trials : dict of str to sequence of FrozenTrial
+        By extractor, finished.
+    goal : Goal
+        Decides the order: by score, then by fewer rules, then by extractor and trial.
+    measures : sequence of str
+        Further columns.
+    stopped : dict of str to str
+        Why extractors got no more trials.
+    standard_errors : float
+        How far from the best score the winner may be, see
+        :func:`skescore.tuning._winner.winner`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per trial: the winner, then by score; trials without a score are last.
+    """
+    records = []
+    measured = []
+    for name, found in trials.items():
+        for trial in found:
+            kept = trial.user_attrs
+            state = trial.state.name.lower()
+            record: dict[str, Any] = {
+                "tied": False,
+                "extractor": name,
+                "score": kept.get("score", np.nan) if state == "complete" else np.nan,
+                **{c: kept.get(c, np.nan) for c in (*_COLUMNS, *measures, *_COSTS)},
+                "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
+                "params": dict(trial.params),
+                "trial": trial.number,
+                "state": state,
+                "same_as": kept.get("same_as"),
+                "stopped": stopped.get(name, ""),
+                "error": kept.get("error", ""),
+            }
+            records.append(record)
+            measured.append((kept.get("folds", ()), kept.get("all_rows")))
+    columns = [
+        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "score_on_all_rows", "tied", "params",
+        "trial", "state", "same_as", "stopped", "error",
+    ]  # fmt: skip
+    table = pd.DataFrame(records, columns=columns)
+    # As objects, or the number of a trial would turn from 3 into 3.0.
+    table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)
+    if not len(table):
+        return table
+    table = table.sort_values(
+        ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
+    )
+    if goal.objectives:
+        # A candidate may have all its measures and yet no score.
+        table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
+    else:
+        done = table.index[table["score"].notna()]
+        if len(done):
+            scores = judged(
+                np.array([[fold["score"] for fold in measured[n][0]] for n in done], dtype=float),
+                np.array([goal.with_all_rows(*measured[n]) for n in done]),
+            )
+            size = table.loc[done, "size"].to_numpy(float)
+            table.loc[done[within(scores, standard_errors)], "tied"] = True
+            asked = table.loc[done, "black_box_rows"].to_numpy(float)
+            first = done[winner(scores, size, asked, standard_errors)]
+            table = table.loc[[first, *table.index.drop(first)]]
+    return table.reset_index(drop=True)
+
+
+# --- ExtractorSearchCV: the best rules of a black box, whatever extractor makes them -------------
 
 
 class ExtractorSearchCV(Winner):

@@ -197,7 +197,7 @@ def test_batches_neighbours_and_order_do_not_matter(
     assert (framed.values == whole.values).all()
     assert framed.feature_names == tuple("abcdefg")
     same(brex.explain(X.astype(float)), whole)
-    monkeypatch.setattr("skescore.attribution._explaining._BLOCK", 4)
+    monkeypatch.setattr("skescore.attribution._brex._BLOCK", 4)
     same(brex.explain(X), whole)
 
 

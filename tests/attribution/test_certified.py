@@ -17,13 +17,19 @@ from skescore.attribution import (
     random_formula,
     responsibility,
 )
-from skescore.attribution._certificates import counted, evidence
 from skescore.attribution._contrasts import row_keys
 from skescore.attribution._decisions import Crossroads
 from skescore.attribution._flip_search import search_flip_sets
 from skescore.attribution._masks import KleeneMasks, ReplacedMasks
-from skescore.attribution._memo import Memo
-from skescore.attribution._refinement import Certificates, cut, refine, uniforms
+from skescore.attribution._refinement import (
+    Certificates,
+    Memo,
+    counted,
+    cut,
+    evidence,
+    refine,
+    uniforms,
+)
 from skescore.metrics.attribution import jensen_shannon_divergence
 
 Masks = NDArray[np.bool_]

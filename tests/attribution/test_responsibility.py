@@ -30,7 +30,7 @@ from skescore.attribution import (
     random_formula,
     responsibility,
 )
-from skescore.attribution._flip_sets import from_changes
+from skescore.attribution._responsibility import from_changes
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "data" / "attribution_formulae.json").read_text(encoding="utf-8")
@@ -241,13 +241,13 @@ def test_rows_of_several_blocks(monkeypatch):
     formula = random_formula(7, read_once=False, random_state=3)
     X = all_assignments(12)[::5]
     expected = responsibility(formula, X, return_witnesses=True)
-    monkeypatch.setattr("skescore.attribution._flip_sets._BUDGET", 1 << 6)
+    monkeypatch.setattr("skescore.attribution._responsibility._BUDGET", 1 << 6)
     found = responsibility(formula, X, return_witnesses=True)
     np.testing.assert_array_equal(found.values, expected.values)
     assert found.witnesses == expected.witnesses
     read_once = random_formula(7, random_state=3)
     expected = responsibility(read_once, X, return_witnesses=True)
-    monkeypatch.setattr("skescore.attribution._read_once._BUDGET", 1 << 12)
+    monkeypatch.setattr("skescore.attribution._responsibility._BUDGET", 1 << 12)
     found = responsibility(read_once, X, return_witnesses=True)
     np.testing.assert_array_equal(found.values, expected.values)
     assert found.witnesses == expected.witnesses

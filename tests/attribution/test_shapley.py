@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from skescore.attribution import Formula, random_formula
-from skescore.reproduce._shapley import (
+from skescore.reproduce._brex_methods import (
     completion_shapley,
     kleene_shapley,
     sampled_shapley,

@@ -119,7 +119,7 @@ class Commands:
 
 def _wait_at(number: int, reached: Path, released: Path) -> None:
     """Make the evaluation of that number wait."""
-    from skescore.tuning._workers import FoldEvaluator
+    from skescore.tuning._runner import FoldEvaluator
 
     evaluate = FoldEvaluator.__call__
     count = 0
@@ -158,7 +158,7 @@ def _run(order: dict[str, Any]) -> int:
 def _serve() -> None:
     for module in (
         "alembic.command", "optuna.storages._rdb.storage", "psycopg", "sklearn.ensemble",
-        "skescore.cli._tune", "skescore.tuning.storage._databases",
+        "skescore.cli._tune", "skescore.tuning.storage._storages",
     ):  # fmt: skip
         with contextlib.suppress(ImportError):
             importlib.import_module(module)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skescore.cli import COMMANDS, build_parser
 from skescore.cli._arguments import (
+    Parser,
     check_features,
     integer,
     jobs,
@@ -17,9 +18,9 @@ from skescore.cli._arguments import (
     names_of,
     number_above,
     scorer_from,
+    unknown_arguments,
 )
 from skescore.cli._output import Notes
-from skescore.cli._usage import Parser, unknown_arguments
 from skescore.datasets import Dataset
 
 

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.black_boxes import BLACK_BOXES, BlackBoxError, check_matches, make_black_box
-from skescore.cli._black_boxes import load_black_box
+from skescore.cli._models import load_black_box
 from skescore.datasets import load_dataset
 
 NAMES = ("random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree")

@@ -23,9 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor
 from skescore.cli import main
-from skescore.cli._import import domain_of
+from skescore.cli._import import domain_of, find_kind
 from skescore.cli._rule_files import names_from
-from skescore.cli._rule_files_parts import find_kind
 from skescore.datasets import load_dataset
 from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet, as_ruleset
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from skescore.cli._encoding import ENCODING_ERRORS
 from skescore.cli._output import (
+    ENCODING_ERRORS,
     Notes,
     Printer,
     json_for_stdout,

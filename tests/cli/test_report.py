@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skescore.cli import _report as command
-from skescore.cli._usage import Parser
+from skescore.cli._arguments import Parser
 from skescore.datasets import load_dataset
 from skescore.report._candidates_file import read_candidates
 from skescore.rules import RuleSet

@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from skescore.cli import _trials as trials
 from skescore.cli import main
 from skescore.cli._output import Notes
-from skescore.cli._workers import Workers
+from skescore.cli._trials import Workers
 from skescore.tuning import open_storage
 from skescore.tuning._studies import INTERRUPTED
 

@@ -292,7 +292,7 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
-    from skescore.tuning._workers import FoldEvaluator
+    from skescore.tuning._runner import FoldEvaluator
 
     evaluate = FoldEvaluator.__call__
 
@@ -579,8 +579,8 @@ def _is_part_of(text, given):
 
 
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):
+    from skescore.tuning._runner import FoldEvaluator
     from skescore.tuning._studies import Studies
-    from skescore.tuning._workers import FoldEvaluator
 
     ask, evaluate, seen = Studies.ask, FoldEvaluator.__call__, {}
 
@@ -757,7 +757,7 @@ def test_unreadable_file_ends_with_an_error(write, monkeypatch, run):
 
 
 def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
-    from skescore.tuning import _workers as workers
+    from skescore.tuning import _runner as workers
 
     def never(*_):
         raise ValueError("There are no rules, so ICE is undefined.")

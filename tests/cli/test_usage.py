@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skescore.cli import COMMANDS, build_parser, main
-from skescore.cli._usage import Parser, without_passwords
+from skescore.cli._arguments import Parser, without_passwords
 
 URL = "postgresql://anna:secret@host/studies"
 

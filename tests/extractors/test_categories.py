@@ -21,8 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.extractors import BaseExtractor, CallableClassifier
-from skescore.extractors._categories import CategoryEncoder
-from skescore.extractors._category_order import category_order
+from skescore.extractors._categories import CategoryEncoder, category_order
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 

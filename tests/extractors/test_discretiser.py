@@ -14,7 +14,8 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skescore.extractors import Discretiser, _real_cuts
+from skescore.extractors import Discretiser
+from skescore.extractors import _discretiser as _real_cuts
 from skescore.rules import Interval
 
 

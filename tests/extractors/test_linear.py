@@ -16,7 +16,7 @@ from skescore.extractors._linear_models import (
     absolute_residuals,
     ridge_slopes,
 )
-from skescore.extractors.gridex._planes import PlaneSettings, PlanesTable
+from skescore.extractors.gridex._gridrex import PlaneSettings, PlanesTable
 from skescore.extractors.gridex._reference import least_norm_slopes
 
 
@@ -173,7 +173,7 @@ def test_least_norm_slopes_are_those_of_least_squares_on_rows():
 
 @pytest.mark.parametrize("block", [1, 3, 1024])
 def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows(block, monkeypatch):
-    monkeypatch.setattr("skescore.extractors.gridex._planes._BLOCK", block)
+    monkeypatch.setattr("skescore.extractors.gridex._gridrex._BLOCK", block)
     sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
     points, X, z, box = some_points(3, sizes, 2)
     table = PlanesTable(points, PlaneSettings(points.units))

@@ -19,7 +19,7 @@ from skescore.extractors import (
 from skescore.extractors import (
     _discretiser as discretiser,
 )
-from skescore.extractors._result_memory import ResultMemory
+from skescore.extractors._oracle import ResultMemory
 from skescore.extractors.trepan._tests import Search
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]

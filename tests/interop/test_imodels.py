@@ -25,7 +25,15 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.rules import Domain, LinearOutput, RuleSet, as_ruleset
-from skescore.rules.importers import _imodels_cells, _imodels_sums, read_imodels
+from skescore.rules.importers import (
+    _imodels as _imodels_cells,
+)
+from skescore.rules.importers import (
+    _imodels as _imodels_sums,
+)
+from skescore.rules.importers import (
+    read_imodels,
+)
 from skescore.rules.importers._imodels import SUPPORTED
 from skescore.scorers import evaluate_rules, make_ice_scorer
 

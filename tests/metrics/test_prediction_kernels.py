@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from skescore.metrics import METRICS, prediction_loss, prediction_performance
-from skescore.metrics._prediction_kernels import NO_RULE, label_codes
+from skescore.metrics._prediction import NO_RULE, label_codes
 
 CLASSES = [name for name, metric in METRICS.items() if "classification" in metric.tasks]
 NUMBERS = [name for name, metric in METRICS.items() if "regression" in metric.tasks]

@@ -28,9 +28,7 @@ from skescore.metrics import (
     performance_table,
     performance_value,
 )
-from skescore.metrics import (
-    _performance as performance,
-)
+from skescore.metrics import _catalogue as performance
 from skescore.metrics import (
     _prediction as prediction,
 )
@@ -663,7 +661,7 @@ def test_the_table_names_every_metric_and_whose_it_is() -> None:
         elif metric.function is not None:
             assert row["owner"] == "skescore"
             assert metric.function is getattr(performance, str(name))
-            assert (module, function) == ("skescore.metrics._performance", name)
+            assert (module, function) == ("skescore.metrics._catalogue", name)
         else:
             # What needs rules, too, has a place of ours.
             assert callable(getattr(importlib.import_module(module), function))

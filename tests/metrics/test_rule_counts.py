@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.datasets import load_diabetes, load_iris
 
-from skescore.metrics import RuleCounts, _rule_rows, confusion
+from skescore.metrics import RuleCounts, confusion
+from skescore.metrics import _rule_counts as _rule_rows
 from skescore.rules import (
     BoxTable,
     Conclusions,

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, GridExExtractor, plots
-from skescore.plots import _answers
+from skescore.plots import _boundaries as _answers
 from skescore.rules import (
     Domain,
     Interval,

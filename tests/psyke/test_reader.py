@@ -24,8 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.extractors.psyke._runtime import load_psyke
 from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules.importers import read_psyke
-from skescore.rules.importers._psyke import psyke_predictions
-from skescore.rules.importers._psyke_columns import Discretisation
+from skescore.rules.importers._psyke import Discretisation, psyke_predictions
 
 NAMES = ["SL", "SW", "PL", "PW"]
 IRIS = load_iris()

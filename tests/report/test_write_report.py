@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.datasets import load_dataset
 from skescore.metrics import rule_report
 from skescore.report import write_report
-from skescore.report._remaking import front_of
+from skescore.report._gathering import front_of
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV, pareto_front
 

@@ -14,14 +14,22 @@ import pytest
 
 from skescore.attribution import all_assignments
 from skescore.cli import _reproduce_brex as command
-from skescore.cli._usage import Parser
+from skescore.cli._arguments import Parser
 from skescore.metrics.attribution import jensen_shannon_divergence
 from skescore.reproduce import _brex_methods, reproduce_brex
-from skescore.reproduce._brex import BrexRun, half_width, table_lines
+from skescore.reproduce._brex import (
+    PRINTED,
+    ROWS_FILE,
+    TITLES,
+    BrexRun,
+    Row,
+    Unit,
+    half_width,
+    table_lines,
+    units,
+    why_different,
+)
 from skescore.reproduce._brex_methods import METHODS
-from skescore.reproduce._brex_printed import PRINTED, TITLES, why_different
-from skescore.reproduce._brex_rows import ROWS_FILE, Row
-from skescore.reproduce._brex_units import Unit, units
 
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {
@@ -265,7 +273,7 @@ def test_attributions_of_a_trained_network() -> None:
     needs("captum")
     import torch
 
-    from skescore.reproduce._brex_networks import CAPTUM, captum_maps, train
+    from skescore.reproduce._brex_methods import CAPTUM, captum_maps, train
 
     unit = Unit("random", "monotone", "3", 0, 0, 6)
     before = torch.random.get_rng_state(), torch.get_num_threads()
@@ -297,7 +305,7 @@ def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from skescore.reproduce._brex_plots import plot_divergence
+    from skescore.reproduce._brex import plot_divergence
 
     axes = plot_divergence(small_run, axes=Figure().subplots(1, 2, sharey=True))
     for ax, table in zip(axes, (3, 4), strict=True):

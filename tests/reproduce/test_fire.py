@@ -14,8 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from skescore import CARTExtractor, GridExExtractor, ITERExtractor
 from skescore.datasets import load_dataset
 from skescore.reproduce import reproduce_fire
-from skescore.reproduce._cells import measure_cells
-from skescore.reproduce._files import as_frame
+from skescore.reproduce._cells import as_frame, measure_cells
 from skescore.reproduce._fire import FIRE_ROWS
 from skescore.reproduce._printed import (
     FIRE_TABLE,

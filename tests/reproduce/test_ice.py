@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore import ExtractorSearchCV, make_ice_scorer
 from skescore.datasets import load_dataset
 from skescore.reproduce import reproduce_ice
-from skescore.reproduce._files import as_frame
+from skescore.reproduce._cells import as_frame
 from skescore.reproduce._ice import DATA, EXTRACTORS
 from skescore.reproduce._printed import (
     ICE_MEASURES,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from skescore.rules._sampling import clopper_pearson, sampled_volume, sampling_stream
+from skescore.rules._volumes import clopper_pearson, sampled_volume, sampling_stream
 
 
 def test_points_are_not_those_of_data_made_with_the_same_seed() -> None:

@@ -36,9 +36,7 @@ from skescore.metrics import (
     characteristics,
     performance_value,
 )
-from skescore.metrics import (
-    _performance as performance,
-)
+from skescore.metrics import _catalogue as performance
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import (
     PERFORMANCE_SCORERS,

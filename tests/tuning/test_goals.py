@@ -21,7 +21,7 @@ from skescore.scorers import (
     make_rule_scorer,
     neg_fire,
 )
-from skescore.tuning._goals import OBJECTIVES, Goal, check_scoring, name_of
+from skescore.tuning._objective import OBJECTIVES, Goal, check_scoring, name_of
 
 FOLDS: list[dict[str, Any]] = [
     {

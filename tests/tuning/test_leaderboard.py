@@ -12,8 +12,8 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from skescore.tuning._goals import Goal
-from skescore.tuning._leaderboard import leaderboard
+from skescore.tuning._objective import Goal
+from skescore.tuning._search import leaderboard
 
 GOAL = Goal.of("ice")
 

@@ -22,7 +22,7 @@ from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtract
 from skescore.scorers import ice
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning._evaluation import evaluate_on_fold, make_folds
-from skescore.tuning._workers import FoldEvaluator, Workers
+from skescore.tuning._runner import FoldEvaluator, Workers
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)

@@ -10,18 +10,16 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore.extractors import _validation as check
-from skescore.extractors.cream._cluster_parameters import (
+from skescore.extractors.cream._clustering import (
     LARGEST,
-    check_parameters,
-    check_target_magnitude,
-)
-from skescore.extractors.cream._cluster_targets import (
     LabelTarget,
     NoTarget,
     NumberTarget,
     Target,
+    check_parameters,
+    check_target_magnitude,
+    cluster,
 )
-from skescore.extractors.cream._clustering import cluster
 from skescore.rules import Domain, RuleSet
 
 _TASKS = ("classification", "regression")

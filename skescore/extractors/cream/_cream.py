@@ -7,16 +7,17 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
-from skescore.extractors.cream._cluster_parameters import (
+from skescore.extractors.cream._clustering import (
     LARGEST,
+    LabelTarget,
+    NumberTarget,
+    Target,
     check_parameters,
     check_target_magnitude,
+    cluster,
 )
-from skescore.extractors.cream._cluster_targets import LabelTarget, NumberTarget, Target
-from skescore.extractors.cream._clustering import cluster
 from skescore.rules import RuleSet
 
 

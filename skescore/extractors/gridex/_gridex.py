@@ -11,8 +11,7 @@ import numpy as np
 
 from skescore._random import draw_seed
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import Level, refine

@@ -10,10 +10,9 @@ import numpy as np
 
 from skescore._random import draw_seed
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors.iter._answers import Answers, Labels, Numbers, PointSource
-from skescore.extractors.iter._iter_growth import Growth, seed_boxes
+from skescore.extractors.iter._growth import Growth, seed_boxes
 from skescore.rules import BoxTable, Conclusions, RuleSet
 
 #: Steps of larger features, and squares of larger answers, would overflow.

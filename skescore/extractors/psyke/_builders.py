@@ -5,29 +5,284 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from skescore.extractors._base import Extraction
 from skescore.extractors._discretiser import Discretiser
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._importance import feature_importances
 from skescore.extractors.psyke._algorithms import is_sequence
 from skescore.extractors.psyke._predictors import (
     BinPredictor,
     Bins,
+    LabelPredictor,
+    NumberPredictor,
     RowPredictor,
     bin_names,
 )
-from skescore.extractors.psyke._psyke_mends import (
-    mend_cart,
-    mend_clusterer,
-    mend_cosmik,
-    mend_hex,
-    mend_iter,
-    mend_trepan,
-)
-from skescore.extractors.psyke._psyke_task import Run, Task
+from skescore.extractors.psyke._runtime import Containment
+
+# --- mends for faults of PSyKE 1.0.4, one object at a time: its classes stay as they are ---------
+
+
+def mend_cart(extractor: Any) -> None:
+    """Let regression trees be written as a theory.
+
+    The value of a leaf is an array of shape (1, 1), which NumPy 2.4 no longer makes a number of.
+    """
+    reader = extractor._cart_predictor
+    name = "_CartPredictor__get_prediction"
+    original = getattr(reader, name)
+
+    def prediction(node: int) -> Any:
+        value = original(node)
+        return float(np.ravel(value)[0]) if isinstance(value, np.ndarray) else value
+
+    setattr(reader, name, prediction)
+
+
+def mend_trepan(extractor: Any) -> None:
+    """Let nodes with fewer rows than `min_examples` be leaves; PSyKE stops there instead."""
+    original = extractor._best_split
+
+    def best_split(node: Any, names: Any) -> Any:
+        if node.samples.shape[0] < extractor.min_examples:
+            return None
+        return original(node, names)
+
+    extractor._best_split = best_split
+
+
+def mend_iter(extractor: Any, names: Sequence[str]) -> None:
+    """Let ITER's boxes have labels, and its choices not hang on the process's hash seed.
+
+    Faces to move are met in the order of a set of texts, and the first of equally good ones is
+    moved; here they come in the order of the features, lower face first. Boxes that begin in a
+    gap have no label in PSyKE, so that nothing around ever joins them; here they get the label
+    that is commonest among their rows before they grow.
+    """
+    place = {name: j for j, name in enumerate(names)}
+    strips, iterate = extractor._create_temp_cubes, extractor._iterate
+
+    def ordered_strips(*arguments: Any) -> Any:
+        return sorted(strips(*arguments), key=lambda s: (place[s.feature], s.direction != "-"))
+
+    def labelled(frame: Any, boxes: Any, *arguments: Any) -> Any:
+        label_boxes(boxes, frame, extractor.predictor)
+        return iterate(frame, boxes, *arguments)
+
+    extractor._create_temp_cubes = ordered_strips
+    extractor._iterate = labelled
+    extractor._create_theory = _before(
+        extractor._create_theory,
+        lambda frame: label_boxes(extractor._hypercubes, frame, extractor.predictor),
+    )
+
+
+def label_boxes(boxes: Any, frame: Any, predictor: Any) -> None:
+    """Give boxes without a label the commonest one among their rows."""
+    for box in boxes:
+        if isinstance(box.output, str) and not box.output:
+            box.update(frame, predictor)
+
+
+def mend_clusterer(clusterer: Any) -> None:
+    """Let nodes that cannot be split be leaves with an output.
+
+    PSyKE gives a root that is not split no output at all (or 0), and a mixture that cannot be
+    fitted ends it.
+    """
+    mixture = clusterer._get_gauss_predictions
+    iterate = clusterer._iterate
+
+    def predictions(to_split: list[Any]) -> Any:
+        to_split.sort(reverse=True)
+        _, depth, _, node = to_split[-1]
+        try:
+            return mixture(to_split)
+        except (UnboundLocalError, ValueError):  # how it tells that there are too few rows
+            if to_split and to_split[-1][-1] is node:
+                to_split.pop()
+            return node, depth, np.full(len(node.dataframe), -1), (0.0, 1, None)
+
+    def with_output(root: Any) -> Any:
+        root.cube.update(root.dataframe, clusterer._predictor)
+        return iterate(root)
+
+    clusterer._get_gauss_predictions = predictions
+    clusterer._iterate = with_output
+
+
+def mend_cosmik(extractor: Any, domain: Any) -> None:
+    """Let COSMiK end at all, and leave out boxes that hold no row.
+
+    It looks for the faces of the box around all rows before it makes that box. Boxes that have
+    their rows on their upper faces, which do not belong to them, get no output (or 0).
+
+    Parameters
+    ----------
+    extractor : COSMiK
+        The extractor.
+    domain : HyperCube
+        The box around all rows.
+    """
+    extractor._surrounding = domain
+    sort = extractor._sort_cubes
+
+    def sort_those_with_rows() -> None:
+        boxes = extractor._hypercubes
+        extractor._hypercubes = [box for box in boxes if box.barycenter.dimensions]
+        sort()
+
+    extractor._sort_cubes = sort_those_with_rows
+
+
+def mend_hex(extractor: Any) -> None:
+    """Let the rule for all other rows have the output of the rows that it answers.
+
+    PSyKE gives it that of the rows outside of cells that it then drops.
+    """
+
+    def update(frame: Any) -> None:
+        *cells, last = extractor._hypercubes
+        if last is not extractor._surrounding:
+            return
+        rows = frame.iloc[:, :-1]
+        held = np.zeros(len(rows), dtype=bool)
+        for cell in cells:
+            held |= cell.filter_indices(rows)
+        last.update(frame[~held] if not held.all() else frame, extractor.predictor)
+
+    extractor._create_theory = _before(extractor._create_theory, update)
+
+
+def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[..., Any]:
+    """Do something with the arguments of a method first."""
+
+    def both(*arguments: Any) -> Any:
+        action(*arguments)
+        return method(*arguments)
+
+    return both
+
+
+# --- what is known about an extraction by PSyKE while its extractor is made ----------------------
+
+#: PSyKE compares numbers with a precision of 1e-6: not enough for a smaller range, and lost in
+#: larger numbers.
+_LEAST_RANGE, _LARGEST = 1e-4, 1e9
+#: Means of equal answers differ by rounding.
+_LEAST_THRESHOLD = 1e-6
+
+
+class Run(NamedTuple):
+    """An extractor of PSyKE that is ready to run.
+
+    Parameters
+    ----------
+    extractor : psyke.Extractor
+        The extractor.
+    frame : DataFrame
+        The rows in the form that it wants.
+    warning : str, default=""
+        What the user should know.
+    """
+
+    extractor: Any
+    frame: pd.DataFrame
+    warning: str = ""
+
+
+class Task(NamedTuple):
+    """What a builder needs.
+
+    Parameters
+    ----------
+    psyke : module
+        The package.
+    extraction : Extraction
+        Rows and answers.
+    parameters : dict
+        All parameters of the algorithm.
+    seed : int
+        PSyKE's own seed.
+    containment : Containment
+        The way out of PSyKE's world, for the black box.
+    """
+
+    psyke: Any
+    extraction: Extraction
+    parameters: dict[str, Any]
+    seed: int
+    containment: Containment
+
+    @property
+    def classification(self) -> bool:
+        """Whether the black box is a classifier."""
+        return self.extraction.task == "classification"
+
+    @property
+    def names(self) -> list[str]:
+        """Plain names of the columns."""
+        return [f"x{j}" for j in range(self.extraction.X.shape[1])]
+
+    def predictor(self) -> Any:
+        """The black box in PSyKE's terms."""
+        kind = LabelPredictor if self.classification else NumberPredictor
+        return kind(self.extraction, self.containment)
+
+    def target(self) -> Any:
+        """What the rules conclude, in PSyKE's terms."""
+        if self.classification:
+            return self.psyke.Target.CLASSIFICATION
+        linear = self.parameters.get("output") == "linear"
+        return self.psyke.Target.REGRESSION if linear else self.psyke.Target.CONSTANT
+
+    def run(self, extractor: Any) -> Run:
+        """Give the extractor the rows as they are."""
+        return Run(extractor, self.with_target(pd.DataFrame(self.extraction.X, columns=self.names)))
+
+    def with_target(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Add the last column, which PSyKE takes no more than the name of."""
+        return frame.assign(y=0.0)
+
+    def scale(self, share: float) -> float:
+        """The threshold that None stands for: 0.1, or a share of the answers' deviation."""
+        if self.classification:
+            return 0.1
+        return max(share * float(np.std(self.extraction.answers)), _LEAST_THRESHOLD)
+
+    def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
+        """The threshold given, or the one that None stands for."""
+        given = self.parameters[name]
+        return float(given) if given is not None else self.scale(share)
+
+    def importances(self) -> np.ndarray:
+        """Importance of each feature, the largest is 1."""
+        return feature_importances(self.extraction.X, self.extraction.answers, self.extraction.task)
+
+    def ranks(self) -> list[tuple[str, float]]:
+        """The same in PSyKE's terms."""
+        return list(zip(self.names, self.importances().tolist(), strict=True))
+
+    def check_numbers(self) -> None:
+        """Raise for features that PSyKE's absolute precision is not enough for."""
+        why = "PSyKE compares numbers with a precision of 0.000001"
+        self.extraction.check_magnitude(_LARGEST, why)
+        widths = np.ptp(self.extraction.X, axis=0)
+        small = np.flatnonzero((widths > 0) & (widths < _LEAST_RANGE))
+        if len(small):
+            name = str(self.extraction.settings["feature_names"][small[0]])
+            raise ValueError(
+                f"Feature {name!r} has a range of {widths[small[0]]:.3g}, less than "
+                f"{_LEAST_RANGE:g}; {why}. Scale the feature."
+            )
+
+
+# --- Make and run PSyKE's extractors, mended where they would crash or answer nonsense -----------
 
 #: PSyKE looks at every cell of the grid, with or without rows; HEx at every pair of them.
 _MOST_CELLS = {"gridex": 10_000, "hex": 1000}

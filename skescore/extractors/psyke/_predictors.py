@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import Extraction
 from skescore.extractors.psyke._runtime import Containment
 from skescore.extractors.real._codes import CodedFeature, code_rows
 

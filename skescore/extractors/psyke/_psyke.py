@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from skescore._random import draw_seed
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._black_box import black_box_task
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._black_boxes import black_box_task
 from skescore.extractors.psyke._algorithms import (
     ALGORITHMS,
     PARAMETERS,
@@ -21,9 +20,8 @@ from skescore.extractors.psyke._algorithms import (
     find_algorithm,
     unknown_parameter,
 )
-from skescore.extractors.psyke._builders import BUILDERS
+from skescore.extractors.psyke._builders import BUILDERS, Task
 from skescore.extractors.psyke._predictors import class_texts
-from skescore.extractors.psyke._psyke_task import Task
 from skescore.extractors.psyke._runtime import check_installation, contained, load_psyke
 from skescore.rules import RuleSet
 from skescore.rules.importers._psyke import read_psyke

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import chdtrc, kolmogorov, ndtr, ndtri
 
 from skescore._random import combine
-from skescore.extractors.trepan._trepan_tests import Region, Test
+from skescore.extractors.trepan._tests import Region, Test
 
 #: A model holds at most so many rows, and so many kernels per feature.
 MOST_KERNELS = 10_000

@@ -10,11 +10,10 @@ import numpy as np
 from scipy.special import betaincinv
 
 from skescore._random import combine
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import Extraction
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._instances import Features, Model, thinned
-from skescore.extractors.trepan._tests import Search, put_into_bins
-from skescore.extractors.trepan._trepan_tests import Region, Test
+from skescore.extractors.trepan._tests import Region, Search, Test, put_into_bins
 
 
 @dataclass(eq=False)

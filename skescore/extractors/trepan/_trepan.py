@@ -9,12 +9,10 @@ import numpy as np
 
 from skescore._random import draw_seed
 from skescore.extractors import _validation as check
-from skescore.extractors._base import BaseExtractor
-from skescore.extractors._extraction import Extraction
+from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
-from skescore.extractors.trepan._tests import Search
+from skescore.extractors.trepan._tests import Region, Search
 from skescore.extractors.trepan._tree import Growth, Tree
-from skescore.extractors.trepan._trepan_tests import Region
 from skescore.rules import Rule, RuleSet, RuleStatistics
 from skescore.rules.importers._trees import shortened_paths
 

@@ -7,18 +7,16 @@ black box what happens without the features that an attribution names.
 
 from __future__ import annotations
 
-from skescore.metrics.attribution._attribution_agreement import (
-    attribution_agreement,
-    attribution_complexity,
-)
-from skescore.metrics.attribution._attribution_text import text_tokens
 from skescore.metrics.attribution._faithfulness import FAITHFULNESS, faithfulness
 from skescore.metrics.attribution._maps import (
+    attribution_agreement,
+    attribution_complexity,
     jensen_shannon_divergence,
     top_k_accuracy,
     zero_maps,
 )
 from skescore.metrics.attribution._plausibility import PLAUSIBILITY, plausibility
+from skescore.metrics.attribution._removal import text_tokens
 from skescore.metrics.attribution._robustness import (
     attribution_infidelity,
     attribution_sensitivity,

@@ -9,25 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
-from skescore.metrics.attribution._attribution_agreement import row_correlation
-from skescore.metrics.attribution._attribution_asking import (
+from skescore.metrics.attribution._inputs import after_vectoriser, open_inputs, scores_for_targets
+from skescore.metrics.attribution._maps import check_choice, row_correlation
+from skescore.metrics.attribution._model import (
     Plan,
+    Respondent,
     answers_by_row,
     ask_originals,
+    find_targets,
     plan_row,
 )
-from skescore.metrics.attribution._attribution_inputs import (
-    after_vectoriser,
-    open_inputs,
-)
-from skescore.metrics.attribution._attribution_rationales import (
+from skescore.metrics.attribution._plausibility import (
     check_thresholds,
     rationale_lengths,
 )
-from skescore.metrics.attribution._attribution_text import Texts, is_text
-from skescore.metrics.attribution._inputs import scores_for_targets
-from skescore.metrics.attribution._maps import check_choice
-from skescore.metrics.attribution._model import Respondent, find_targets
+from skescore.metrics.attribution._removal import Texts, is_text
 
 __all__ = ["CORRELATIONS", "FAITHFULNESS", "faithfulness"]
 

@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore.metrics.attribution._attribution_asking import ask_masks, ask_originals
-from skescore.metrics.attribution._attribution_inputs import open_inputs
-from skescore.metrics.attribution._attribution_text import Texts
 from skescore.metrics.attribution._containers import dense_maps
-from skescore.metrics.attribution._inputs import scores_for_targets
+from skescore.metrics.attribution._inputs import open_inputs, scores_for_targets
 from skescore.metrics.attribution._maps import MAPS_REMEDY
-from skescore.metrics.attribution._model import Respondent, find_targets
+from skescore.metrics.attribution._model import Respondent, ask_masks, ask_originals, find_targets
+from skescore.metrics.attribution._removal import Texts
 
 __all__ = ["attribution_infidelity", "attribution_sensitivity"]
 

@@ -2,59 +2,758 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import beta
+from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._text import listed
-from skescore.rules._domain import Domain
+from skescore.rules._conditions import Interval
+from skescore.rules._domain import Domain, Fallback
+from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers import (
-    _imodels_cells,
-    _imodels_linear,
-    _imodels_lists,
-    _imodels_sums,
-    _imodels_trees,
-)
-from skescore.rules.importers._imodels_parts import Frame, frame
-from skescore.rules.importers._trees import tree_to_ruleset
+from skescore.rules.importers._sklearn import BOOSTED, FORESTS, read_boosted, read_forest
+from skescore.rules.importers._trees import float32_cut, leaf_paths, tree_to_ruleset
+
+# --- what the readers of imodels' models share: names, labels, conditions from trees -------------
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the caller says about a model, and what it says of itself."""
+
+    feature_names: tuple[str, ...]
+    domain: Domain | None = None
+
+    def ruleset(self, rules: Iterable[Rule], classes: Sequence[Any] | None, **how: Any) -> RuleSet:
+        """Make a rule set; a regression has no classes."""
+        return RuleSet(
+            rules,
+            self.feature_names,
+            task="regression" if classes is None else "classification",
+            classes=classes,
+            domain=self.domain,
+            **how,
+        )
+
+    def voting(
+        self,
+        rules: Sequence[Rule],
+        classes: Sequence[Any] | None,
+        voting: str,
+        *,
+        complete: bool = False,
+    ) -> RuleSet:
+        """Make a rule set whose rules answer together.
+
+        A sum over no rules is 0, which is an answer like any other: the fallback gives it, unless
+        some rule holds for every row (`complete`, or one without conditions).
+        """
+        fallback = None
+        if not complete and all(rule.conditions for rule in rules):
+            if classes is None:
+                fallback = Fallback(0.0)
+            else:
+                fallback = Fallback(classes[0], class_counts=(1.0,) * len(classes))
+        return self.ruleset(rules, classes, ordered=False, voting=voting, fallback=fallback)
+
+
+def frame(model: Any, feature_names: Sequence[str] | None, domain: Domain | None) -> Frame:
+    """Find the names of the features: the caller's, the model's own, or ``x0``, ``x1``, ..."""
+    # A wrapper around a model that was fitted before does not know itself.
+    inner = getattr(model, "estimator_", model)
+    n_features = int(getattr(model, "n_features_in_", getattr(inner, "n_features_in_", -1)))
+    if n_features < 0:
+        raise NotFittedError(f"This {type(model).__name__} is not fitted yet: call fit first.")
+    if feature_names is None:
+        for attribute in ("feature_names_", "feature_names_in_", "feature_names"):
+            for source in (model, inner):
+                known = getattr(source, attribute, None)
+                if known is not None and len(known) == n_features:
+                    return Frame(tuple(str(name) for name in known), domain)
+        return Frame(tuple(f"x{j}" for j in range(n_features)), domain)
+    if isinstance(feature_names, str) or len(feature_names) != n_features:
+        raise ValueError(
+            f"feature_names must name the {n_features} features that the model was fitted on, "
+            f"got {feature_names!r}."
+        )
+    return Frame(tuple(feature_names), domain)
+
+
+def labels(model: Any) -> list[Any]:
+    """Give the class labels as Python's own values."""
+    return list(np.asarray(model.classes_).tolist())
+
+
+def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
+    """Join the intervals on each feature; None where no number satisfies them all.
+
+    imodels has such rules: it rounds thresholds in rule texts and moves the cuts of grown trees.
+    They never hold, so they say nothing.
+    """
+    joined: dict[int, Interval] = {}
+    for condition in conditions:
+        known = joined.get(condition.feature)
+        if known is not None:
+            try:
+                condition = known.intersect(condition)
+            except ValueError:
+                return None
+        joined[condition.feature] = condition
+    return tuple(joined.values())
+
+
+def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
+    """Give the leaves of a scikit-learn tree that some row can reach, with the way there."""
+    for leaf, path in leaf_paths(tree).items():
+        steps = []
+        for node, left in path:
+            feature, cut = int(tree.feature[node]), float32_cut(float(tree.threshold[node]))
+            steps.append(Interval(feature, upper=cut) if left else Interval(feature, lower=cut))
+        conditions = conjunction(steps)
+        if conditions is not None:
+            yield leaf, conditions
+
+
+# --- imodels' boosted regression: the weighted median of trees, which no sum can say -------------
+# The answer is constant wherever a row reaches the same leaf of every tree. So the space is cut
+# into these boxes, the model is asked once in each, and touching boxes of one answer are joined.
+
+#: More boxes than these would be no rules to read.
+_MAX_CELLS = 5000
+
+
+def boosted_regressor(model: Any, about: Frame) -> RuleSet:
+    """Read boosted regression trees, box by box."""
+    check_is_fitted(model, "estimators_")
+    cells: list[tuple[Interval, ...]] = [()]
+    for inner in model.estimators_:
+        if not hasattr(inner, "tree_"):
+            raise TypeError(
+                f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
+                "read; it reads boosted decision trees."
+            )
+        leaves = [conditions for _, conditions in reachable_leaves(inner.tree_)]
+        parts = (conjunction((*cell, *leaf)) for cell in cells for leaf in leaves)
+        cells = [part for part in parts if part is not None]
+        if len(cells) > _MAX_CELLS:
+            raise ValueError(
+                f"The model answers the weighted median of {len(model.estimators_)} trees, which "
+                f"cut the space into more than {_MAX_CELLS} boxes. Fit it with fewer or smaller "
+                "trees (n_estimators, estimator=DecisionTreeRegressor(max_depth=1))."
+            )
+    rows = np.array([_row(cell, len(about.feature_names)) for cell in cells])
+    names = getattr(model, "feature_names_in_", None)
+    answers = model.predict(rows if names is None else pd.DataFrame(rows, columns=names))
+    rules = [Rule(cell, float(answer)) for cell, answer in zip(cells, answers, strict=True)]
+    return about.ruleset(rules, None, ordered=False, disjoint=True).simplify()
+
+
+def _row(cell: Iterable[Interval], n_features: int) -> list[float]:
+    """Give a row inside the box: its upper bounds belong to it, its lower bounds do not."""
+    row = [0.0] * n_features
+    for side in cell:
+        inside = side.upper if side.upper < math.inf else math.nextafter(side.lower, math.inf)
+        row[side.feature] = inside
+    return row
+
+
+# --- imodels' weighted rules: RuleFit and its kin (linear models of rules), and SkopeRule --------
+
+#: Where something holds, and what it adds there.
+_Term: TypeAlias = tuple[tuple[Interval, ...], float | LinearOutput]
+
+
+def rule_fit(model: Any, about: Frame) -> RuleSet:
+    """Read a linear model of rules and of clipped features."""
+    check_is_fitted(model, "rules_")
+    classes = labels(model) if hasattr(model, "classes_") else None
+    # The model answers the softmax of (1 - sum, sum): its log odds are twice the sum, less one.
+    factor, shift = (1.0, 0.0) if classes is None else (2.0, -1.0)
+    terms: list[_Term] = []
+    for rule in model.rules_without_feature_names_:
+        conditions = _conditions(rule, model.feature_placeholders)
+        if conditions is not None:
+            terms.append((conditions, factor * float(rule.args[0])))
+    terms += _linear_terms(model, factor)
+    terms.append(((), factor * float(np.ravel(model.intercept)[0]) + shift))
+    terms = [term for term in terms if term[1] != 0]
+    if classes is None:
+        return about.voting([Rule(*term) for term in terms], None, "sum")
+    return about.voting([_vote(*term, classes) for term in terms], classes, "logistic")
+
+
+def _vote(
+    conditions: tuple[Interval, ...], value: float | LinearOutput, classes: Sequence[Any]
+) -> Rule:
+    """What speaks against the second class speaks for the first."""
+    if isinstance(value, LinearOutput):
+        return Rule(conditions, classes[1], None, value)
+    return Rule(conditions, classes[int(value > 0)], None, abs(value))
+
+
+def _linear_terms(model: Any, factor: float) -> Iterator[_Term]:
+    """What the features add, in pieces: below and above the limits they were clipped at."""
+    if not model.include_linear:
+        return
+    scales, limits = np.ones(model.n_features_), None
+    if model.lin_standardise:
+        scales = model.friedscale.scale_multipliers
+        limits = model.friedscale.winsorizer.winsor_lims
+    for j, coefficient in enumerate(model.coef[: model.n_features_]):
+        slope = factor * float(coefficient) * float(scales[j])
+        if slope == 0:
+            continue
+        low, high = (-np.inf, np.inf) if limits is None else map(float, limits[:, j])
+        # The model asks for the upper limit first, so that one wins where they cross.
+        if high < np.inf:
+            yield (Interval(j, lower=high),), slope * high
+        if low > -np.inf:
+            yield (Interval(j, upper=min(low, high), upper_closed=low > high),), slope * low
+        if low <= high:
+            inside = Interval(j, low, high, lower_closed=True, upper_closed=True)
+            yield (inside,), LinearOutput(0.0, ((j, slope),))
+
+
+def skope_rules(model: Any, about: Frame) -> RuleSet:
+    """Read rules that vote with their precisions for the second class, which needs over half."""
+    check_is_fitted(model, "rules_without_feature_names_")
+    classes = labels(model)
+    precisions = [float(rule.args[0]) for rule in model.rules_without_feature_names_]
+    # NumPy's own sum, as in the model, so that halves are the same halves.
+    half = float(np.sum(precisions)) / 2
+    rules = [Rule((), classes[0], None, half if half > 0 else 1.0)]
+    for rule, precision in zip(model.rules_without_feature_names_, precisions, strict=True):
+        conditions = _conditions(rule, model.feature_placeholders)
+        if conditions is not None and precision != 0:
+            rules.append(Rule(conditions, classes[1], None, precision))
+    return about.voting(rules, classes, "votes")
+
+
+def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] | None:
+    """Read a rule's terms, by the names that the model gives columns inside."""
+    place = {str(name): j for j, name in enumerate(placeholders)}
+    conditions = []
+    for (name, operator), text in rule.agg_dict.items():
+        if operator == "==" and text == name:  # always true: how a rule for all rows is written
+            continue
+        value = float(text)
+        if operator[0] == ">":
+            condition = Interval(place[name], lower=value, lower_closed=operator == ">=")
+        elif operator[0] == "<":
+            condition = Interval(place[name], upper=value, upper_closed=operator == "<=")
+        else:
+            condition = Interval(place[name], value, value, lower_closed=True, upper_closed=True)
+        conditions.append(condition)
+    return conjunction(conditions)
+
+
+# --- imodels' rule lists and its Bayesian rule set: one rule answers -----------------------------
+
+#: Chance that the interval a Bayesian rule list stores holds the true share.
+_CREDIBLE = 0.95
+
+
+def greedy_list(model: Any, about: Frame) -> RuleSet:
+    """Read a greedy rule list or OneR: ``x >= cutoff``, or ``x < cutoff`` where it is flipped."""
+    return _list(model, about, closed_below=True, counted=True)
+
+
+def fast_frugal_tree(model: Any, about: Frame) -> RuleSet:
+    """Read a fast-and-frugal tree: ``x > cutoff``, or ``x <= cutoff`` where it is flipped."""
+    return _list(model, about, closed_below=False, counted=False)
+
+
+def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> RuleSet:
+    check_is_fitted(model, "rules_")
+    classes = labels(model)
+    rules = []
+    *exits, last = model.rules_
+    for step in exits:
+        feature, cut = int(step["index_col"]), float(step["cutoff"])
+        if step["flip"]:
+            condition = Interval(feature, upper=cut, upper_closed=not closed_below)
+        else:
+            condition = Interval(feature, lower=cut, lower_closed=closed_below)
+        seen = (step["val_right"], step["num_pts_right"])
+        rules.append(_exit((condition,), *seen, classes, counted))
+    # The last entry answers whatever is left, even where it looks like a step.
+    rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
+    return about.ruleset(rules, classes)
+
+
+def _exit(
+    conditions: tuple[Interval, ...], share: Any, n_rows: Any, classes: list[Any], counted: bool
+) -> Rule:
+    """Answer with the likelier class; the first of equal ones, and of none (a share of no rows)."""
+    share, n_rows = float(share), int(n_rows)
+    output = classes[int(np.argmax([1 - share, share]))]
+    if not counted or np.isnan(share):
+        return Rule(conditions, output, RuleStatistics(n_rows))
+    # A share of whole rows: the product is a whole number but for rounding.
+    second = round(share * n_rows)
+    return Rule(conditions, output, RuleStatistics(n_rows, (n_rows - second, second)))
+
+
+def bayesian_list(model: Any, about: Frame) -> RuleSet:
+    """Read a Bayesian rule list: all features of an itemset are 1."""
+    check_is_fitted(model, "rules_")
+    classes, place = labels(model), {name: i for i, name in enumerate(model.feature_placeholders)}
+    rules = []
+    for position, itemset in enumerate(model.d_star):
+        names = () if itemset == 0 else model.itemsets[itemset]
+        conditions = tuple(_equals(place[name], 1.0) for name in names)
+        share = float(model.theta[position])
+        seen = _counts(share, model.ci_theta[position], np.asarray(model.alpha, dtype=float))
+        rules.append(Rule(conditions, classes[int(share >= 0.5)], seen))
+        if itemset == 0:  # the default rule; nothing reaches what is listed after it
+            break
+    return about.ruleset(rules, classes)
+
+
+def _counts(share: float, interval: Any, prior: np.ndarray) -> RuleStatistics | None:
+    """Work out the rows behind a share from the width of its credible interval.
+
+    The model keeps the mean and an interval of each rule's Beta distribution, but not the counts
+    that they come from. The width falls as the counts grow, so it tells their sum.
+    """
+    width = float(interval[1]) - float(interval[0])
+
+    def excess(total: float) -> float:
+        low, high = beta.interval(_CREDIBLE, share * total, (1 - share) * total)
+        return float(high - low) - width
+
+    least, most = float(prior.sum()), 1e12
+    if not excess(most) <= 0 <= excess(least):
+        return None
+    n_rows = round(brentq(excess, least, most) - least)
+    total = n_rows + least
+    return RuleStatistics(n_rows, ((1 - share) * total, share * total))
+
+
+def bayesian_set(model: Any, about: Frame) -> RuleSet:
+    """Read a Bayesian rule set: the second class where any rule holds, else the first."""
+    check_is_fitted(model, "rules_")
+    classes = labels(model)
+    place: dict[str, tuple[int, float]] = {}
+    for i, name in enumerate(model.attr_names_orig):
+        place[str(name)] = (i, 1.0)
+        place[f"{str(name).strip()}_neg"] = (i, 0.0)
+    rules = []
+    for names in model.rules_:
+        conditions = conjunction(_equals(*place[str(name)]) for name in names)
+        if conditions is not None:
+            rules.append(Rule(conditions, classes[1]))
+    return about.ruleset(rules, classes, fallback=Fallback(classes[0]))
+
+
+def _equals(feature: int, value: float) -> Interval:
+    return Interval(feature, value, value, lower_closed=True, upper_closed=True)
+
+
+# --- imodels' sums of trees: FIGS, boosted rules, SLIPPER and tree-based additive models ---------
+# Every leaf that a row reaches adds a number per class. One number of each leaf can be taken away
+# from all of its classes without changing who wins or by how much, which halves the rules of two
+# classes. Where sums tie but for rounding, though, that may turn the answer; so the short form is
+# taken only if it answers like the model for every combination of leaves.
+
+#: The way to a leaf, what it adds to every class, and what was seen there.
+Leaf: TypeAlias = tuple[tuple[Interval, ...], np.ndarray, RuleStatistics | None]
+#: Gives the winning class from what the leaves add, shape (n_combinations, n_classes, n_trees).
+Decide: TypeAlias = Callable[[np.ndarray], np.ndarray]
+#: Combinations of leaves that are looked at to find out whether the short form does.
+_COMBINATIONS = 1 << 15
+#: The second class of a tree-based additive model wins with more than this.
+_HALF = 0.5
+
+
+def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
+    """What the leaves add, for every choice of one leaf per tree; None if there are too many."""
+    sizes = [len(tree) for tree in trees]
+    total = 1
+    for size in sizes:
+        total *= size
+    if total > _COMBINATIONS:
+        return None
+    chosen = np.unravel_index(np.arange(total), sizes)
+    added = [
+        np.array([leaf[1] for leaf in tree])[index]
+        for tree, index in zip(trees, chosen, strict=True)
+    ]
+    return np.ascontiguousarray(np.stack(added, axis=-1))
+
+
+def _in_order(added: np.ndarray) -> np.ndarray:
+    """Add up the trees one after the other, as rule sets do."""
+    total = np.zeros(added.shape[:2])
+    for k in range(added.shape[2]):
+        total += added[:, :, k]
+    return total
+
+
+def _least_removed(added: np.ndarray) -> np.ndarray:
+    """Take the least number of each leaf away from all of its classes."""
+    return np.asarray(added - added.min(axis=1, keepdims=True))
+
+
+def _short_form_answers_alike(
+    trees: Sequence[Sequence[Leaf]], decide: Decide, scale: float, *, unknown: bool
+) -> bool:
+    added = _combinations(trees)
+    if added is None:
+        return unknown
+    short = _in_order(scale * _least_removed(added)).argmax(axis=1)
+    return bool((short == decide(added)).all())
+
+
+def _short_rules(
+    trees: Sequence[Sequence[Leaf]], classes: Sequence[Any], scale: float
+) -> tuple[list[Rule], bool]:
+    """Rules of the short form, and whether some tree has one for each of its leaves."""
+    rules, complete = [], False
+    for tree in trees:
+        silent = 0
+        for conditions, added, seen in tree:
+            weights = scale * (added - added.min())
+            said = [
+                Rule(conditions, label, seen, float(weight))
+                for label, weight in zip(classes, weights, strict=True)
+                if weight != 0
+            ]
+            silent += not said
+            rules += said
+        complete |= not silent
+    return rules, complete
+
+
+def _full_rules(trees: Sequence[Sequence[Leaf]], classes: Sequence[Any]) -> list[Rule]:
+    return [
+        Rule(conditions, label, seen, float(weight))
+        for tree in trees
+        for conditions, added, seen in tree
+        for label, weight in zip(classes, added, strict=True)
+    ]
+
+
+# --- FIGS ------------------------------------------------------------------------------------
+
+
+def figs(model: Any, about: Frame) -> RuleSet:
+    """Read a sum of trees that were grown together."""
+    check_is_fitted(model, "trees_")
+    if getattr(model, "categorical_features_", None) is not None:
+        raise ValueError(
+            "The model was fitted with categorical_features, which it encodes by itself: its "
+            "rules speak of the encoded columns, not of X. Encode X in front of the model."
+        )
+    classes = labels(model) if hasattr(model, "classes_") else None
+    if classes is None and model.n_outputs != 1:
+        raise ValueError(
+            f"The model has {model.n_outputs} outputs; rules have one. Fit one model per output."
+        )
+    trees = [list(_figs_leaves(root, (), classes)) for root in model.trees_]
+    if classes is None:
+        rules = [Rule(way, float(v[0]), seen) for tree in trees for way, v, seen in tree]
+        return about.voting(rules, None, "sum", complete=True)
+
+    def decide(added: np.ndarray) -> np.ndarray:
+        return np.asarray(added.sum(axis=-1).argmax(axis=1))
+
+    # Ties are nothing rare here: the leaves hold shares of few rows.
+    if _short_form_answers_alike(trees, decide, 1.0, unknown=False):
+        rules, complete = _short_rules(trees, classes, 1.0)
+        return about.voting(rules, classes, "logistic", complete=complete)
+    return about.voting(_full_rules(trees, classes), classes, "logistic", complete=True)
+
+
+def _figs_leaves(
+    node: Any, steps: tuple[Interval, ...], classes: Sequence[Any] | None
+) -> Iterator[Leaf]:
+    if node.left is None or node.right is None:
+        conditions = conjunction(steps)
+        if conditions is not None:
+            counts = np.asarray(node.value_sklearn, dtype=float).reshape(-1)
+            seen = RuleStatistics(float(counts.sum()), None if classes is None else tuple(counts))
+            yield conditions, np.asarray(node.value, dtype=float).reshape(-1), seen
+        return
+    feature, cut = int(node.feature), float(node.threshold)
+    yield from _figs_leaves(node.left, (*steps, Interval(feature, upper=cut)), classes)
+    yield from _figs_leaves(node.right, (*steps, Interval(feature, lower=cut)), classes)
+
+
+# --- boosted rules ---------------------------------------------------------------------------
+
+
+def boosted_classifier(model: Any, about: Frame) -> RuleSet:
+    """Read boosted trees: each votes for its leaf's class and against all others."""
+    check_is_fitted(model, "estimators_")
+    classes = _trusted_labels(model)
+    n_classes, total = len(classes), float(model.estimator_weights_.sum())
+    if n_classes == 1:
+        return about.ruleset([Rule((), classes[0])], classes)
+    trees = []
+    for inner, weight in _stages(model):
+        if not hasattr(inner, "tree_"):
+            raise TypeError(
+                f"{type(model).__name__} boosts {type(inner).__name__}, which skescore cannot "
+                "read; it reads boosted decision trees and SlipperClassifier."
+            )
+        leaves: list[Leaf] = []
+        for leaf, conditions in reachable_leaves(inner.tree_):
+            added = np.full(n_classes, -1 / (n_classes - 1) * weight)
+            added[int(inner.classes_[np.argmax(inner.tree_.value[leaf, 0])])] = weight
+            leaves.append((conditions, added, None))
+        trees.append(leaves)
+
+    def decide(added: np.ndarray) -> np.ndarray:
+        sums = _in_order(added) / total
+        return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
+
+    # These make the class shares those of the model, which divides the sums by both.
+    scale = 1 / (total * (n_classes - 1))
+    if _short_form_answers_alike(trees, decide, scale, unknown=True):
+        rules, complete = _short_rules(trees, classes, scale)
+        return about.voting(rules, classes, "logistic", complete=complete)
+    return about.voting(_full_rules(trees, classes), classes, "votes", complete=True)
+
+
+def slipper(model: Any, about: Frame) -> RuleSet:
+    """Read SLIPPER: each rule votes for the second class where it holds, else for the first."""
+    check_is_fitted(model, "estimators_")
+    classes = _trusted_labels(model)
+    total = float(model.estimator_weights_.sum())
+    # Against the first class, what a rule says where it holds counts twice: for and not against.
+    rules = [Rule((), classes[0], None, 2.0)]
+    for inner, weight in _stages(model):
+        conditions = conjunction(_slipper_condition(part) for part in inner.rule)
+        if conditions is not None:
+            rules.append(Rule(conditions, classes[1], None, 4 * weight / total))
+    return about.voting(rules, classes, "logistic")
+
+
+def _stages(model: Any) -> Iterator[tuple[Any, float]]:
+    """The boosted models with their weights; the list of weights may be longer."""
+    for inner, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
+        yield inner, float(weight)
+
+
+def _slipper_condition(part: dict[str, Any]) -> Interval:
+    feature, pivot = int(part["feature"]), float(part["pivot"])
+    if part["operator"] == ">":
+        return Interval(feature, lower=pivot)
+    if part["operator"] == "<":
+        return Interval(feature, upper=pivot, upper_closed=False)
+    return Interval(feature, pivot, pivot, lower_closed=True, upper_closed=True)
+
+
+def _trusted_labels(model: Any) -> list[Any]:
+    classes = labels(model)
+    if classes != list(range(len(classes))):
+        warnings.warn(
+            f"{type(model).__name__} of imodels compares the codes 0, 1, ... that its parts answer "
+            f"with the labels {classes!r}, so its own predictions are wrong. The rules answer what "
+            "its parts have learned; for predictions that agree, fit it on codes.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return classes
+
+
+# --- additive models -------------------------------------------------------------------------
+
+
+def tree_gam(model: Any, about: Frame) -> RuleSet:
+    """Read an additive model of small trees: a start, and what each leaf adds to it."""
+    check_is_fitted(model, "estimators_")
+    if model.estimators_marginal:
+        raise ValueError(
+            "The model mixes in a gradient boosting model per feature "
+            f"(n_boosting_rounds_marginal={model.n_boosting_rounds_marginal!r}), which skescore "
+            "does not read: fit it with n_boosting_rounds_marginal=0."
+        )
+    classes = labels(model) if hasattr(model, "classes_") else None
+    shares = getattr(model, "cyclic_coef_", None)
+    if shares is None:
+        shares = np.ones(len(model.estimators_)) * model.learning_rate
+    decays: list[float] = []
+    if model.decay_rate_towards_marginal < 1.0:
+        decays = list(model.decay_coef_towards_marginal_)
+    addends: list[tuple[tuple[Interval, ...], float]] = [((), float(model.bias_))]
+    for i, outer in enumerate(model.estimators_):
+        tree = getattr(outer, "estimator_", outer).tree_  # shrunken trees are wrapped
+        share = float(shares[i]) * float(decays[i]) if i < len(decays) else float(shares[i])
+        for leaf, conditions in reachable_leaves(tree):
+            addends.append((conditions, share * float(tree.value[leaf, 0, 0])))
+    addends = [(conditions, value) for conditions, value in addends if value != 0]
+    if classes is None:
+        return about.voting([Rule(*addend) for addend in addends], None, "sum")
+    # The second class wins if its sum, clipped to be a share, is more than the rest.
+    rules = [Rule(conditions, classes[1], None, value) for conditions, value in addends]
+    return about.voting([*rules, Rule((), classes[0], None, _HALF)], classes, "votes")
+
+
+# --- imodels' single trees, and the trees and forests that it shrinks: each row has one l --------
+
+#: How far rounding takes a share beyond 0 or 1.
+_ROUNDING = 1e-9
+
+
+def greedy_tree(model: Any, about: Frame) -> RuleSet:
+    """Read a tree that is scikit-learn's but for its names."""
+    check_is_fitted(model)
+    return tree_to_ruleset(model, feature_names=about.feature_names, domain=about.domain)
+
+
+def wrapped_tree(model: Any, about: Frame) -> RuleSet:
+    """Read a model that answers by the scikit-learn model in its ``estimator_``."""
+    inner = model.estimator_
+    check_is_fitted(inner)
+    options: dict[str, Any] = {"feature_names": about.feature_names, "domain": about.domain}
+    if isinstance(inner, DecisionTreeClassifier | DecisionTreeRegressor):
+        rules = tree_to_ruleset(inner, **options)
+    elif isinstance(inner, FORESTS):
+        rules = read_forest(inner, **options)
+    elif isinstance(inner, BOOSTED):
+        rules = read_boosted(inner, **options)
+    else:
+        raise TypeError(
+            f"{type(model).__name__} wraps a {type(inner).__name__}, which skescore cannot read; "
+            "it reads scikit-learn's decision trees, forests and boosted trees."
+        )
+    if rules.classes is None:
+        return rules.replace(rules=[_without_mean(rule) for rule in rules])
+    if not hasattr(model, "classes_"):
+        return rules
+    # The inner model was fitted on codes of the labels, not on the labels: 1.0 stands for True.
+    named = dict(zip(rules.classes, labels(model), strict=True))
+    renamed = [replace(rule, output=named[rule.output]) for rule in rules]
+    return rules.replace(rules=renamed, classes=labels(model))
+
+
+def _without_mean(rule: Rule) -> Rule:
+    """Forget the mean, which a shrunken leaf does not answer."""
+    if rule.statistics is None:
+        return rule
+    return replace(rule, statistics=replace(rule.statistics, mean=None))
+
+
+def tao_tree(model: Any, about: Frame) -> RuleSet:
+    """Read a tree whose cuts were moved after it had grown: some leaves are out of reach."""
+    check_is_fitted(model, "model")
+    tree = model.model.tree_
+    classes = labels(model) if hasattr(model, "classes_") else None
+    rules = []
+    for leaf, conditions in reachable_leaves(tree):
+        value, weight = tree.value[leaf, 0], float(tree.weighted_n_node_samples[leaf])
+        if classes is None:
+            rules.append(Rule(conditions, float(value[0])))
+            continue
+        # The class shares are still those from before the cuts moved; the model answers by them.
+        counts = tuple((value / value.sum() * weight).tolist())
+        seen = RuleStatistics(weight, counts)
+        rules.append(Rule(conditions, classes[int(np.argmax(value))], seen))
+    return about.ruleset(rules, classes, ordered=False, disjoint=True)
+
+
+def c45_tree(model: Any, about: Frame) -> RuleSet:
+    """Read a C4.5 tree, which imodels keeps as XML; also one whose leaves were shrunk."""
+    tree = getattr(model, "estimator_", model)
+    check_is_fitted(tree, "dom_")
+    classes = labels(tree)
+    place = {name: i for i, name in enumerate(tree.feature_names)}
+    rules = []
+    for leaf, steps in _xml_leaves(tree.root, place, ()):
+        conditions = conjunction(steps)
+        if conditions is None:
+            continue
+        value = float(leaf.nodeValue)
+        if len(classes) == 2:
+            # The share of the second class: 0 or 1, or what shrinkage made of it.
+            share = min(1.0, max(0.0, value))
+            if abs(value - share) > _ROUNDING:
+                raise ValueError(
+                    f"A leaf of {type(model).__name__} gives its second class the share {value!r}: "
+                    "it averages labels, which are shares only if they are 0 and 1. Fit it, and "
+                    "the tree in it, on labels 0 and 1."
+                )
+            output = classes[int(np.argmax([1 - value, value]))]
+            n_rows = len(getattr(leaf, "labels", ()))
+            seen = RuleStatistics(n_rows, ((1 - share) * n_rows, share * n_rows))
+            rules.append(Rule(conditions, output, seen if n_rows else None))
+        elif tree is not model:
+            raise ValueError(
+                f"{type(model).__name__} averages the codes of its {len(classes)} classes in each "
+                "leaf, which says nothing. Fit it on two classes, or read its estimator_."
+            )
+        else:
+            # The code of a class. A leaf with so few of its parent's rows that the share was
+            # rounded to 0 has no vote, and imodels then answers the first class.
+            ignored = float(leaf.parentNode.getAttribute("p") or 1) == 0
+            rules.append(Rule(conditions, classes[0 if ignored else int(value)]))
+    return about.ruleset(rules, classes, ordered=False, disjoint=True)
+
+
+def _xml_leaves(
+    node: Any, place: dict[str, int], steps: tuple[Interval, ...]
+) -> Iterator[tuple[Any, tuple[Interval, ...]]]:
+    """Give the text nodes, which hold the answers, with the comparisons on the way there."""
+    for child in node.childNodes:
+        if child.nodeName == "#text":
+            yield child, steps
+            continue
+        feature, cut = place[child.nodeName], float(child.getAttribute("feature"))
+        if child.getAttribute("flag") == "l":
+            step = Interval(feature, upper=cut, upper_closed=False)
+        else:
+            step = Interval(feature, lower=cut, lower_closed=True)
+        yield from _xml_leaves(child, place, (*steps, step))
+
+
+# --- Rules from the models of imodels, whose answers they repeat ---------------------------------
 
 _READERS: dict[str, Callable[[Any, Frame], RuleSet]] = {
-    "BayesianRuleListClassifier": _imodels_lists.bayesian_list,
-    "BayesianRuleSetClassifier": _imodels_lists.bayesian_set,
-    "BoostedRulesClassifier": _imodels_sums.boosted_classifier,
-    "BoostedRulesRegressor": _imodels_cells.boosted_regressor,
-    "C45TreeClassifier": _imodels_trees.c45_tree,
-    "DecisionTreeCCPClassifier": _imodels_trees.wrapped_tree,
-    "DecisionTreeCCPRegressor": _imodels_trees.wrapped_tree,
-    "FIGSClassifier": _imodels_sums.figs,
-    "FIGSRegressor": _imodels_sums.figs,
-    "FPLassoClassifier": _imodels_linear.rule_fit,
-    "FPLassoRegressor": _imodels_linear.rule_fit,
-    "FPSkopeClassifier": _imodels_linear.skope_rules,
-    "FastFrugalTreeClassifier": _imodels_lists.fast_frugal_tree,
-    "GreedyRuleListClassifier": _imodels_lists.greedy_list,
-    "GreedyTreeClassifier": _imodels_trees.greedy_tree,
-    "GreedyTreeRegressor": _imodels_trees.greedy_tree,
-    "HSC45TreeClassifier": _imodels_trees.c45_tree,
-    "HSC45TreeClassifierCV": _imodels_trees.c45_tree,
-    "HSDecisionTreeCCPClassifierCV": _imodels_trees.wrapped_tree,
-    "HSDecisionTreeCCPRegressorCV": _imodels_trees.wrapped_tree,
-    "HSTreeClassifier": _imodels_trees.wrapped_tree,
-    "HSTreeClassifierCV": _imodels_trees.wrapped_tree,
-    "HSTreeRegressor": _imodels_trees.wrapped_tree,
-    "HSTreeRegressorCV": _imodels_trees.wrapped_tree,
-    "OneRClassifier": _imodels_lists.greedy_list,
-    "RuleFitClassifier": _imodels_linear.rule_fit,
-    "RuleFitRegressor": _imodels_linear.rule_fit,
-    "SkopeRulesClassifier": _imodels_linear.skope_rules,
-    "SlipperClassifier": _imodels_sums.slipper,
-    "TaoTreeClassifier": _imodels_trees.tao_tree,
-    "TaoTreeRegressor": _imodels_trees.tao_tree,
-    "TreeGAMClassifier": _imodels_sums.tree_gam,
-    "TreeGAMRegressor": _imodels_sums.tree_gam,
+    "BayesianRuleListClassifier": bayesian_list,
+    "BayesianRuleSetClassifier": bayesian_set,
+    "BoostedRulesClassifier": boosted_classifier,
+    "BoostedRulesRegressor": boosted_regressor,
+    "C45TreeClassifier": c45_tree,
+    "DecisionTreeCCPClassifier": wrapped_tree,
+    "DecisionTreeCCPRegressor": wrapped_tree,
+    "FIGSClassifier": figs,
+    "FIGSRegressor": figs,
+    "FPLassoClassifier": rule_fit,
+    "FPLassoRegressor": rule_fit,
+    "FPSkopeClassifier": skope_rules,
+    "FastFrugalTreeClassifier": fast_frugal_tree,
+    "GreedyRuleListClassifier": greedy_list,
+    "GreedyTreeClassifier": greedy_tree,
+    "GreedyTreeRegressor": greedy_tree,
+    "HSC45TreeClassifier": c45_tree,
+    "HSC45TreeClassifierCV": c45_tree,
+    "HSDecisionTreeCCPClassifierCV": wrapped_tree,
+    "HSDecisionTreeCCPRegressorCV": wrapped_tree,
+    "HSTreeClassifier": wrapped_tree,
+    "HSTreeClassifierCV": wrapped_tree,
+    "HSTreeRegressor": wrapped_tree,
+    "HSTreeRegressorCV": wrapped_tree,
+    "OneRClassifier": greedy_list,
+    "RuleFitClassifier": rule_fit,
+    "RuleFitRegressor": rule_fit,
+    "SkopeRulesClassifier": skope_rules,
+    "SlipperClassifier": slipper,
+    "TaoTreeClassifier": tao_tree,
+    "TaoTreeRegressor": tao_tree,
+    "TreeGAMClassifier": tree_gam,
+    "TreeGAMRegressor": tree_gam,
 }
 #: Models that hold another one, and how to get at it.
 _HOLDERS: dict[str, Callable[[Any], Any]] = {

@@ -2,29 +2,1155 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 
-from skescore._validation import python_value
+from skescore._text import listed
+from skescore._validation import check_label, check_number, label_order, python_value
 from skescore.rules._columns import Table
+from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
+from skescore.rules._geometry import overlapping_pairs
+from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers._psyke_boxes import box_columns, kinds, read_boxes
-from skescore.rules.importers._psyke_columns import Discretisation
-from skescore.rules.importers._psyke_reading import Columns, Reading, make_ruleset, warn
-from skescore.rules.importers._psyke_trees import (
-    cart_columns,
-    literal_columns,
-    read_cart,
-    read_literals,
-)
-from skescore.rules.importers._psyke_units import Units
+from skescore.rules.importers._trees import shortened_paths, tree_to_ruleset
 
 __all__ = ["psyke_predictions", "read_psyke"]
+
+
+# --- what has been read of a PSyKE extractor, on its way to a rule set ---------------------------
+
+
+class _Unset:
+    """The output of a box that PSyKE never gave one."""
+
+    def __repr__(self) -> str:
+        return "no output"
+
+
+UNSET = _Unset()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A rule whose label is still PSyKE's.
+
+    Parameters
+    ----------
+    conditions : tuple of conditions
+        The premise.
+    output : object
+        PSyKE's label, a number, an affine function, or UNSET.
+    statistics : RuleStatistics, optional
+        Class counts in the order of :attr:`Reading.labels`.
+    """
+
+    conditions: tuple[Condition, ...]
+    output: Any
+    statistics: RuleStatistics | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The features of the rules, and where among them those are that PSyKE knows.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the rules' features.
+    place : mapping of str to int
+        Index of each of PSyKE's features.
+    """
+
+    names: tuple[str, ...]
+    place: Mapping[str, int]
+
+    @classmethod
+    def of(cls, seen: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
+        """Put names to what PSyKE saw.
+
+        Parameters
+        ----------
+        seen : sequence of str
+            PSyKE's names, in order.
+        feature_names : sequence of str, optional
+            If PSyKE's names are all among them, they say which columns there are, in which order.
+            Otherwise they are new names, in PSyKE's order.
+        """
+        if feature_names is None:
+            return cls(tuple(seen), {name: j for j, name in enumerate(seen)})
+        if isinstance(feature_names, str):
+            raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
+        names = tuple(map(str, feature_names))
+        if set(seen) <= set(names):
+            return cls(names, {name: names.index(name) for name in seen})
+        if len(names) != len(seen):
+            raise ValueError(
+                f"feature_names must name the {len(seen)} features that PSyKE saw "
+                f"({listed(seen)}) or hold these names, got {listed(names)}."
+            )
+        return cls(names, {name: j for j, name in enumerate(seen)})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything that was read.
+
+    Parameters
+    ----------
+    columns : Columns
+        The features.
+    drafts : tuple of Draft
+        The rules, in order.
+    task : str
+        ``"classification"`` or ``"regression"``.
+    labels : tuple
+        Labels that the black box is known to give, in its order.
+    disjoint : bool, default=False
+        Whether no two rules hold together; otherwise the first that holds answers.
+    domain : Domain, optional
+        Box of the training rows.
+    notes : list of str
+        What was repaired, for the user to be told.
+    """
+
+    columns: Columns
+    drafts: tuple[Draft, ...]
+    task: str
+    labels: tuple[Any, ...] = ()
+    disjoint: bool = False
+    domain: Domain | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def warn(text: str) -> None:
+    """Tell the caller's caller of a repair.
+
+    Importing PSyKE puts a filter in front that ignores all warnings of the process. What was
+    repaired must not go unseen, so this one is passed over.
+    """
+    with warnings.catch_warnings():
+        if warnings.filters and warnings.filters[0] == ("ignore", None, Warning, None, 0):
+            warnings.simplefilter("always", UserWarning)
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def known_labels(black_box: Any, seen: Iterable[Any]) -> tuple[Any, ...]:
+    """The classes of a black box, if it names them and has given the labels seen; else none."""
+    try:
+        array = np.asarray(getattr(black_box, "classes_", ()))
+    except ValueError:  # a list of arrays of different length
+        return ()
+    labels = tuple(array.tolist()) if array.ndim == 1 else ()
+    given = {python_value(label) for label in seen} - {None, ""}
+    return labels if given <= set(labels) else ()
+
+
+def decimals() -> int:
+    """Decimals to which PSyKE rounds the numbers that it predicts."""
+    utils = sys.modules.get("psyke.utils")
+    return 6 if utils is None else int(utils.get_int_precision())
+
+
+class Labels:
+    """From PSyKE's labels to the rule set's.
+
+    Parameters
+    ----------
+    reading : Reading
+        A classification.
+    classes : mapping, optional
+        PSyKE's labels and what they stand for.
+    further : iterable
+        Labels of the rule set that also occur.
+    """
+
+    def __init__(
+        self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
+    ) -> None:
+        outputs = [python_value(d.output) for d in reading.drafts if d.output is not UNSET]
+        if classes is not None:
+            if not isinstance(classes, Mapping):
+                raise TypeError(
+                    "classes must map PSyKE's labels to yours, such as {'0': 0, '1': 1}, or be "
+                    f"None, got {classes!r}."
+                )
+            self.map = {python_value(k): check_label("classes", v) for k, v in classes.items()}
+            lacking = [o for o in [*outputs, *reading.labels] if o not in self.map]
+            if lacking:
+                raise ValueError(
+                    f"classes must have an entry for every label that PSyKE knows; {lacking[0]!r} "
+                    f"is missing in {dict(classes)!r}."
+                )
+            if len(set(self.map.values())) < len(self.map):
+                raise ValueError(
+                    f"classes must map different labels to different ones, got {dict(classes)!r}."
+                )
+            self.classes = tuple(self.map.values())
+            return
+        self.map = {check_label("PSyKE's label", o): o for o in [*reading.labels, *outputs]}
+        known = tuple(reading.labels)
+        if not {*outputs, *further} <= set(known):
+            known = tuple(sorted({*known, *outputs, *further}, key=label_order))
+        self.classes = known
+
+    def statistics(
+        self, statistics: RuleStatistics | None, labels: tuple[Any, ...]
+    ) -> RuleStatistics | None:
+        """Counts in the order of the rule set's classes."""
+        if statistics is None or statistics.class_counts is None:
+            return statistics
+        counts = dict.fromkeys(self.classes, 0.0)
+        for label, count in zip(labels, statistics.class_counts, strict=True):
+            counts[self.map[label]] = count
+        return replace(statistics, class_counts=tuple(counts.values()))
+
+
+def make_ruleset(
+    reading: Reading,
+    *,
+    classes: Mapping[Any, Any] | None,
+    X: Any,
+    answers: Any,
+    domain: Domain | None,
+    fallback: Fallback | None,
+) -> RuleSet:
+    """Turn a reading into a rule set; see :func:`skescore.rules.importers.read_psyke`."""
+    if answers is not None:
+        if X is None:
+            raise ValueError("answers belong to rows: pass X as well.")
+        flat = answers.ravel() if isinstance(answers, np.ndarray) else answers
+        answers = [python_value(answer) for answer in flat]
+    settings: dict[str, Any] = {
+        "task": reading.task,
+        "domain": reading.domain if domain is None else domain,
+        "ordered": not reading.disjoint,
+        "disjoint": reading.disjoint,
+        "fallback": fallback,
+    }
+    drafts, names = list(reading.drafts), reading.columns.names
+    if reading.task == "regression" and classes is not None:
+        raise ValueError(
+            f"classes belong to classification, but these rules of PSyKE answer numbers, got "
+            f"{classes!r}. Pass classes=None."
+        )
+    if reading.task == "classification":
+        further = list(answers or ())
+        if fallback is not None:
+            further.append(fallback.output)
+        labels = Labels(reading, classes, further)
+        settings["classes"] = labels.classes
+        drafts = [
+            Draft(
+                d.conditions,
+                d.output if d.output is UNSET else labels.map[python_value(d.output)],
+                labels.statistics(d.statistics, reading.labels),
+            )
+            for d in drafts
+        ]
+    table = None if X is None else Table(X, names)
+    drafts = _with_outputs(drafts, table, answers, names, settings, reading.notes)
+    rules = [Rule(d.conditions, d.output, d.statistics) for d in drafts]
+    ruleset = RuleSet(rules, names, **settings)
+    if table is None:
+        return ruleset
+    found = _statistics(ruleset.assign(table), len(rules), answers, settings.get("classes"))
+    return ruleset.replace(
+        rules=[replace(rule, statistics=s) for rule, s in zip(rules, found, strict=True)]
+    )
+
+
+def _with_outputs(
+    drafts: list[Draft],
+    table: Table | None,
+    answers: list[Any] | None,
+    names: Sequence[str],
+    settings: dict[str, Any],
+    notes: list[str],
+) -> list[Draft]:
+    """Give the rules without an output that of their rows; leave out those that have none."""
+    unset = [i for i, draft in enumerate(drafts) if draft.output is UNSET]
+    if not unset:
+        return drafts
+    repaired, classes = 0, settings.get("classes")
+    if table is not None and answers:
+        any_output: Any = 0.0 if classes is None else classes[0]
+        rules = [Rule(d.conditions, any_output) for d in drafts]
+        index = RuleSet(rules, names, **settings).assign(table)
+        seen = _statistics(index, len(rules), answers, classes)
+        for i in unset:
+            counts = seen[i].class_counts
+            output = seen[i].mean
+            if classes is not None and counts is not None and any(counts):
+                output = classes[int(np.argmax(counts))]
+            if output is not None:
+                drafts[i] = replace(drafts[i], output=output)
+                repaired += 1
+    kept = [draft for draft in drafts if draft.output is not UNSET]
+    done = []
+    if repaired:
+        done.append(f"{repaired} now answer{'s' * (repaired == 1)} what their rows of X got")
+    if len(kept) < len(drafts):
+        n_left = len(drafts) - len(kept)
+        done.append(f"{n_left} {'was' if n_left == 1 else 'were'} left out")
+    if answers is None:
+        done[-1] += "; pass X and answers, rows and the black box's answers, to give them one"
+    notes.append(
+        f"PSyKE never gave an output to {len(unset)} of its {len(drafts)} rules, although its "
+        f"predict uses them. Of these, {' and '.join(done)}."
+    )
+    return kept
+
+
+def _statistics(
+    index: np.ndarray, n_rules: int, answers: list[Any] | None, classes: Sequence[Any] | None
+) -> list[RuleStatistics]:
+    """What was seen where each rule answers."""
+    if answers is None:
+        n_rows = np.bincount(index[index >= 0], minlength=n_rules)
+        return [RuleStatistics(n) for n in n_rows.tolist()]
+    if len(answers) != len(index):
+        raise ValueError(
+            f"answers must have one entry per row of X ({len(index)}), got {len(answers)}."
+        )
+    members = [np.flatnonzero(index == i) for i in range(n_rules)]
+    if classes is not None:
+        code = {label: k for k, label in enumerate(classes)}
+        strange = [a for a in answers if a not in code]
+        if strange:
+            raise ValueError(
+                f"answers must be among the classes {list(classes)}, got {strange[0]!r}."
+            )
+        codes = np.array([code[a] for a in answers], dtype=np.intp)
+        counts = [np.bincount(codes[rows], minlength=len(classes)) for rows in members]
+        return [RuleStatistics(int(c.sum()), tuple(c.tolist())) for c in counts]
+    values = np.asarray(answers, dtype=float)
+    return [
+        RuleStatistics(len(rows), mean=float(values[rows].mean()), spread=float(values[rows].std()))
+        if len(rows)
+        else RuleStatistics(0)
+        for rows in members
+    ]
+
+
+# --- columns of 0 and 1 that say in which part of a feature's range a value lies -----------------
+# PSyKE's REAL and Trepan (and CART, if asked) learn from such columns. Its ``DiscreteFeature``
+# knows which column stands for which values, so that literals on columns become conditions on
+# features.
+
+#: A place between two numbers: just before (0) or just after (1) a number.
+_Cut: TypeAlias = tuple[float, int]
+#: Pieces of the line, from one cut to another, in order and without touching.
+_Region: TypeAlias = list[tuple[_Cut, _Cut]]
+
+_EVERYTHING: _Region = [((-math.inf, 0), (math.inf, 1))]
+
+#: A column and whether it must hold 1.
+Literal: TypeAlias = tuple[str, bool]
+
+
+def _without(region: _Region) -> _Region:
+    cuts = [(-math.inf, 0), *(cut for piece in region for cut in piece), (math.inf, 1)]
+    return [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True) if a < b]
+
+
+def _common(one: _Region, other: _Region) -> _Region:
+    pieces = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    return sorted((a, b) for a, b in pieces if a < b)
+
+
+def _meaning(value: Any) -> _Region | None:
+    """Numbers that one of PSyKE's values stands for; None for a single label or number."""
+    kind = type(value).__name__
+    if kind == "Constant" or not hasattr(value, "is_in"):
+        return None
+    first = int(not value.standard)
+    low, high = (float(value.lower), first), (float(value.upper), first)
+    if kind == "LessThan":
+        return [((-math.inf, 0), (high[0], int(value.standard)))]
+    if kind == "GreaterThan":
+        return [((low[0], int(value.standard)), (math.inf, 1))]
+    if kind in ("Between", "Outside"):
+        inside = [(low, high)] if low < high else []
+        return inside if kind == "Between" else _without(inside)
+    raise TypeError(
+        f"A DiscreteFeature must have values of PSyKE's kinds (LessThan, GreaterThan, Between, "
+        f"Outside, Constant), got {value!r}."
+    )
+
+
+def _single(value: Any) -> Any:
+    """The label or number that a constant stands for."""
+    return check_label("a DiscreteFeature's value", getattr(value, "value", value))
+
+
+def _piece(feature: int, start: _Cut, stop: _Cut) -> Interval:
+    return Interval(feature, start[0], stop[0], start[1] == 0, stop[1] == 1)
+
+
+@dataclass(frozen=True)
+class Discretisation:
+    """What the columns of 0 and 1 stand for.
+
+    Parameters
+    ----------
+    features : sequence of DiscreteFeature
+        PSyKE's objects; none mean that the columns are features themselves.
+    """
+
+    features: Sequence[Any]
+
+    @classmethod
+    def of(cls, extractor: Any, given: Iterable[Any] | None) -> Discretisation:
+        """Take what the caller gives, by default what the extractor was given."""
+        features = list((extractor.discretization or ()) if given is None else given)
+        for feature in features:
+            if not hasattr(feature, "admissible_values"):
+                raise TypeError(
+                    f"discretisation must hold PSyKE's DiscreteFeature objects, got {feature!r}."
+                )
+        columns = [column for feature in features for column in feature.admissible_values]
+        twice = sorted({column for column in columns if columns.count(column) > 1})
+        if twice:
+            raise ValueError(f"discretisation must name each column once, got {listed(twice)}.")
+        return cls(features)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [str(feature.name) for feature in self.features]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, sorted as PSyKE makes them."""
+        return sorted(str(c) for feature in self.features for c in feature.admissible_values)
+
+    def check(self, columns: Iterable[str]) -> None:
+        """Raise a ValueError for a column that no feature knows."""
+        known = set(self.column_names)
+        strange = [column for column in columns if column not in known]
+        if strange:
+            raise ValueError(
+                f"discretisation must say what every column stands for; {strange[0]!r} is missing. "
+                "Pass discretisation=() for conditions on the columns as they are."
+            )
+
+    def conditions(
+        self, literals: Iterable[Literal], place: Mapping[str, int]
+    ) -> tuple[Condition, ...] | None:
+        """Turn literals on columns into conditions on features.
+
+        Parameters
+        ----------
+        literals : iterable of (str, bool)
+            Columns that must hold 1, or 0.
+        place : mapping of str to int
+            Index of every feature among those of the rules.
+
+        Returns
+        -------
+        tuple of conditions or None
+            None if no value of some feature satisfies its literals.
+        """
+        wanted = dict(literals)
+        conditions: list[Condition] = []
+        for feature in self.features:
+            asked = [
+                (value, wanted[str(column)])
+                for column, value in feature.admissible_values.items()
+                if str(column) in wanted
+            ]
+            if not asked:
+                continue
+            at = place[str(feature.name)]
+            if all(_meaning(value) is None for value in feature.admissible_values.values()):
+                found = _of_labels(at, asked)
+            else:
+                found = _of_numbers(at, asked)
+            if found is None:
+                return None
+            conditions += found
+        return tuple(conditions)
+
+    def domain(self, names: Sequence[str], X: Any) -> Domain | None:
+        """The box around rows of the features; None if a column cannot be measured."""
+        table = Table(X, names)
+        by_name = {str(feature.name): feature for feature in self.features}
+        matrix, categories = np.zeros((len(table), len(names))), {}
+        for j, name in enumerate(names):
+            feature = by_name.get(name)
+            meant = feature.admissible_values.values() if feature is not None else ()
+            if meant and all(_meaning(value) is None for value in meant):
+                labels = [_single(value) for value in meant]
+                seen = pd.unique(pd.Series(table.column(j)).dropna()).tolist()
+                categories[j] = list(dict.fromkeys([*labels, *sorted(seen, key=str)]))
+                continue
+            try:
+                matrix[:, j] = table.numbers(j, slice(None))
+            except ValueError:
+                return None
+        if not len(table) or np.isnan(matrix).any():
+            return None
+        return Domain.around(matrix, categories=categories)
+
+    def frame(self, table: Table, names: Sequence[str]) -> pd.DataFrame:
+        """The columns of 0 and 1 for rows of the features, by PSyKE's own tests."""
+        columns = {}
+        for feature in self.features:
+            values = [python_value(v) for v in table.column(names.index(str(feature.name)))]
+            for column, value in feature.admissible_values.items():
+                holds = getattr(value, "is_in", value.__eq__)
+                columns[str(column)] = [int(bool(holds(v))) for v in values]
+        return pd.DataFrame(columns)[self.column_names]
+
+
+def _of_labels(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+    """Conditions on a feature whose columns stand for one label each."""
+    must = tuple({_single(value) for value, held in asked if held})
+    must_not = tuple({_single(value) for value, held in asked if not held})
+    if len(must) > 1 or set(must) & set(must_not):
+        return None
+    return [OneOf(at, must)] if must else [OneOf(at, must_not, negated=True)]
+
+
+def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+    """Conditions on a feature whose columns stand for parts of its range."""
+    region = _EVERYTHING
+    for value, held in asked:
+        part = _meaning(value)
+        if part is None:
+            number = float(_single(value))
+            part = [((number, 0), (number, 1))]
+        region = _common(region, part if held else _without(part))
+    if not region:
+        return None
+    pieces = [_piece(at, start, stop) for start, stop in region]
+    if len(pieces) > 1:
+        return [AtLeast(1, tuple(pieces))]
+    return [piece for piece in pieces if not piece.is_trivial]
+
+
+# --- rules learnt from standardised columns, back in the user's units without moving any  --------
+# A user of PSyKE who standardises gives an extractor the map ``{column: (mean, scale)}``; the
+# columns that it sees are ``(x - mean) / scale``. Computing ``bound * scale + mean`` rounds, so
+# that a row on a bound could change sides. That map never falls as ``x`` grows, so the rows that
+# pass a bound are those beyond one certain float, which bisection finds.
+
+
+def _number_at(place: int) -> float:
+    """The float at a place in the order of all floats; 0 is at 0."""
+    bits = place if place >= 0 else -place | (1 << 63)
+    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
+#: Place of infinity.
+_LAST = 0x7FF << 52
+
+
+def first_number(holds: Callable[[float], bool]) -> float:
+    """The least float for which something holds that goes on holding for all greater ones.
+
+    Parameters
+    ----------
+    holds : callable
+        Takes a float, gives a truth value.
+
+    Returns
+    -------
+    float
+        That float; infinity if there is none before it.
+
+    Examples
+    --------
+    >>> first_number(lambda x: x * 10 >= 3)
+    0.3
+    """
+    low, high = -_LAST - 1, _LAST  # it does not hold at low, and is taken to hold at high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(_number_at(middle)):
+            high = middle
+        else:
+            low = middle
+    return _number_at(high)
+
+
+def interval_before(interval: Interval, mean: float, scale: float) -> Interval | None:
+    """The floats x with ``(x - mean) / scale``, as floats compute it, in an interval.
+
+    Parameters
+    ----------
+    interval : Interval
+        Bounds after the map.
+    mean, scale : float
+        The map; the scale is above 0.
+
+    Returns
+    -------
+    Interval or None
+        Bounds before the map; None if no float gets into the interval.
+    """
+    low, high = -math.inf, math.inf
+    if interval.lower > -math.inf:
+        bound = interval.lower
+        if interval.lower_closed:
+            low = first_number(lambda x: (x - mean) / scale >= bound)
+        else:
+            low = math.nextafter(first_number(lambda x: (x - mean) / scale > bound), -math.inf)
+    if interval.upper < math.inf:
+        limit = interval.upper
+        if interval.upper_closed:
+            high = math.nextafter(first_number(lambda x: (x - mean) / scale > limit), -math.inf)
+        else:
+            high = first_number(lambda x: (x - mean) / scale >= limit)
+    closed = interval.lower_closed, interval.upper_closed
+    if low > high or (low == high and not all(closed)):
+        return None
+    return Interval(interval.feature, low, high, *closed)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What was done to the columns and to the target of an extractor before it saw them.
+
+    Parameters
+    ----------
+    columns : mapping of str to (float, float)
+        Mean and scale of every column that was standardised.
+    target : tuple of float, default=(0.0, 1.0)
+        Mean and scale of the target.
+    """
+
+    columns: Mapping[str, tuple[float, float]]
+    target: tuple[float, float] = (0.0, 1.0)
+
+    @classmethod
+    def of(cls, normalization: Mapping[str, tuple[float, float]] | None) -> Units:
+        """Read the map that a user gave to an extractor: its last entry is the target's.
+
+        Raises
+        ------
+        ValueError
+            If a scale is not above 0.
+        """
+        found = {}
+        for name, (mean, scale) in (normalization or {}).items():
+            mean = check_number(f"the mean of {name!r}", mean, finite=True)
+            scale = check_number(f"the scale of {name!r}", scale, finite=True)
+            if scale <= 0:
+                raise ValueError(
+                    f"The extractor's normalization must divide by numbers above 0, got the scale "
+                    f"{scale!r} for {name!r}: those rules cannot be put in the user's units."
+                )
+            found[str(name)] = mean, scale
+        return cls(found, list(found.values())[-1] if found else (0.0, 1.0))
+
+    def interval(self, name: str, interval: Interval) -> Interval | None:
+        """Bounds on a column in the user's units; None if no number lies between them."""
+        if name not in self.columns:
+            return interval
+        return interval_before(interval, *self.columns[name])
+
+    def number(self, name: str, value: float) -> float:
+        """One value of a column in the user's units."""
+        mean, scale = self.columns.get(name, (0.0, 1.0))
+        return value * scale + mean
+
+    def scaled(self, name: str, values: Any) -> Any:
+        """A column as the extractor sees it."""
+        if name not in self.columns:
+            return values
+        mean, scale = self.columns[name]
+        return (values - mean) / scale
+
+    def answer(self, value: Any) -> Any:
+        """A predicted number in the user's units, by the operations that PSyKE uses."""
+        mean, scale = self.target
+        return value if self.target == (0.0, 1.0) else value * scale + mean
+
+    def linear(self, intercept: float, terms: Iterable[tuple[str, int, float]]) -> LinearOutput:
+        """An affine answer in the user's units.
+
+        Parameters
+        ----------
+        intercept : float
+            Its constant.
+        terms : iterable of (str, int, float)
+            Column name, index among the rules' features and coefficient.
+        """
+        mean_out, scale_out = self.target
+        pairs = []
+        for name, feature, coefficient in terms:
+            mean, scale = self.columns.get(name, (0.0, 1.0))
+            intercept -= coefficient * mean / scale
+            pairs.append((feature, coefficient / scale * scale_out))
+        return LinearOutput(intercept * scale_out + mean_out, tuple(pairs))
+
+
+# --- boxes of PSyKE's hypercube extractors and clusterers ----------------------------------------
+
+
+def kinds(thing: Any) -> set[str]:
+    """Names of the classes of PSyKE that something is an instance of."""
+    return {c.__name__ for c in type(thing).__mro__ if c.__module__.partition(".")[0] == "psyke"}
+
+
+def box_columns(extractor: Any) -> list[str]:
+    """The columns that the extractor saw."""
+    polynomial = getattr(extractor, "trained_poly", None)
+    if polynomial is not None:
+        return [str(name) for name in polynomial.feature_names_in_]
+    cube = extractor._surrounding
+    if cube is None:
+        cube = extractor._hypercubes[0]
+    return [str(name) for name in cube.dimensions]
+
+
+def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
+    """Read an extractor or clusterer whose rules are hypercubes."""
+    seen = box_columns(extractor)
+    columns = Columns.of(seen, feature_names)
+    cubes = list(extractor._hypercubes)
+    linear = any("RegressionCube" in kinds(cube) for cube in cubes)
+    labelled = extractor._output.name == "CLASSIFICATION" and not linear
+    task = "classification" if labelled else "regression"
+    notes: list[str] = []
+    units = _units(extractor, seen, labelled, notes)
+    labels: tuple[Any, ...] = ()
+    if labelled:
+        # A clusterer has no black box, but a nearest neighbour that knows the labels.
+        labels = known_labels(
+            getattr(extractor, "predictor", getattr(extractor, "_predictor", None)),
+            [cube.output for cube in cubes],
+        )
+    ignored = _ignored(extractor, cubes, notes)
+    drafts: list[Draft] = []
+    impossible = 0
+    for i, cube in enumerate(cubes):
+        default = cube.is_default and i == len(cubes) - 1
+        conditions = () if default else _conditions(cube, ignored, columns, units)
+        if conditions is None:
+            impossible += 1
+            continue
+        drafts.append(Draft(conditions, _output(cube, task, labels, columns, units)))
+    if impossible:
+        notes.append(
+            f"{impossible} of the {len(cubes)} boxes of PSyKE's {type(extractor).__name__} can "
+            "hold no row at all and were left out; the answers are the same without them."
+        )
+    return Reading(
+        columns,
+        tuple(drafts),
+        task,
+        labels,
+        disjoint=_disjoint(cubes, drafts, len(columns.names)),
+        domain=_domain(extractor, columns, units),
+        notes=notes,
+    )
+
+
+def _units(extractor: Any, seen: Sequence[str], labelled: bool, notes: list[str]) -> Units:
+    """What the user's normalization did, and where PSyKE reads it wrongly."""
+    units = Units.of(extractor.normalization)
+    if labelled:
+        outputs = [cube.output for cube in extractor._hypercubes]
+        if units.columns and not all(isinstance(output, str | None) for output in outputs):
+            notes.append(
+                "PSyKE rescales labels that are not text by the last entry of its normalization, "
+                "so that its predict answers numbers that are no labels. The rules give the labels."
+            )
+        return units
+    return checked_target(units, seen, notes)
+
+
+def checked_target(units: Units, seen: Sequence[str], notes: list[str]) -> Units:
+    """Leave the target alone if the last entry of a normalization is a feature's."""
+    last = list(units.columns)[-1:]
+    if last and last[0] in seen:
+        notes.append(
+            "PSyKE takes the last entry of a normalization for the target's, but here it is that "
+            f"of the feature {last[0]!r}, by which its predict rescales what it answers. The rules "
+            "give the numbers that were learnt. Put the target last, as ('target', (0, 1)) if it "
+            "was not rescaled."
+        )
+        return Units(units.columns)
+    return units
+
+
+def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]:
+    """Features that no rule looks at, whatever the bounds of its box.
+
+    GridEx and its kin note every feature that some level leaves whole and never forget it, so that
+    their predict also drops the bounds that other levels have put on it.
+    """
+    ignored = {str(name) for name in extractor._dimensions_to_ignore}
+    if "GridEx" not in kinds(extractor):
+        return ignored
+    bounded = sorted(
+        name for name in ignored if any(_interval(cube, name, 0) != () for cube in cubes)
+    )
+    if bounded:
+        notes.append(
+            f"PSyKE's predict passes over the bounds that its own boxes have on {listed(bounded)}, "
+            "because a level of its grid, or an earlier extract, left "
+            f"{'it' if len(bounded) == 1 else 'them'} whole. The rules keep these bounds, and "
+            "answer by the right box where PSyKE takes another."
+        )
+    return set()
+
+
+def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None:
+    """The sides of a cube along one feature: none if free, None if no number is between them."""
+    low, high = (float(bound) for bound in cube.dimensions[name])
+    open_sides = cube._infinite_dimensions.get(name, ())
+    low = -math.inf if "-" in open_sides else low
+    high = math.inf if "+" in open_sides else high
+    if low == -math.inf and high == math.inf:
+        return ()
+    closed = "ClosedCube" in kinds(cube)
+    if low > high or (low == high and not closed):
+        return None
+    return (Interval(feature, low, high, lower_closed=True, upper_closed=closed),)
+
+
+def _conditions(
+    cube: Any, ignored: set[str], columns: Columns, units: Units
+) -> tuple[Condition, ...] | None:
+    """The premise of a cube; None if it can never hold."""
+    conditions: list[Condition] = []
+    for name in map(str, cube.dimensions):
+        if name in ignored:
+            continue
+        sides = _interval(cube, name, columns.place.get(name, 0))
+        if sides is None:
+            return None
+        for side in sides:
+            if name not in columns.place:
+                raise ValueError(
+                    f"A box of PSyKE has bounds on {name!r}, which is no column but made of some: "
+                    "such a rule cannot be held. Use max_poly=1."
+                )
+            interval = units.interval(name, side)
+            if interval is None:
+                return None
+            conditions.append(interval)
+    return tuple(conditions)
+
+
+def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units: Units) -> Any:
+    """What a cube answers, as PSyKE's predict gives it."""
+    output, names = cube.output, kinds(cube)
+    if "RegressionCube" in names:
+        return _linear(cube, columns, units)
+    if task == "classification":
+        # A box that was never updated holds "" or None.
+        known = output is not None and (output != "" or "" in labels)
+        return python_value(output) if known else UNSET
+    if "ClosedCube" in names and not cube.barycenter.dimensions:
+        return UNSET
+    return float(units.answer(round(output, decimals())))
+
+
+def _linear(cube: Any, columns: Columns, units: Units) -> Any:
+    if not hasattr(cube.output, "coef_"):
+        return UNSET
+    coefficients = np.ravel(cube.output.coef_).astype(float).tolist()
+    terms = []
+    for name, coefficient in zip(map(str, cube.dimensions), coefficients, strict=True):
+        if name in columns.place:
+            terms.append((name, columns.place[name], coefficient))
+        elif coefficient != 0:
+            raise ValueError(
+                f"PSyKE's rule answers with a multiple of {name!r}, which is no column but made of "
+                "some: a rule's output is affine in the features. Use max_poly=1, or "
+                "output=Target.CONSTANT."
+            )
+    return units.linear(float(np.ravel(cube.output.intercept_)[0]), terms)
+
+
+def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) -> bool:
+    """Whether no two boxes have a row in common; rounded cells may overlap by a hair."""
+    if len(drafts) < 2:
+        return True
+    if any("ClosedCube" in kinds(cube) for cube in cubes):
+        return False
+    lower = np.full((len(drafts), n_features), -np.inf)
+    upper = np.full((len(drafts), n_features), np.inf)
+    for i, draft in enumerate(drafts):
+        for condition in draft.conditions:
+            assert isinstance(condition, Interval)
+            lower[i, condition.feature] = condition.lower
+            upper[i, condition.feature] = condition.upper
+    return not len(overlapping_pairs(lower, upper))
+
+
+def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
+    """PSyKE's box of the training rows; a column that it did not see counts as constant."""
+    if extractor._surrounding is None:
+        return None
+    lower, upper = [0.0] * len(columns.names), [0.0] * len(columns.names)
+    for name, (low, high) in extractor._surrounding.dimensions.items():
+        if str(name) not in columns.place:
+            continue
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return None
+        at = columns.place[str(name)]
+        lower[at], upper[at] = (float(units.number(str(name), float(v))) for v in (low, high))
+    return Domain(tuple(lower), tuple(upper))
+
+
+# --- trees and literal rules of PSyKE: CART, Trepan and REAL -------------------------------------
+
+
+def cart_columns(extractor: Any) -> list[str]:
+    """The columns of PSyKE's CART; of its fair trees, those that are known."""
+    tree = extractor._cart_predictor.predictor
+    if hasattr(tree, "feature_names_in_"):
+        return [str(name) for name in tree.feature_names_in_]
+    used = dict.fromkeys(node.feature for node, _ in _fair_steps(tree.root))
+    return _known_columns(extractor, [str(name) for name in used])
+
+
+def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
+    """The columns of an extractor that does not keep them."""
+    for names in (
+        [str(n) for n in getattr(extractor.predictor, "feature_names_in_", ())],
+        Discretisation.of(extractor, None).column_names,
+    ):
+        if set(used) <= set(names):
+            return names
+    return sorted(used)
+
+
+def literal_columns(extractor: Any, name: str) -> list[str]:
+    """The columns of 0 and 1 that PSyKE's REAL or Trepan saw."""
+    if name == "Trepan":
+        return [str(column) for column in extractor._root.samples.columns[:-1]]
+    used = {
+        str(column)
+        for _, rule in extractor._ruleset.flatten()
+        for column in (*rule.true_predicates, *rule.false_predicates)
+    }
+    return _known_columns(extractor, sorted(used))
+
+
+# --- CART ----------------------------------------------------------------------------------------
+
+
+def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
+    """Inner nodes of a fair tree with a number each, parents before their children."""
+    waiting, number = [node], 0
+    while waiting:
+        node = waiting.pop(0)
+        if not node.is_leaf_node():
+            yield node, number
+            number += 1
+            waiting += [node.left, node.right]
+
+
+def _fair_rules(tree: Any, place: dict[str, int], simplify: bool) -> list[Rule]:
+    """Leaves of a fair tree, from left to right; it compares the rows' own numbers."""
+    numbers = {id(node): number for node, number in _fair_steps(tree.root)}
+    nodes = {number: node for node, number in _fair_steps(tree.root)}
+    leaves: dict[int, list[tuple[int, bool]]] = {}
+    outputs: list[Any] = []
+    waiting: list[tuple[Any, list[tuple[int, bool]]]] = [(tree.root, [])]
+    while waiting:
+        node, path = waiting.pop()
+        if node.is_leaf_node():
+            leaves[len(outputs)] = path
+            outputs.append(python_value(node.value))
+            continue
+        number = numbers[id(node)]
+        waiting += [(node.right, [*path, (number, False)]), (node.left, [*path, (number, True)])]
+    rules = []
+    for leaf, path in (shortened_paths(leaves) if simplify else leaves).items():
+        conditions = []
+        for number, left in path:
+            feature, cut = place[str(nodes[number].feature)], float(nodes[number].threshold)
+            conditions.append(
+                Interval(feature, upper=cut) if left else Interval(feature, lower=cut)
+            )
+        rules.append(Rule(tuple(conditions), outputs[leaf]))
+    return rules
+
+
+def read_cart(
+    extractor: Any, feature_names: Sequence[str] | None, discretisation: Discretisation
+) -> Reading:
+    """Read PSyKE's CART from the tree that answers its predict."""
+    predictor, seen = extractor._cart_predictor.predictor, cart_columns(extractor)
+    place = {name: j for j, name in enumerate(seen)}
+    simplify = bool(extractor._simplify)
+    fair = hasattr(predictor, "root")
+    if fair:
+        rules = _fair_rules(predictor, place, simplify)
+        labelled = type(predictor).__name__ == "FairTreeClassifier"
+        given = {rule.output for rule in rules}
+    else:
+        rules = list(tree_to_ruleset(predictor, feature_names=seen, simplify=simplify).rules)
+        labelled = hasattr(predictor, "classes_")
+        given = set(predictor.classes_.tolist()) if labelled else set()
+    notes: list[str] = []
+    units = Units.of(extractor.normalization)
+    labels: tuple[Any, ...] = ()
+    if labelled:
+        labels = known_labels(extractor.predictor, given)
+        labels = labels or tuple(sorted(given))
+    else:
+        units = checked_target(units, seen, notes)
+        if hasattr(extractor.predictor, "classes_"):
+            notes.append(
+                "PSyKE's CART takes labels that are not text for numbers: it has fitted a "
+                "regression, whose rules answer means of labels. Give PSyKE text labels, and pass "
+                "classes={'0': 0, ...} to get yours back."
+            )
+    discretisation.check(seen if discretisation.features else ())
+    columns = Columns.of(discretisation.names or seen, feature_names)
+    drafts: list[Draft] = []
+    for rule in rules:
+        conditions = _cart_conditions(rule, seen, columns, units, discretisation)
+        if conditions is not None:
+            output = rule.output if labelled else float(units.answer(rule.output))
+            drafts.append(
+                Draft(conditions, output, _cart_statistics(rule, predictor, labels, units))
+            )
+    notes += _missing(len(rules) - len(drafts), len(rules), "CART")
+    return Reading(
+        columns,
+        tuple(drafts),
+        "classification" if labelled else "regression",
+        labels,
+        disjoint=not simplify,
+        notes=notes,
+    )
+
+
+def _cart_conditions(
+    rule: Rule,
+    seen: Sequence[str],
+    columns: Columns,
+    units: Units,
+    discretisation: Discretisation,
+) -> tuple[Condition, ...] | None:
+    """A leaf's conditions in the user's units, or on the features behind the columns."""
+    found: list[Condition] = []
+    literals: list[Literal] = []
+    for interval in rule.intervals:
+        name = seen[interval.feature]
+        undone = units.interval(name, interval)
+        if undone is None:
+            return None
+        if not discretisation.features:
+            side = undone
+            found.append(
+                Interval(
+                    columns.place[name],
+                    side.lower,
+                    side.upper,
+                    side.lower_closed,
+                    side.upper_closed,
+                )
+            )
+            continue
+        zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
+        if not (zero or one):
+            return None
+        if not (zero and one):
+            literals.append((name, one))
+    return tuple(found) if found else discretisation.conditions(literals, columns.place)
+
+
+def _cart_statistics(
+    rule: Rule, predictor: Any, labels: Sequence[Any], units: Units
+) -> RuleStatistics | None:
+    """What the tree saw in a leaf, with counts in the order of the labels."""
+    statistics = rule.statistics
+    if statistics is None:
+        return None
+    if statistics.class_counts is not None:
+        counts = dict(zip(predictor.classes_.tolist(), statistics.class_counts, strict=True))
+        return RuleStatistics(statistics.n_rows, tuple(counts.get(label, 0.0) for label in labels))
+    assert statistics.mean is not None
+    assert statistics.spread is not None
+    return RuleStatistics(
+        statistics.n_rows,
+        mean=float(units.answer(statistics.mean)),
+        spread=statistics.spread * units.target[1],
+    )
+
+
+def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
+    if not n_missing:
+        return []
+    return [
+        f"{n_missing} of the {n_rules} rules of PSyKE's {name} can hold for no row and were left "
+        "out; the answers are the same without them."
+    ]
+
+
+# --- REAL and Trepan -----------------------------------------------------------------------------
+
+
+def read_literals(
+    extractor: Any, name: str, feature_names: Sequence[str] | None, discretisation: Discretisation
+) -> Reading:
+    """Read PSyKE's REAL or Trepan, whose rules are literals on columns of 0 and 1."""
+    rules: list[tuple[list[Literal], Any]]
+    if name == "REAL":
+        rules = [
+            (
+                [(str(c), True) for c in rule.true_predicates]
+                + [(str(c), False) for c in rule.false_predicates],
+                python_value(label),
+            )
+            for label, rule in extractor._ruleset.flatten()
+        ]
+    else:  # children come before their parent, which answers for what they leave over
+        rules = [
+            ([(str(c), value == 1) for c, value in node.constraints], python_value(node.dominant))
+            for node in extractor._root
+        ]
+    seen = literal_columns(extractor, name)
+    if discretisation.features:
+        discretisation.check(column for literals, _ in rules for column, _ in literals)
+    columns = Columns.of(discretisation.names or seen, feature_names)
+    drafts = []
+    for literals, label in rules:
+        conditions: tuple[Condition, ...] | None
+        if discretisation.features:
+            conditions = discretisation.conditions(literals, columns.place)
+        else:
+            conditions = tuple(_on_column(name, columns.place[c], held) for c, held in literals)
+        if conditions is not None:
+            drafts.append(Draft(conditions, label))
+    notes = _missing(len(rules) - len(drafts), len(rules), name)
+    labels = known_labels(extractor.predictor, [label for _, label in rules])
+    domain = None
+    if not discretisation.features:
+        width = len(columns.names)
+        pairs = [(j, (0, 1)) for j in range(width)]
+        domain = Domain((0.0,) * width, (2.0,) * width, tuple(pairs))
+    return Reading(columns, tuple(drafts), "classification", labels, domain=domain, notes=notes)
+
+
+def _on_column(name: str, feature: int, held: bool) -> OneOf:
+    """REAL takes everything but 1 for 0; Trepan wants the number itself."""
+    if name == "REAL":
+        return OneOf(feature, (1,), negated=not held)
+    return OneOf(feature, (int(held),))
+
+
+# --- Rules from the extractors of PSyKE that a user has fitted -----------------------------------
 
 _FAMILIES = ("HyperCubePredictor", "Cart", "REAL", "Trepan")
 

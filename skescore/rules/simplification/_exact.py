@@ -9,26 +9,375 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore.rules._arrays import BoxTable
 from skescore.rules._columns import Table
 from skescore.rules._domain import Domain
-from skescore.rules._rule import RuleStatistics
+from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules.simplification._merging import (
+    Conditions,
     all_implied,
+    combined,
     exclude,
     merge_boxes,
+    merit_of,
+    ranks_of,
     unite_values,
+    without_implied,
 )
 from skescore.rules.simplification._on_rows import RuleRows, Step
-from skescore.rules.simplification._subtraction import RuleTable, answering, slabs
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
+
+
+# --- which boxes answer for a box: set arithmetic without rounding -------------------------------
+# The faces of all boxes cut every feature's axis into a few pieces, and a box becomes a range of
+# pieces per feature: whole numbers, half-open, the same whether faces are open or closed. What
+# holds for the pieces holds for every floating-point number.
+
+#: Steps of subtraction that one simplification, and one question in it, may take.
+_STEPS, _STEPS_PER_QUESTION = 100_000, 500
+#: Relative rounding error of a sum of cell counts that is put up with.
+_ROUNDING = 1e-9
+
+
+@dataclass(slots=True)
+class CellBoxes:
+    """Boxes as ranges of pieces, ``low <= piece < high``.
+
+    Parameters
+    ----------
+    low, high : ndarray of int, shape (n_boxes, n_features)
+        The ranges; an empty one (``low >= high``) marks a box without any point.
+    last : ndarray of int, shape (n_features,)
+        End of the pieces that hold numbers.
+    end : ndarray of int, shape (n_features,)
+        End of all pieces: without a domain there is one more, for the missing value, which only a
+        box that is free on both sides holds.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    last: np.ndarray
+    end: np.ndarray
+
+
+def cell_boxes(boxes: BoxTable, domain: Domain | None) -> CellBoxes:
+    """Cut the axes at the faces of boxes.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        The boxes.
+    domain : Domain, optional
+        The only points that count; without it all do, missing values among them. A categorical
+        feature has no border.
+
+    Returns
+    -------
+    CellBoxes
+        The boxes within the domain.
+    """
+    start, stop = boxes.entry_cuts()
+    free_below, free_above = boxes.lower == -np.inf, boxes.upper == np.inf
+    shape = boxes.lower.shape
+    low, high = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
+    last, end = np.ones(shape[1], dtype=np.int64), np.ones(shape[1], dtype=np.int64)
+    categorical = [] if domain is None else [feature for feature, _ in domain.categories]
+    for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
+        if domain is None or j in categorical:
+            cuts = np.unique(
+                np.concatenate([start[~free_below[:, j], j], stop[~free_above[:, j], j]])
+            )
+            last[j], end[j] = len(cuts) + 1, len(cuts) + 2
+            low[:, j] = np.searchsorted(cuts, start[:, j], side="right")
+            high[:, j] = np.searchsorted(cuts, stop[:, j], side="right")
+            high[free_above[:, j], j] = last[j]
+            high[free_above[:, j] & free_below[:, j], j] = end[j]
+            continue
+        first = domain.lower[j]
+        with np.errstate(over="ignore"):
+            after = float(np.nextafter(domain.upper[j], np.inf))
+        begins = np.maximum(start[:, j], first)
+        stops = np.minimum(np.where(free_above[:, j], np.inf, stop[:, j]), after)
+        empty = begins >= stops
+        cuts = np.unique(np.concatenate([[first, after], begins[~empty], stops[~empty]]))
+        last[j] = end[j] = len(cuts) - 1
+        low[:, j] = np.searchsorted(cuts, begins)
+        high[:, j] = np.where(empty, low[:, j], np.searchsorted(cuts, stops))
+    return CellBoxes(low, high, last, end)
+
+
+def slabs(
+    low: np.ndarray, high: np.ndarray, cut_low: np.ndarray, cut_high: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Split what lies outside of a cut into disjoint boxes; the cut must meet the box."""
+    parts = []
+    low, high = low.copy(), high.copy()
+    for j in np.flatnonzero((low < cut_low) | (high > cut_high)):
+        if low[j] < cut_low[j]:
+            part_high = high.copy()
+            part_high[j] = cut_low[j]
+            parts.append((low.copy(), part_high))
+            low[j] = cut_low[j]
+        if high[j] > cut_high[j]:
+            part_low = low.copy()
+            part_low[j] = cut_high[j]
+            parts.append((part_low, high.copy()))
+            high[j] = cut_high[j]
+    return parts
+
+
+class Budget:
+    """Steps left: where none are, a question counts as answered by no."""
+
+    def __init__(self, total: int, per_question: int) -> None:
+        self.total = total
+        self.per_question = per_question
+
+    def asked(self) -> int:
+        """Steps that the next question may take."""
+        return min(self.total, self.per_question)
+
+
+def answering(
+    low: np.ndarray,
+    high: np.ndarray,
+    boxes_low: np.ndarray,
+    boxes_high: np.ndarray,
+    forbidden: np.ndarray,
+    budget: Budget,
+) -> list[int] | None:
+    """Which boxes answer for a box, where the first one that holds a point does.
+
+    Parameters
+    ----------
+    low, high : ndarray of int, shape (n_features,)
+        The box in question, not empty.
+    boxes_low, boxes_high : ndarray of int, shape (n_boxes, n_features)
+        The boxes that may answer, in order.
+    forbidden : ndarray of bool, shape (n_boxes,)
+        The boxes that must not.
+    budget : Budget
+        Steps to spend.
+
+    Returns
+    -------
+    list of int or None
+        The boxes that answer some of its points, in order; None if some point has no answer or one
+        that is forbidden, or if the steps did not suffice to tell.
+    """
+    met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
+    # All their cells together are too few: most questions end here.
+    cells = np.prod((met_high - met_low).astype(float), axis=1).sum()
+    if cells < np.prod((high - low).astype(float)) * (1 - _ROUNDING):
+        return None
+    used: set[int] = set()
+    left = budget.asked()
+    stack = [(low, high)]
+    while stack:
+        if left == 0:
+            return None
+        left -= 1
+        budget.total -= 1
+        low, high = stack.pop()
+        meets = np.flatnonzero(((boxes_low < high) & (boxes_high > low)).all(axis=1))
+        if len(meets) == 0 or forbidden[meets[0]]:
+            return None
+        first = int(meets[0])
+        used.add(first)
+        stack += slabs(low, high, boxes_low[first], boxes_high[first])
+    return sorted(used)
+
+
+class RuleTable:
+    """Rules in the order of the set, with the cells of their boxes.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    domain : Domain, optional
+        The points whose answers must not change; None means all, missing values included.
+
+    Attributes
+    ----------
+    low, high : ndarray of int, shape (n_rules, n_features)
+        The boxes in cells; see :class:`skescore.rules.simplification._exact.CellBoxes`.
+    alive : ndarray of bool, shape (n_rules,)
+        Rules that are not struck out.
+    frozen : ndarray of bool, shape (n_rules,)
+        Rules that are left as they stand and meet no other.
+    rank : ndarray of int, shape (n_rules,)
+        Place of every rule in the order in which they answer.
+    by_nearest : bool
+        Whether boxes matter outside of themselves, as the nearest one answers there.
+    """
+
+    def __init__(self, ruleset: RuleSet, domain: Domain | None) -> None:
+        self.ruleset = ruleset
+        boxes = ruleset.boxes
+        self.lower, self.upper = boxes.lower.copy(), boxes.upper.copy()
+        self.lower_closed, self.upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
+        cells = cell_boxes(boxes, domain)
+        self.low, self.high, self.last, self.end = cells.low, cells.high, cells.last, cells.end
+        codes: dict[Any, int] = {}
+        self.code = np.array(
+            [codes.setdefault(rule.output, len(codes)) for rule in ruleset.rules], dtype=np.intp
+        )
+        self.others: list[Conditions] = [without_implied(rule.others) for rule in ruleset.rules]
+        self.statistics: list[RuleStatistics | None] = [r.statistics for r in ruleset.rules]
+        self.alive = np.ones(len(ruleset), dtype=bool)
+        self.by_priority = not (ruleset.ordered or ruleset.disjoint)
+        merit = [self._merit(rule, seen) for rule, seen in enumerate(self.statistics)]
+        self.merit = np.array(merit).reshape(-1, 2)
+        self.rank = ranks_of(self.merit, self.by_priority)
+        self.budget = Budget(_STEPS, _STEPS_PER_QUESTION)
+        empty = np.asarray((self.low >= self.high).any(axis=1))
+        empty |= np.array([exclude(others, others) for others in self.others], dtype=bool)
+        self.frozen = empty & self._touching_constants(domain)
+        self.by_nearest = (
+            ruleset.fallback is not None
+            and ruleset.fallback.policy == "nearest"
+            and not self._covers_everything()
+        )
+        if self.by_nearest:
+            self.frozen = empty
+        self.alive[empty & ~self.frozen] = False
+        self.low[empty] = self.high[empty] = 0  # such rules meet nothing
+        if domain is not None:
+            self._free_borders(domain)
+
+    def _touching_constants(self, domain: Domain | None) -> np.ndarray:
+        """Rules that a measure of volume may count though they miss a constant by an open face."""
+        if domain is None:
+            return np.zeros(len(self.alive), dtype=bool)
+        lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
+        reached = (self.lower <= upper) & (lower <= self.upper)
+        missed = (self.low >= self.high) & (lower == upper)
+        return np.asarray(missed.any(axis=1) & reached.all(axis=1))
+
+    def _covers_everything(self) -> bool:
+        pure = np.array([not others for others in self.others], dtype=bool)
+        where = np.flatnonzero(pure & (self.low < self.high).all(axis=1))
+        none = np.zeros(len(where), dtype=bool)
+        whole = np.zeros(len(self.end), dtype=self.end.dtype), self.end
+        found = answering(*whole, self.low[where], self.high[where], none, self.budget)
+        return found is not None
+
+    def _free_borders(self, domain: Domain) -> None:
+        """Take away the bounds that the domain sets as well."""
+        ours = (self.alive & ~self.frozen)[:, None]
+        self.lower[ours & (self.low == 0)] = -np.inf
+        self.upper[ours & (self.high == self.last)] = np.inf
+
+    # --- order --------------------------------------------------------------------------------
+
+    def _merit(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
+        old = self.ruleset.rules[rule]
+        return merit_of(Rule((), old.output, seen), self.ruleset._output_index(old))
+
+    def ranks_after(self, kept: int, lost: int) -> np.ndarray:
+        """What :attr:`rank` would be if a rule took over another one's rows."""
+        if not self.by_priority:
+            return self.rank
+        merit = self.merit.copy()
+        merit[kept] = self._merit(kept, combined(self.statistics[kept], self.statistics[lost]))
+        return ranks_of(merit, True)
+
+    # --- questions ----------------------------------------------------------------------------
+
+    @property
+    def open(self) -> np.ndarray:
+        """Indices of the rules that may change, in the order in which they answer."""
+        where = np.flatnonzero(self.alive & ~self.frozen)
+        return where[np.argsort(self.rank[where])]
+
+    def meeting(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Indices of the rules whose boxes meet a box, in the order in which they answer."""
+        meets = self.alive & ((self.low < high) & (self.high > low)).all(axis=1)
+        where = np.flatnonzero(meets)
+        return where[np.argsort(self.rank[where])]
+
+    def answered_before(
+        self, low: np.ndarray, high: np.ndarray, rank: int, given: Conditions, leave_out: int
+    ) -> bool:
+        """Whether rules before a rank surely answer a box, where the given conditions hold."""
+        where = [
+            m
+            for m in self.meeting(low, high).tolist()
+            if self.rank[m] < rank and m != leave_out and all_implied(given, self.others[m])
+        ]
+        none = np.zeros(len(where), dtype=bool)
+        return (
+            answering(low, high, self.low[where], self.high[where], none, self.budget) is not None
+        )
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def strike(self, rule: int, in_favour_of: int | None = None) -> None:
+        """Take a rule out, and let another one have its rows."""
+        self.alive[rule] = False
+        self.low[rule] = self.high[rule] = 0
+        if in_favour_of is not None:
+            seen = combined(self.statistics[in_favour_of], self.statistics[rule])
+            self.statistics[in_favour_of] = seen
+
+    def join(self, kept: int, lost: int) -> None:
+        """Let a rule, widened already, stand for another one as well."""
+        self.strike(lost, in_favour_of=kept)
+        self.merit[kept] = self._merit(kept, self.statistics[kept])
+        self.rank = ranks_of(self.merit, self.by_priority)
+
+    def free(self, rule: int, feature: int, below: bool) -> None:
+        """Take a bound away."""
+        low, high = self.freed(rule, feature, below)
+        self.low[rule], self.high[rule] = low, high
+        (self.lower if below else self.upper)[rule, feature] = -np.inf if below else np.inf
+
+    def freed(self, rule: int, feature: int, below: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The box without one of its bounds."""
+        low, high = self.low[rule].copy(), self.high[rule].copy()
+        if below:
+            low[feature] = 0
+        else:
+            high[feature] = self.last[feature]
+        if low[feature] == 0 and high[feature] >= self.last[feature]:
+            high[feature] = self.end[feature]
+        return low, high
+
+    def widen(self, rule: int, feature: int, other: int) -> None:
+        """Take over the farther bounds of another rule along a feature."""
+        if self.low[other, feature] < self.low[rule, feature]:
+            for bounds in (self.low, self.lower, self.lower_closed):
+                bounds[rule, feature] = bounds[other, feature]
+        if self.high[other, feature] > self.high[rule, feature]:
+            for bounds in (self.high, self.upper, self.upper_closed):
+                bounds[rule, feature] = bounds[other, feature]
+
+    # --- the outcome --------------------------------------------------------------------------
+
+    def result(self) -> RuleSet:
+        """The rules that are left; the very rule set if nothing has changed."""
+        boxes = BoxTable(self.lower, self.upper, self.lower_closed, self.upper_closed)
+        rules = []
+        for i in np.flatnonzero(self.alive).tolist():
+            old = self.ruleset.rules[i]
+            conditions = (*boxes.intervals(i), *self.others[i])
+            made = Rule(conditions, old.output, self.statistics[i])
+            rules.append(old if made == old else made)
+        if tuple(rules) == self.ruleset.rules:
+            return self.ruleset
+        return self.ruleset.replace(rules=rules)
+
+
+# --- Fewer and shorter rules that answer alike ---------------------------------------------------
 
 #: Pairs of rules that are looked at for a merge at a time, nearest ones first.
 _PAIRS = 500

@@ -12,7 +12,7 @@ from skescore.rules._conditions import Condition, Interval, OneOf
 from skescore.rules._rule import Rule, RuleStatistics
 
 if TYPE_CHECKING:
-    from skescore.rules.simplification._subtraction import RuleTable
+    from skescore.rules.simplification._exact import RuleTable
 
 Conditions = tuple[Condition, ...]
 

@@ -2,15 +2,368 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import html
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from scipy import stats
+from sklearn.utils import check_random_state
 
 from skescore._text import did_you_mean
-from skescore.tuning.spaces import _distributions as single
-from skescore.tuning.spaces import _space_grids, _space_text
+
+# --- single distributions of Optuna: asked, checked, fixed, and as values for other searc --------
+
+
+class WholeLogUniform:
+    """Whole numbers whose logarithms are uniform, for random searches.
+
+    Parameters
+    ----------
+    low, high : int
+        Smallest and largest number, at least 1.
+
+    Notes
+    -----
+    As Optuna does, a number k stands for the interval from k - 1/2 to k + 1/2.
+    """
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> Any:
+        """Draw numbers.
+
+        Parameters
+        ----------
+        size : int or tuple of int, optional
+            How many; None for one.
+        random_state : int, RandomState instance or None, default=None
+            Where randomness comes from.
+
+        Returns
+        -------
+        int or ndarray of int
+            The numbers.
+        """
+        random = check_random_state(random_state)
+        logs = random.uniform(math.log(self.low - 0.5), math.log(self.high + 0.5), size=size)
+        drawn = np.clip(np.rint(np.exp(logs)), self.low, self.high).astype(int)
+        return int(drawn) if size is None else drawn
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.low}, {self.high})"
+
+
+def suggest_value(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:
+    """Ask a trial for one value.
+
+    Parameters
+    ----------
+    trial : optuna.trial.BaseTrial
+        The trial.
+    name : str
+        The parameter.
+    distribution : optuna distribution
+        Its range.
+
+    Returns
+    -------
+    None, bool, int, float or str
+        The value.
+    """
+    d = distribution
+    if isinstance(d, CategoricalDistribution):
+        return trial.suggest_categorical(name, d.choices)
+    if isinstance(d, IntDistribution):
+        return trial.suggest_int(name, d.low, d.high, step=d.step, log=d.log)
+    if isinstance(d, FloatDistribution):
+        return trial.suggest_float(name, d.low, d.high, step=d.step, log=d.log)
+    check_distribution(name, distribution)
+    raise TypeError(f"space[{name!r}] is of a kind that cannot be asked for: {distribution!r}.")
+
+
+def check_distribution(name: str, distribution: Any) -> None:
+    """Raise a TypeError unless what a space holds under a name is a distribution."""
+    if not isinstance(distribution, BaseDistribution):
+        raise TypeError(
+            f"space[{name!r}] must be an Optuna distribution, got {distribution!r}. Import "
+            "them from optuna.distributions."
+        )
+
+
+def is_among(value: Any, values: Iterable[Any]) -> bool:
+    """Whether a value is one of several; True is 1 for Python, but not for a reader."""
+    return any(v == value and isinstance(v, bool) == isinstance(value, bool) for v in values)
+
+
+def lies_in(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether a distribution can give a value: of its kind, in its range and on its steps."""
+    if isinstance(distribution, CategoricalDistribution):
+        return is_among(value, distribution.choices)
+    if not isinstance(distribution, IntDistribution | FloatDistribution):
+        return False
+    whole = isinstance(distribution, IntDistribution)
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        return False
+    number = float(value)
+    if not distribution.low <= number <= distribution.high:
+        return False
+    if distribution.step is None:
+        return True
+    steps = (number - distribution.low) / distribution.step
+    return math.isclose(steps, round(steps), abs_tol=1e-8)
+
+
+def only(name: str, before: BaseDistribution | None, value: Any) -> BaseDistribution:
+    """Make a distribution of one value, of the kind that the parameter has so far."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number and not math.isfinite(value):
+        raise ValueError(f"{name} must be fixed to a finite number, got {value!r}.")
+    if is_number and not isinstance(before, CategoricalDistribution):
+        if isinstance(value, Integral) and not isinstance(before, FloatDistribution):
+            return IntDistribution(int(value), int(value))
+        return FloatDistribution(float(value), float(value))
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise TypeError(
+            f"{name} must be fixed to a number, text, True, False or None, got {value!r}; set "
+            "anything else on an extractor and pass that to ExtractorObjective."
+        )
+    return CategoricalDistribution((value,))
+
+
+# --- for other searches --------------------------------------------------------------------------
+
+
+def grid_values(distribution: BaseDistribution, n_values: int) -> list[Any]:
+    """Some values of a distribution, evenly on its scale; of choices all.
+
+    Parameters
+    ----------
+    distribution : optuna distribution
+        The range.
+    n_values : int
+        How many of a number.
+
+    Returns
+    -------
+    list
+        Different values, in increasing order.
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return list(distribution.choices)
+    d = _numeric(distribution)
+    space_out = np.geomspace if d.log else np.linspace
+    values = space_out(d.low, d.high, n_values) if n_values > 1 else [_middle(d)]
+    step = 1 if isinstance(d, IntDistribution) and d.log else d.step
+    if step is not None:
+        values = d.low + np.rint((np.asarray(values) - d.low) / step) * step
+        values = np.minimum(values, d.high)
+    kind = int if isinstance(d, IntDistribution) else float
+    return list(dict.fromkeys(kind(value) for value in values))
+
+
+def random_values(distribution: BaseDistribution) -> Any:
+    """What a random search draws from: a distribution as of SciPy, or a list.
+
+    Parameters
+    ----------
+    distribution : optuna distribution
+        The range.
+
+    Returns
+    -------
+    list, or an object with ``rvs``
+        The same range on the same scale.
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return list(distribution.choices)
+    d = _numeric(distribution)
+    if d.low == d.high:
+        return [d.low]
+    if isinstance(d, IntDistribution):
+        if d.log:
+            return WholeLogUniform(d.low, d.high)
+        return stats.randint(d.low, d.high + 1) if d.step == 1 else all_values(d)
+    if d.step is not None:
+        n_steps = round((d.high - d.low) / d.step)
+        return [min(d.low + k * d.step, d.high) for k in range(n_steps + 1)]
+    return stats.loguniform(d.low, d.high) if d.log else stats.uniform(d.low, d.high - d.low)
+
+
+def _middle(d: IntDistribution | FloatDistribution) -> float:
+    return math.sqrt(d.low) * math.sqrt(d.high) if d.log else (d.low + d.high) / 2
+
+
+def _numeric(distribution: BaseDistribution) -> IntDistribution | FloatDistribution:
+    if not isinstance(distribution, IntDistribution | FloatDistribution):
+        raise TypeError(f"A space must hold Optuna distributions, got {distribution!r}.")
+    return distribution
+
+
+def all_values(distribution: BaseDistribution) -> list[Any]:
+    """List all values of a choice or a whole number, which alone others wait for."""
+    if isinstance(distribution, CategoricalDistribution):
+        return list(distribution.choices)
+    if not isinstance(distribution, IntDistribution):
+        raise ValueError(f"Others can only wait for a choice or whole number: {distribution!r}.")
+    return list(range(distribution.low, distribution.high + 1, distribution.step))
+
+
+# --- search spaces as the grids and distributions that scikit-learn's searches take --------------
+
+if TYPE_CHECKING:
+    pass
+
+#: By parameter the values that are left in a branch; None stands for the whole range.
+_Branch = dict[str, list[Any] | None]
+
+
+def param_grid(
+    space: SearchSpace, n_values: int, prefix: str
+) -> dict[str, list[Any]] | list[dict[str, list[Any]]]:
+    """See :meth:`SearchSpace.param_grid`."""
+    if isinstance(n_values, bool) or not isinstance(n_values, Integral) or n_values < 1:
+        raise ValueError(f"n_values must be an integer of at least 1, got {n_values!r}.")
+
+    def values(distribution: BaseDistribution) -> list[Any]:
+        return grid_values(distribution, int(n_values))
+
+    grids = [
+        {
+            prefix + name: values(space[name]) if some is None else some
+            for name, some in branch.items()
+        }
+        for branch in _branches(space, values)
+    ]
+    return grids if space.conditions else grids[0]
+
+
+def param_distributions(space: SearchSpace, prefix: str) -> dict[str, Any] | list[dict[str, Any]]:
+    """See :meth:`SearchSpace.param_distributions`."""
+    found = [
+        {
+            prefix + name: random_values(space[name]) if some is None else some
+            for name, some in branch.items()
+        }
+        for branch in _branches(space, all_values)
+    ]
+    return found if space.conditions else found[0]
+
+
+def _branches(
+    space: SearchSpace, values_of: Callable[[BaseDistribution], list[Any]]
+) -> list[_Branch]:
+    """Cut a space with conditions into parts in each of which the same parameters are asked for."""
+    conditions = space.conditions
+    branches: list[_Branch] = [{}]
+    for name in space._parents_first():
+        waiting = [child for child, wanted in conditions.items() if name in wanted]
+        grown = []
+        for branch in branches:
+            # In a branch all values of a parameter meet the same conditions, so one speaks for all.
+            settled = {other: values[0] for other, values in branch.items() if values}
+            if not space.is_asked(name, settled):
+                grown.append(branch)
+            elif not waiting:
+                grown.append(branch | {name: None})
+            else:
+                alike: dict[tuple[bool, ...], list[Any]] = {}
+                for value in values_of(space[name]):
+                    meets = tuple(is_among(value, conditions[child][name]) for child in waiting)
+                    alike.setdefault(meets, []).append(value)
+                grown += [branch | {name: values} for values in alike.values()]
+        branches = grown
+    return [{name: branch[name] for name in space if name in branch} for branch in branches]
+
+
+# --- search spaces as text: a line, a table, HTML ------------------------------------------------
+
+if TYPE_CHECKING:
+    pass
+
+_HEAD = ("parameter", "values", "scale", "asked if")
+
+
+def as_line(space: SearchSpace) -> str:
+    """All parameters in one line, for ``repr``."""
+    parts = []
+    for name, values, scale, condition in _rows(space):
+        log = " (log)" if scale == "log" else ""
+        parts.append(f"{name} {values}{log}" + (f" if {condition}" if condition else ""))
+    title = f" of {space.title}" if space.title else ""
+    return f"<{type(space).__name__}{title}: {'; '.join(parts) or 'empty'}>"
+
+
+def as_table(space: SearchSpace) -> str:
+    """A line per parameter, in columns."""
+    rows = [_HEAD, *_rows(space)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    if not space.conditions:
+        widths, rows = widths[:-1], [row[:-1] for row in rows]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([space.title, *lines] if space.title else lines)
+
+
+def as_html(space: SearchSpace) -> str:
+    """A table for notebooks."""
+
+    def row(cells: tuple[str, ...], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    caption = f"<caption>{html.escape(space.title)}</caption>" if space.title else ""
+    body = "".join(row(cells, "td") for cells in _rows(space))
+    return f"<table>{caption}<thead>{row(_HEAD, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _rows(space: SearchSpace) -> list[tuple[str, ...]]:
+    conditions = space.conditions
+    return [
+        (name, _values(distribution), _scale(distribution), _condition(conditions.get(name, {})))
+        for name, distribution in space.items()
+    ]
+
+
+def _values(distribution: BaseDistribution) -> str:
+    if isinstance(distribution, CategoricalDistribution):
+        return ", ".join(map(repr, distribution.choices))
+    if not isinstance(distribution, IntDistribution | FloatDistribution):
+        return repr(distribution)
+    if distribution.low == distribution.high:
+        return _number(distribution.low)
+    whole_step = isinstance(distribution, IntDistribution) and distribution.step == 1
+    step = "" if whole_step or distribution.step is None else f" by {_number(distribution.step)}"
+    return f"{_number(distribution.low)} to {_number(distribution.high)}{step}"
+
+
+def _scale(distribution: BaseDistribution) -> str:
+    if not isinstance(distribution, IntDistribution | FloatDistribution):
+        return "choice"
+    if distribution.low == distribution.high:
+        return "fixed"
+    return "log" if distribution.log else "linear"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def _condition(wanted: dict[str, tuple[Any, ...]]) -> str:
+    return " and ".join(
+        f"{name} is {' or '.join(map(repr, values))}" for name, values in wanted.items()
+    )
+
+
+# --- A search space: hyper-parameters, their ranges, and which of them matter when ---------------
 
 _Conditions = Mapping[str, Mapping[str, Iterable[Any]]]
 
@@ -71,7 +424,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         super().__init__(distributions)
         self.title = title
         for name, distribution in self.items():
-            single.check_distribution(name, distribution)
+            check_distribution(name, distribution)
         self._conditions: dict[str, dict[str, tuple[Any, ...]]] = {}
         for name, wanted in (conditions or {}).items():
             if not isinstance(wanted, Mapping):
@@ -108,7 +461,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             False if one of its conditions does not hold.
         """
         return all(
-            other in params and single.is_among(params[other], values)
+            other in params and is_among(params[other], values)
             for other, values in self.conditions.get(name, {}).items()
         )
 
@@ -144,7 +497,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         bool
             False if one is not in the space or out of its range, or off its steps.
         """
-        return all(name in self and single.lies_in(self[name], v) for name, v in params.items())
+        return all(name in self and lies_in(self[name], v) for name, v in params.items())
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -171,7 +524,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         params: dict[str, Any] = {}
         for name in self._parents_first():
             if self.is_asked(name, params):
-                params[name] = single.suggest_value(trial, name, self[name])
+                params[name] = suggest_value(trial, name, self[name])
         return {name: params[name] for name in self if name in params}
 
     # --- changing --------------------------------------------------------------------------------
@@ -234,7 +587,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         SearchSpace
             The copy.
         """
-        return self.with_(**{n: single.only(n, self.get(n), value) for n, value in values.items()})
+        return self.with_(**{n: only(n, self.get(n), value) for n, value in values.items()})
 
     def when(self, name: str, /, **values: Any) -> SearchSpace:
         """Give a copy in which a parameter is asked for under a further condition.
@@ -278,7 +631,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             Values by parameter. Where there are conditions, one dict per combination of them, so
             that no two candidates differ in what does not matter.
         """
-        return _space_grids.param_grid(self, n_values, prefix)
+        return param_grid(self, n_values, prefix)
 
     def param_distributions(self, *, prefix: str = "") -> dict[str, Any] | list[dict[str, Any]]:
         """Give distributions for ``RandomizedSearchCV`` and ``HalvingRandomSearchCV``.
@@ -295,7 +648,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             choices. Where there are conditions, one dict per combination of them, of which
             scikit-learn takes each equally often.
         """
-        return _space_grids.param_distributions(self, prefix)
+        return param_distributions(self, prefix)
 
     def distributions(self, *, prefix: str = "") -> dict[str, BaseDistribution]:
         """Give a plain dict of Optuna's distributions, as for ``OptunaSearchCV``.
@@ -315,13 +668,13 @@ class SearchSpace(dict[str, BaseDistribution]):
     # --- reading ---------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return _space_text.as_table(self)
+        return as_table(self)
 
     def __repr__(self) -> str:
-        return _space_text.as_line(self)
+        return as_line(self)
 
     def _repr_html_(self) -> str:
-        return _space_text.as_html(self)
+        return as_html(self)
 
     def _check_known(self, name: str) -> None:
         if name not in self:

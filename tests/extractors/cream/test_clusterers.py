@@ -18,21 +18,22 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore.extractors.cream import CREAMClusterer, ExACTClusterer
-from skescore.extractors.cream import _cluster_density as density
+from skescore.extractors.cream import _candidates as density
 from skescore.extractors.cream._candidates import (
     FaceMover,
+    Reachability,
     dense_parts,
+    densest_cluster,
     first_radius,
     mixture_components,
 )
-from skescore.extractors.cream._cluster_density import Reachability, densest_cluster
-from skescore.extractors.cream._cluster_targets import (
+from skescore.extractors.cream._clustering import (
     LabelTarget,
     NumberTarget,
+    _box_around,
     _fit_plane,
     column_moments,
 )
-from skescore.extractors.cream._clustering import _box_around
 from skescore.rules import RuleSet
 
 CLUSTERERS = [CREAMClusterer, ExACTClusterer]

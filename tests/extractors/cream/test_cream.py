@@ -20,8 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.extractors import CallableClassifier, CallableRegressor
 from skescore.extractors.cream import CREAMExtractor, ExACTExtractor
 from skescore.extractors.cream import _clustering as clustering
-from skescore.extractors.cream._cluster_targets import LabelTarget, NumberTarget
-from skescore.extractors.cream._clustering import BoxGrower, Growth
+from skescore.extractors.cream._clustering import BoxGrower, Growth, LabelTarget, NumberTarget
 
 EXTRACTORS = [CREAMExtractor, ExACTExtractor]
 

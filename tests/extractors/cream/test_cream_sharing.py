@@ -16,7 +16,7 @@ from skescore.extractors import (
     ExACTExtractor,
     RememberingBlackBox,
 )
-from skescore.extractors._result_memory import ResultMemory
+from skescore.extractors._oracle import ResultMemory
 from skescore.extractors.cream import _candidates
 from skescore.extractors.cream import _clustering as clustering
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kneed import KneeLocator
 
-from skescore.extractors.cream._knee import knee_of
+from skescore.extractors.cream._candidates import knee_of
 
 
 def elsewhere(curve: np.ndarray) -> float | None:

@@ -11,9 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from skescore.extractors.cream import _k_means
-from skescore.extractors.cream._k_means import k_means_labels
-from skescore.extractors.cream._mixture import fit_mixture
+from skescore.extractors.cream import _candidates as _k_means
+from skescore.extractors.cream._candidates import fit_mixture, k_means_labels
 
 
 def table_of(seed: int) -> np.ndarray:

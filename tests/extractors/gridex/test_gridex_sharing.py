@@ -27,7 +27,7 @@ from skescore.extractors import (
     RememberingBlackBox,
     gridex,
 )
-from skescore.extractors._result_memory import ResultMemory, bytes_of
+from skescore.extractors._oracle import ResultMemory, bytes_of
 from skescore.extractors._sharing import Sharing, WatchedThreshold, digest
 from skescore.extractors.gridex import GridRExExtractor, _grid
 

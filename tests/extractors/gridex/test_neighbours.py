@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors.gridex._neighbours import (
+from skescore.extractors.gridex._cells import (
     FaceIndex,
     HalvesIndex,
     adjacent_cells,

@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.extractors import CallableClassifier, CallableRegressor
 from skescore.extractors.iter import ITERExtractor
 from skescore.extractors.iter._answers import Labels, Numbers, PointSource
-from skescore.extractors.iter._iter_growth import Growth, seed_boxes
+from skescore.extractors.iter._growth import Growth, seed_boxes
 
 SQUARE = np.random.default_rng(0).uniform(size=(300, 2))
 SUM = CallableRegressor(lambda rows: np.asarray(rows).sum(axis=1))
@@ -365,7 +365,7 @@ def test_seeds_decide_about_points_and_nothing_else():
 
 
 def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
-    monkeypatch.setattr("skescore.extractors.iter._iter_growth._MOST_NUMBERS", 20 * 2)
+    monkeypatch.setattr("skescore.extractors.iter._growth._MOST_NUMBERS", 20 * 2)
     extractor = iterate(threshold=0.3, max_iterations=300).fit(SQUARE)  # a strip per question
     assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
     assert extractor.oracle_.n_rows <= 300 + 20 * extractor.oracle_.n_calls

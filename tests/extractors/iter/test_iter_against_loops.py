@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.extractors.iter._answers import Labels, Numbers, PointSource
+from skescore.extractors.iter._growth import Growth, seed_boxes
 from skescore.extractors.iter._iter import join_touching
-from skescore.extractors.iter._iter_growth import Growth, seed_boxes
 
 
 def start(

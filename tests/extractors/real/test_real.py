@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skescore.extractors import CallableClassifier, Discretiser
 from skescore.extractors.real import REALExtractor
 from skescore.extractors.real._literals import Grower
-from skescore.extractors.real._real_lists import subsumed
+from skescore.extractors.real._real import subsumed
 from skescore.rules import Interval, OneOf
 
 

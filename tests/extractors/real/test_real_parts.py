@@ -22,7 +22,7 @@ from skescore.extractors.real._codes import (
     variants,
 )
 from skescore.extractors.real._literals import Grower, inside
-from skescore.extractors.real._real_lists import best_list, subsumed
+from skescore.extractors.real._real import best_list, subsumed
 from skescore.rules import Interval, OneOf
 
 # --- codes, against plain loops ---

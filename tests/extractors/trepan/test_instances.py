@@ -20,7 +20,7 @@ from skescore.extractors.trepan._instances import (
     kolmogorov_smirnov,
     thinned,
 )
-from skescore.extractors.trepan._trepan_tests import Literal, Region, Test
+from skescore.extractors.trepan._tests import Literal, Region, Test
 
 Test.__test__ = False  # pytest would take it for a class of tests
 KEY = np.uint64(12345)

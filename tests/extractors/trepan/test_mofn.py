@@ -13,12 +13,13 @@ from scipy.stats import chi2
 
 from skescore.extractors.trepan._tests import (
     MOST_BINS,
+    Literal,
     Search,
+    Test,
     find_cuts,
     information_gain,
     put_into_bins,
 )
-from skescore.extractors.trepan._trepan_tests import Literal, Test
 
 Test.__test__ = False  # pytest would take it for a class of tests
 

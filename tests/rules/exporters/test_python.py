@@ -28,8 +28,7 @@ from skescore.rules import (
     RuleStatistics,
 )
 from skescore.rules._matching import nearest_box
-from skescore.rules.exporters._python import to_python
-from skescore.rules.exporters._python_names import literal
+from skescore.rules.exporters._python import literal, to_python
 
 NAN = math.nan
 NAMES = ["petal length (cm)", "class"]

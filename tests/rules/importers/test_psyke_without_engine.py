@@ -12,10 +12,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.rules import Interval
 from skescore.rules.importers import read_psyke
-from skescore.rules.importers._psyke import psyke_predictions
-from skescore.rules.importers._psyke_columns import _common, _without
-from skescore.rules.importers._psyke_reading import Columns
-from skescore.rules.importers._psyke_units import Units, first_number, interval_before
+from skescore.rules.importers._psyke import (
+    Columns,
+    Units,
+    _common,
+    _without,
+    first_number,
+    interval_before,
+    psyke_predictions,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

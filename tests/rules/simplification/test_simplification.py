@@ -33,7 +33,7 @@ from skescore.rules import (
     as_ruleset,
 )
 from skescore.rules.importers import tree_to_ruleset
-from skescore.rules.simplification import _subtraction as subtraction
+from skescore.rules.simplification import _exact as subtraction
 from skescore.rules.simplification._exact import simplified
 from skescore.rules.simplification._merging import combined, exclude, implies, united
 

@@ -21,7 +21,7 @@ from optuna.trial import TrialState
 from sqlalchemy import event
 
 from skescore.tuning import open_storage
-from skescore.tuning.storage import _databases
+from skescore.tuning.storage import _storages as _databases
 from skescore.tuning.storage import _storages as storages
 from skescore.tuning.storage._storages import storage_name
 

@@ -24,7 +24,7 @@ from optuna.trial import TrialState
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-import skescore.tuning.storage._databases  # noqa: F401
+import skescore.tuning.storage._storages  # noqa: F401
 from skescore.tuning import ExtractorObjective, beating, open_storage, revive_stale
 
 for module in ("psycopg", "grpc", "google.protobuf"):
