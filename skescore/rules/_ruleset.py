@@ -11,7 +11,6 @@ import numpy as np
 from skescore._validation import check_flag, check_label, label_order
 from skescore.rules import _json as json_format
 from skescore.rules import _prediction as answers
-from skescore.rules import exporters, simplification
 from skescore.rules._arrays import BoxTable, Conclusions
 from skescore.rules._columns import Table
 from skescore.rules._domain import Domain, Fallback
@@ -19,6 +18,8 @@ from skescore.rules._matching import Matcher
 from skescore.rules._prediction import check_voting
 from skescore.rules._rule import LinearOutput, Rule, check_rules
 from skescore.rules._text import NumberFormat
+from skescore.rules.exporters import _text as exporters
+from skescore.rules.simplification import _exact as simplification
 
 if TYPE_CHECKING:
     from skescore.rules._explanation import Explanation
