@@ -124,7 +124,7 @@ def test_the_rooms_say_what_is_public(room: str) -> None:
 
 # --- who may import whom -------------------------------------------------------------------------
 
-HELPERS = {"_io", "_optional", "_random", "_random_streams", "_text", "_validation"}
+HELPERS = {"_io", "_optional", "_random", "_text", "_validation"}
 #: What each room may use beside itself and the helpers. Nothing below knows what is above.
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
@@ -159,15 +159,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
 }  # fmt: skip
 #: A method of rule sets that users look for there, with what it needs imported when it is called.
-LOOKS_UP = {"rules._reading": {"selection"}}
+LOOKS_UP = {"rules._ruleset": {"selection"}}
 #: A search names extractors by the registry. These exceptions are the black box's side of them:
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
     "tuning._evaluation": {"Oracle", "RememberingBlackBox"},
     "tuning._objective": {"black_box_task", "is_prefit"},
-    "tuning._search": {"is_prefit"},
-    "tuning._search_checks": {"black_box_task", "has_categories"},
-    "tuning._winner_parts": {"is_fitted"},
+    "tuning._search": {"black_box_task", "has_categories", "is_fitted", "is_prefit"},
 }
 
 
