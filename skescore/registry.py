@@ -328,8 +328,8 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
     Examples
     --------
     >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> make_extractor("cart", KNeighborsClassifier(), max_leaves=4)
-    CARTExtractor(estimator=KNeighborsClassifier(), max_leaves=4)
+    >>> make_extractor("cart", KNeighborsClassifier(), max_leaf_nodes=4)
+    CARTExtractor(estimator=KNeighborsClassifier(), max_leaf_nodes=4)
     """
     settings = extractor_spec(name).settings
     if fixed := sorted(set(settings) & set(parameters)):

@@ -102,7 +102,7 @@ def diabetes_runs() -> tuple[Run, ...]:
     runs = []
     for leaves in TREES:
         # A tree of one leaf is asked for by its depth; scikit-learn's trees have two at least.
-        size = {"max_leaves": leaves} if leaves > 1 else {"min_samples_leaf": len(left)}
+        size = {"max_leaf_nodes": leaves} if leaves > 1 else {"min_samples_leaf": len(left)}
         model = make_extractor("cart", forest).set_params(random_state=SEED, max_depth=None, **size)
         model.fit(left, y_left)
         label = f"CART, {len(model.rules_)} rule{'s' if len(model.rules_) > 1 else ''}"

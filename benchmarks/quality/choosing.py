@@ -97,7 +97,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("2", 2, 4), ("n", n, 4), ("n + 1", n + 1, 4), ("n + 3", n + 3, 4), ("8", 8, 3),
         ("16", 16, 6),
     ):  # fmt: skip
-        found["cart"][f"{text} leaves"] = {"max_leaves": leaves, "max_depth": depth}
+        found["cart"][f"{text} leaves"] = {"max_leaf_nodes": leaves, "max_depth": depth}
     for text, slices, share, depth in (
         ("one feature in n", n, 0.99, 1), ("one feature in 2n", 2 * n, 0.99, 1),
         ("one feature in 8", 8, 0.99, 1), ("some features in 2", 2, 0.6, 2),
@@ -136,7 +136,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("16 leaves, 4 literals, large sample", 16, 4, 1000),
     ):  # fmt: skip
         found["trepan"][text] = {
-            "max_leaves": leaves, "max_literals": literals, "min_sample": sample
+            "max_leaf_nodes": leaves, "max_literals": literals, "min_sample": sample
         }  # fmt: skip
     return found
 

@@ -77,7 +77,7 @@ class Setting(NamedTuple):
 def cart(depth: int, leaves: int) -> Setting:
     return Setting(
         "cart",
-        {"max_depth": depth, "max_leaves": leaves, "random_state": 123},
+        {"max_depth": depth, "max_leaf_nodes": leaves, "random_state": 123},
         f"CART(depth{depth},leaves{leaves})",
     )
 
@@ -155,7 +155,7 @@ def settings_for(dataset: str) -> list[Setting]:
 def trees_and_rules(leaves: int) -> list[Setting]:
     """PSyKE's Trepan and REAL need discretised columns, so there are no records of them."""
     return [
-        Setting("trepan", {"max_leaves": leaves, "random_state": 0}),
+        Setting("trepan", {"max_leaf_nodes": leaves, "random_state": 0}),
         Setting("real", {}),
     ]
 

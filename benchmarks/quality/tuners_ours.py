@@ -87,7 +87,7 @@ def _cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
 
 def _small_cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
     """PSyKE's default."""
-    return _untuned({"max_leaves": 3, "max_depth": 3, "random_state": seed}, problem, scores)
+    return _untuned({"max_leaf_nodes": 3, "max_depth": 3, "random_state": seed}, problem, scores)
 
 
 # --- ours ----------------------------------------------------------------------------------------
@@ -206,13 +206,13 @@ def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
         "threshold": thresholds[1:],
     }  # fmt: skip
     return {
-        "cart": {"max_leaves": [n, n + 1, n + 2, n + 4, 8, 12, 16, 24], "max_depth": [3, 6]},
+        "cart": {"max_leaf_nodes": [n, n + 1, n + 2, n + 4, 8, 12, 16, 24], "max_depth": [3, 6]},
         "gridex": grids,
         "gridrex": grids,
         "iter": {"min_update": [0.15, 0.3], "n_points": [1, 2], "min_examples": [25, 100]},
         "cream": clusters,
         "exact": clusters,
-        "trepan": {"max_leaves": [n, n + 1, n + 3, 8, 12], "max_literals": [1, 3]},
+        "trepan": {"max_leaf_nodes": [n, n + 1, n + 3, 8, 12], "max_literals": [1, 3]},
         "real": {"max_rules": [n, n + 1, n + 3, 8, 12], "min_precision": [0.85, 0.95]},
     }[name]
 

@@ -96,7 +96,7 @@ CASES = {
     "CART": Case(
         "skescore.extractors:CARTExtractor",
         "classes",
-        {"max_depth": 3, "max_leaves": 3, "random_state": 123},
+        {"max_depth": 3, "max_leaf_nodes": 3, "random_state": 123},
     ),
     "GridEx": Case(
         "skescore.extractors.gridex:GridExExtractor",

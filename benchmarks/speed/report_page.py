@@ -67,7 +67,11 @@ def write_run(folder: Path, n_candidates: int) -> None:
             }
             for _ in range(5)
         )  # fmt: skip
-        params = {"max_leaves": number, "min_samples_leaf": 3, "tolerance": random.uniform(0, 1)}
+        params = {
+            "max_leaf_nodes": number,
+            "min_samples_leaf": 3,
+            "tolerance": random.uniform(0, 1),
+        }
         candidates.append(Candidate(f"extractor{number % 8}", params, number, folds))
     rules = RuleSet(
         [

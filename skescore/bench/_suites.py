@@ -62,7 +62,11 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                     {"label": "9-NN", "name": "knn", "scaled": False, "params": {"n_neighbors": 9}}
                 ],
                 "extractors": [
-                    {"label": "CART", "name": "cart", "params": {"max_depth": 3, "max_leaves": 3}},
+                    {
+                        "label": "CART",
+                        "name": "cart",
+                        "params": {"max_depth": 3, "max_leaf_nodes": 3},
+                    },
                     {
                         "label": "ITER",
                         "name": "iter",

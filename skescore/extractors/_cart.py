@@ -36,7 +36,7 @@ class CARTExtractor(BaseExtractor):
         The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
         on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier` or :class:`CallableRegressor`.
-    max_leaves : int or None, default=None
+    max_leaf_nodes : int or None, default=None
         Most leaves, that is rules; the tree then grows best first. At least 2. None: no limit
         but `max_depth`.
     max_depth : int or None, default=3
@@ -109,7 +109,7 @@ class CARTExtractor(BaseExtractor):
     >>> from skescore.extractors import CARTExtractor
     >>> data = load_iris(as_frame=True)
     >>> labels = data.target_names[data.target]
-    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaves=3, random_state=0)
+    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     >>> print(extractor.fit(data.data, labels).rules_)
     1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
     2. ELSE IF petal length (cm) ≤ 4.75 THEN versicolor   [45 rows, 100 % pure]
@@ -122,7 +122,7 @@ class CARTExtractor(BaseExtractor):
         self,
         estimator: Any,
         *,
-        max_leaves: int | None = None,
+        max_leaf_nodes: int | None = None,
         max_depth: int | None = 3,
         max_features: Any = None,
         criterion: str | None = None,
@@ -136,7 +136,7 @@ class CARTExtractor(BaseExtractor):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.max_leaves = max_leaves
+        self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.max_features = max_features
         self.criterion = criterion
@@ -150,7 +150,7 @@ class CARTExtractor(BaseExtractor):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check.check_integer("max_leaves", self.max_leaves, 2, optional=True)
+        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True)
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
         if isinstance(self.min_samples_leaf, Integral):
             check.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
@@ -170,7 +170,7 @@ class CARTExtractor(BaseExtractor):
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
-            max_leaf_nodes=self.max_leaves,
+            max_leaf_nodes=self.max_leaf_nodes,
             max_depth=self.max_depth,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
@@ -182,10 +182,11 @@ class CARTExtractor(BaseExtractor):
         self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
         exponents = _exponents(extraction.settings["domain"])
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.answers)
-        if classification and self.max_leaves is not None and self.max_leaves < tree.n_classes_:
+        most = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes
+        if classification and most < tree.n_classes_:
             warnings.warn(
-                f"max_leaves={self.max_leaves} is less than the {tree.n_classes_} classes that the "
-                "black box answers, so no rule can conclude some of them.",
+                f"max_leaf_nodes={most} is less than the {tree.n_classes_} classes that the black "
+                "box predicts, so no rule can conclude some of them.",
                 UserWarning,
                 stacklevel=3,
             )

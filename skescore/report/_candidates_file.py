@@ -80,12 +80,12 @@ def candidates_json(
     >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
     ...             completeness_volume=1.0, completeness_instances=1.0)
     >>> text = candidates_json(
-    ...     Candidates([Candidate("cart", {"max_leaves": 3}, 0, (fold,))]), winner=("cart", 0),
+    ...     Candidates([Candidate("cart", {"max_leaf_nodes": 3}, 0, (fold,))]), winner=("cart", 0),
     ...     standard_errors=1.0,
     ... )
     >>> kept = read_candidates(text)
     >>> kept.candidates[0].params, kept.winner
-    ({'max_leaves': 3}, 0)
+    ({'max_leaf_nodes': 3}, 0)
     """
     lines = []
     for candidate in candidates:

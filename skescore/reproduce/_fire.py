@@ -65,7 +65,7 @@ _CELLS = "Cells without training rows have no rule, so that rows of the other ha
 FIRE_ROWS: Mapping[str, FiReRow] = {
     "CART": FiReRow(
         "cart",
-        {"max_depth": 3, "max_leaves": 3},
+        {"max_depth": 3, "max_leaf_nodes": 3},
         "The same algorithm at PSyKE's defaults: only the unknown split differs.",
     ),
     "ITER": FiReRow(

@@ -139,11 +139,11 @@ def make_fire_scorer(
     >>> X, y = load_iris(return_X_y=True)
     >>> search = GridSearchCV(
     ...     CARTExtractor(KNeighborsClassifier(9), random_state=0),
-    ...     {"max_leaves": [3, 5, 8]},
+    ...     {"max_leaf_nodes": [3, 5, 8]},
     ...     scoring=make_fire_scorer(psi=1),
     ... )
     >>> search.fit(X, y).best_params_
-    {'max_leaves': 3}
+    {'max_leaf_nodes': 3}
     """
     fire_score(0.0, 1, psi=psi)  # names a bad psi now rather than in the middle of a search
     _check_measure("loss", loss)
@@ -256,7 +256,7 @@ def make_ice_scorer(
     >>> from skescore.extractors import CARTExtractor
     >>> X, y = load_wine(return_X_y=True)
     >>> black_box = DecisionTreeClassifier(random_state=0)
-    >>> extractor = CARTExtractor(black_box, max_leaves=4, random_state=0).fit(X, y)
+    >>> extractor = CARTExtractor(black_box, max_leaf_nodes=4, random_state=0).fit(X, y)
     >>> round(make_ice_scorer()(extractor, X, y), 3)
     0.968
     """

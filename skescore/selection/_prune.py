@@ -113,7 +113,7 @@ def prune(
     >>> from skescore.selection import prune
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> black_box = KNeighborsClassifier(9).fit(X, y)
-    >>> rules = CARTExtractor(black_box, max_leaves=8, random_state=0).fit(X, y).rules_
+    >>> rules = CARTExtractor(black_box, max_leaf_nodes=8, random_state=0).fit(X, y).rules_
     >>> print(prune(rules, X, black_box.predict(X), "ice"))
     1. IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % pure]
     2. ELSE IF petal length (cm) ≤ 4.75 THEN 1   [45 rows, 100 % pure]

@@ -131,7 +131,7 @@ def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[Che
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from skescore.extractors import CARTExtractor
     >>> from skescore.testing import check_extractor
-    >>> extractor = CARTExtractor(KNeighborsClassifier(), max_leaves=4)
+    >>> extractor = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=4)
     >>> outcomes = check_extractor(extractor, exclude=["check_hash_seed"])
     >>> [(o.check, o.reason) for o in outcomes if o.status == "skipped"]
     [('check_n_jobs', 'has no parameter n_jobs')]

@@ -40,7 +40,8 @@ class Candidate:
     Examples
     --------
     >>> fold = {"loss": 0.25, "n_rules": 3}
-    >>> Candidate("cart", {"max_leaves": 3}, 0, (fold, {"loss": 0.75, "n_rules": 2})).mean("loss")
+    >>> folds = (fold, {"loss": 0.75, "n_rules": 2})
+    >>> Candidate("cart", {"max_leaf_nodes": 3}, 0, folds).mean("loss")
     0.5
     """
 

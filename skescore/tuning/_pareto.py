@@ -227,8 +227,8 @@ def pareto_front(
     >>> from skescore.tuning import Candidate, Candidates
     >>> fold = dict(performance=0.9, loss=0.1, n_rules=3,
     ...             completeness_volume=1.0, completeness_instances=1.0)
-    >>> found = Candidates([Candidate("cart", {"max_leaves": 3}, 0, (fold,)),
-    ...                     Candidate("cart", {"max_leaves": 4}, 1, (fold | {"n_rules": 4},)),
+    >>> found = Candidates([Candidate("cart", {"max_leaf_nodes": 3}, 0, (fold,)),
+    ...                     Candidate("cart", {"max_leaf_nodes": 4}, 1, (fold | {"n_rules": 4},)),
     ...                     Candidate("gridex", {}, 0, (fold | {"n_rules": 2, "loss": 0.3},))])
     >>> pareto_front(found)[["extractor", "loss", "n_rules", "knee"]]
       extractor  loss  n_rules   knee

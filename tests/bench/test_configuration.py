@@ -80,8 +80,8 @@ def test_files_of_models_are_beside_the_configuration(tmp_path):
         ({"black_boxes": [{"name": "knn", "scaled": 0}]}, "scaled must be true or false, got 0"),
         ({"extractors": ["gridx"]}, r"there is no extractor 'gridx'. Did you mean 'gridex'\?"),
         (
-            {"extractors": [{"name": "cart", "params": {"leaves": 3}}]},
-            r"extractors, 'cart': cart has no parameter 'leaves'. Did you mean 'max_leaves'\?",
+            {"extractors": [{"name": "cart", "params": {"leaf_nodes": 3}}]},
+            r"'cart': .* has no parameter 'leaf_nodes'. Did you mean 'max_leaf_nodes'\?",
         ),
         ({"extractors": [{"name": "cart", "data": ["wine"]}]}, "data names 'wine', which is no"),
         ({"extractors": ["no_such.json"]}, "there is no file 'no_such.json' with rules"),

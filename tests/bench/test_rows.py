@@ -13,7 +13,7 @@ from skescore.bench._rows import RowFile, csv_bytes, in_order
 
 ROW = {
     "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",
-    "params": '{"max_leaves": 3}', "seed": 0, "fold": 1, "state": "complete", "error": "",
+    "params": '{"max_leaf_nodes": 3}', "seed": 0, "fold": 1, "state": "complete", "error": "",
     "n_rules": 3, "ice": 0.1 + 0.2, "fire": math.nan,
 }  # fmt: skip
 BAD = ROW | {"fold": 2, "state": "failed", "error": 'E: "a",\nb\r\nand ± nan', "n_rules": None}
@@ -31,7 +31,7 @@ def test_what_is_written_is_read_again(tmp_path):
     assert tuple(table.columns) == COLUMNS
     first, second = table.to_dict("records")
     assert first["ice"] == 0.1 + 0.2
-    assert first["params"] == '{"max_leaves": 3}'
+    assert first["params"] == '{"max_leaf_nodes": 3}'
     assert (first["seed"], first["fold"], first["n_rules"]) == (0, 1, 3)
     assert math.isnan(first["fire"])
     assert second["error"] == 'E: "a", b and ± nan'

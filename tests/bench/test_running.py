@@ -24,7 +24,7 @@ BASE = {
     "data": ["iris"],
     "black_boxes": [{"name": "knn", "scaled": False}],
     "extractors": [
-        {"name": "cart", "params": {"max_leaves": 4}},
+        {"name": "cart", "params": {"max_leaf_nodes": 4}},
         # Fitting tells that this cannot be.
         {"label": "broken", "name": "gridex", "params": {"n_slices": 0}},
     ],
@@ -65,7 +65,9 @@ def test_a_row_is_what_scikit_learn_and_the_formulae_say(whole):
         folds = list(StratifiedKFold(3, shuffle=True, random_state=5).split(X, y))
         train, test = folds[row["fold"]]
         box = KNeighborsClassifier().fit(X.iloc[train], y.iloc[train])
-        cart = CARTExtractor(FrozenEstimator(box), max_leaves=4, random_state=5).fit(X.iloc[train])
+        cart = CARTExtractor(FrozenEstimator(box), max_leaf_nodes=4, random_state=5).fit(
+            X.iloc[train]
+        )
         said, truth = cart.predict(X.iloc[test]), y.iloc[test]
         f1, accuracy = f1_score(truth, said, average="weighted"), accuracy_score(truth, said)
         n_rules = len(cart.rules_)
@@ -84,7 +86,7 @@ def test_a_row_is_what_scikit_learn_and_the_formulae_say(whole):
             f1_score(truth, answers, average="weighted")
         )
         assert (row["black_box_calls"], row["black_box_rows"]) == (1, 100)
-        assert json.loads(row["params"]) == {"max_leaves": 4}
+        assert json.loads(row["params"]) == {"max_leaf_nodes": 4}
 
 
 def test_regression_rows(tmp_path):
@@ -153,7 +155,7 @@ def test_the_record(whole):
         ({"extractors": ["cart"]}, r'extractors is \["cart", "broken"\] there and \["cart"\] here'),
         (
             {"extractors": ["cart", BASE["extractors"][1]]},
-            r'extractors is .*"max_leaves": 4.* there and .*"params": \{\}.* here',
+            r'extractors is .*"max_leaf_nodes": 4.* there and .*"params": \{\}.* here',
         ),
     ],
 )
@@ -216,7 +218,9 @@ def test_rows_measured_with_other_versions_are_told(whole, tmp_path):
 
 def test_rules_of_a_file_and_a_search(whole, tmp_path):
     iris = load_dataset("iris")
-    cart = CARTExtractor(KNeighborsClassifier(), max_leaves=3, random_state=0).fit(iris.X, iris.y)
+    cart = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3, random_state=0).fit(
+        iris.X, iris.y
+    )
     path = tmp_path / "rules.json"
     path.write_text(cart.rules_.to_json())
     config = config_from(

@@ -128,7 +128,7 @@ def searched_tree(X, y):
 
 
 def extractor(X, y):
-    return CARTExtractor(LogisticRegression(max_iter=5000), max_leaves=3).fit(X, y)
+    return CARTExtractor(LogisticRegression(max_iter=5000), max_leaf_nodes=3).fit(X, y)
 
 
 def frozen_tree(X, y):

@@ -214,8 +214,8 @@ def test_markdown_paragraphs_and_headings_stand_apart():
 
 def test_markdown_signs_in_names_are_escaped_but_not_inside_of_words():
     printer = made(markdown=True)
-    printer.line("*a* [b] <c> `d` _e_ max_leaves x|y \\")
-    assert printer.text() == r"\*a\* \[b\] \<c> \`d\` \_e\_ max_leaves x\|y \\" + "\n\n"
+    printer.line("*a* [b] <c> `d` _e_ max_leaf_nodes x|y \\")
+    assert printer.text() == r"\*a\* \[b\] \<c> \`d\` \_e\_ max_leaf_nodes x\|y \\" + "\n\n"
 
 
 def test_code_block_cannot_be_ended_by_its_content():

@@ -566,10 +566,10 @@ def test_warnings_about_the_chosen_rules_are_noted_those_about_others_are_not(ru
     options = ("iris", *SHORT[:2], "--cv", 2, "--extractors", "cart", "--trials", 8)
     _, _, err = run("tune", *options, "--rho", 8)
     (note,) = [line for line in err.splitlines() if "note" in line]
-    assert note.startswith("skescore: note: max_leaves=2 is less than the 3 classes")
+    assert note.startswith("skescore: note: max_leaf_nodes=2 is less than the 3 classes")
     assert note.endswith("(3 times)")  # two folds and all rows
     _, out, err = run("tune", *options)
-    assert "max_leaves=2," in out
+    assert "max_leaf_nodes=2," in out
     assert "note" not in err
 
 

@@ -13,7 +13,7 @@ from skescore.registry import EXTRACTORS, extractor_class
 #: Settings under which each extractor is quick on some hundred rows, and draws random numbers if
 #: it ever does. A new extractor needs an entry.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "cart": {"max_leaves": 6, "max_features": 1},
+    "cart": {"max_leaf_nodes": 6, "max_features": 1},
     "cream": {"depth": 2, "max_samples": 100},
     "exact": {"depth": 2, "max_samples": 100},
     "gridex": {"n_slices": 3, "depth": 1, "min_examples": 30},

@@ -28,7 +28,7 @@ from skescore.rules import as_ruleset
 
 X, y = load_iris(return_X_y=True)
 EXTRACTORS = [
-    CARTExtractor(GaussianNB(), max_leaves=4, random_state=0),
+    CARTExtractor(GaussianNB(), max_leaf_nodes=4, random_state=0),
     GridExExtractor(GaussianNB(), n_slices=3, importance_threshold=0.5, depth=1),
 ]
 
@@ -241,7 +241,7 @@ def test_a_transformed_target():
     X, y = make_friedman1(300, random_state=0)
     y = np.exp(y / 5)
     for inner in (
-        CARTExtractor(LinearRegression(), max_leaves=8, random_state=0),
+        CARTExtractor(LinearRegression(), max_leaf_nodes=8, random_state=0),
         GridExExtractor(LinearRegression(), n_slices=2, depth=1),
     ):
         model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
@@ -251,8 +251,10 @@ def test_a_transformed_target():
 
 
 def test_an_extractor_explains_an_extractor():
-    inner = CARTExtractor(RandomForestClassifier(10, random_state=0), max_leaves=8, random_state=0)
-    outer = CARTExtractor(inner, max_leaves=8, max_depth=None, random_state=0).fit(X, y)
+    inner = CARTExtractor(
+        RandomForestClassifier(10, random_state=0), max_leaf_nodes=8, random_state=0
+    )
+    outer = CARTExtractor(inner, max_leaf_nodes=8, max_depth=None, random_state=0).fit(X, y)
     assert outer.fidelity(X) == 1.0
 
 

@@ -30,7 +30,7 @@ def answers_like_its_tree(extractor, rows):
     options=st.fixed_dictionaries(
         {
             "max_depth": st.sampled_from([1, 3, None]),
-            "max_leaves": st.sampled_from([2, 3, 7, None]),
+            "max_leaf_nodes": st.sampled_from([2, 3, 7, None]),
             "min_samples_leaf": st.sampled_from([1, 4, 0.1]),
             "ccp_alpha": st.sampled_from([0.0, 0.02]),
             "simplify": st.booleans(),
@@ -38,7 +38,7 @@ def answers_like_its_tree(extractor, rows):
     ),
     classification=st.booleans(),
 )
-@pytest.mark.filterwarnings("ignore:max_leaves=. is less than", "ignore:The black box answers")
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes=. is less than", "ignore:The black box answers")
 def test_rules_answer_like_the_tree(seed, options, classification):
     random = np.random.default_rng(seed)
     X = random.integers(-5, 6, (60, 3)) * random.choice([1.0, 0.1, 1e6])
@@ -72,7 +72,7 @@ def test_the_tree_learns_the_black_box_with_the_given_parameters():
     model = KNeighborsClassifier(9)
     extractor = CARTExtractor(
         model,
-        max_leaves=5,
+        max_leaf_nodes=5,
         max_depth=4,
         max_features=2,
         criterion="entropy",
@@ -99,7 +99,7 @@ def test_regression():
     X, y = load_diabetes(return_X_y=True)
     model = KNeighborsRegressor(9)
     for criterion in (None, "squared_error", "poisson"):
-        extractor = CARTExtractor(model, max_leaves=6, criterion=criterion, random_state=0)
+        extractor = CARTExtractor(model, max_leaf_nodes=6, criterion=criterion, random_state=0)
         extractor.fit(X, y)
         expected = DecisionTreeRegressor(
             max_leaf_nodes=6, max_depth=3, criterion=criterion or "squared_error", random_state=0
@@ -145,7 +145,8 @@ def test_leaves_and_depth_are_bounded():
     X, y = make_classification(300, 5, n_informative=4, n_redundant=0, random_state=0)
     model = DecisionTreeClassifier(random_state=0)
     sizes = [
-        CARTExtractor(model, max_leaves=n, max_depth=None).fit(X, y).n_rules_ for n in (2, 3, 5, 8)
+        CARTExtractor(model, max_leaf_nodes=n, max_depth=None).fit(X, y).n_rules_
+        for n in (2, 3, 5, 8)
     ]
     assert sizes == [2, 3, 5, 8]
     for depth in (1, 2, 3):

@@ -39,7 +39,7 @@ from skescore.testing import parametrize_with_extractor_checks
 
 #: Every extractor, with parameters under which it gives several rules on the data below.
 OPTIONS: dict[type[BaseExtractor], dict[str, Any]] = {
-    CARTExtractor: {"max_leaves": 6, "random_state": 0},
+    CARTExtractor: {"max_leaf_nodes": 6, "random_state": 0},
     CREAMExtractor: {"depth": 2, "random_state": 0},
     ExACTExtractor: {"depth": 2, "random_state": 0},
     GridExExtractor: {"n_slices": 3, "depth": 1, "random_state": 0},

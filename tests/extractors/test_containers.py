@@ -25,7 +25,7 @@ POLARS = pl.DataFrame(X, schema=NAMES, orient="row")
 FRAMES = {"pandas": PANDAS, "polars": POLARS}
 
 EXTRACTORS = {
-    "cart": lambda model: CARTExtractor(model, max_leaves=4, random_state=0),
+    "cart": lambda model: CARTExtractor(model, max_leaf_nodes=4, random_state=0),
     "gridex": lambda model: GridExExtractor(model, n_slices=2, min_examples=40, random_state=0),
 }
 

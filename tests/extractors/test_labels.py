@@ -137,8 +137,8 @@ def test_the_black_box_answers_nothing_but_one_class(extractor):
 
 
 def test_a_tree_with_fewer_leaves_than_classes_warns():
-    extractor = CARTExtractor(DecisionTreeClassifier(), max_leaves=2)
-    with pytest.warns(UserWarning, match="max_leaves=2 is less than the 3 classes"):
+    extractor = CARTExtractor(DecisionTreeClassifier(), max_leaf_nodes=2)
+    with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
         extractor.fit(X, GROUP)
 
 

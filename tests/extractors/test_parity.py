@@ -248,7 +248,7 @@ def test_cart_is_identical(index, simplify):
     record = CART[index]
     model, rows, others, y = black_box(record["dataset"], record["seed"])
     extractor = CARTExtractor(
-        model, max_depth=3, max_leaves=3, random_state=123, simplify=simplify
+        model, max_depth=3, max_leaf_nodes=3, random_state=123, simplify=simplify
     ).fit(rows)
     published, tree = record["tree"], extractor.tree_.tree_
     assert tree.feature.tolist() == published["feature"]

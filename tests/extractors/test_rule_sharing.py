@@ -61,12 +61,12 @@ REAL = st.fixed_dictionaries(
 )
 TREPAN = st.fixed_dictionaries(
     {
-        "max_leaves": st.sampled_from([None, 3, 5]),
+        "max_leaf_nodes": st.sampled_from([None, 3, 5]),
         "max_nodes": st.sampled_from([1, 3, 8]),
         "max_depth": st.sampled_from([None, 1, 2]),
         "min_sample": st.sampled_from([0, 100, 200]),
         "max_literals": st.sampled_from([1, 3]),
-        "min_rows": st.sampled_from([0, 5]),
+        "min_samples_leaf": st.sampled_from([0, 5]),
         "purity": st.sampled_from([0.7, 0.99]),
         "significance": st.sampled_from([0.05, 0.5]),
         "batch_size": st.sampled_from([None, 17]),
@@ -79,7 +79,7 @@ CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanE
 @pytest.mark.parametrize("most_bytes", [32 * 2**20, 20_000, 0])
 @settings(max_examples=10)
 @given(st.lists(CANDIDATES, min_size=2, max_size=8))
-@pytest.mark.filterwarnings("ignore:max_leaves")
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes")
 def test_results_are_bit_identical_with_and_without_sharing(most_bytes, candidates):
     shared = RememberingBlackBox(CallableClassifier(classes_of))
     shared.memory = ResultMemory(most_bytes)

@@ -578,7 +578,7 @@ def test_rules_out_of_a_survival_forest() -> None:
         X.iloc[train], y[train]
     )
     black_box = CallableRegressor(lambda rows: forest.predict(rows))
-    extractor = CARTExtractor(black_box, max_leaves=4, random_state=0)
+    extractor = CARTExtractor(black_box, max_leaf_nodes=4, random_state=0)
     extractor.fit(X.iloc[train], forest.predict(X.iloc[train]))
     rules = SurvivalRules.fit(extractor, X.iloc[train], y[train])
     scores = survival_scores(rules, X.iloc[test], y[test])

@@ -192,7 +192,7 @@ def test_numbers_share_one_scale() -> None:
 
 def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
     pipeline = make_pipeline(
-        StandardScaler(), CARTExtractor(KNeighborsClassifier(9), max_leaves=3, random_state=0)
+        StandardScaler(), CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     ).fit(IRIS.to_numpy(), SPECIES)
     ax = plots.decision_boundary(
         pipeline, IRIS.to_numpy(), features=(2, 3), resolution=20, ax=axes()

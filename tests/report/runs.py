@@ -46,9 +46,14 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
         if number % 12 == 9:
             all_rows = {"failure": "ValueError: no rules"}
         made.append(
-            Candidate(f"extractor{number % 4}", {"max_leaves": number, "tolerance": 0.01}, number,
-                      tuple(folds), all_rows)
-        )  # fmt: skip
+            Candidate(
+                f"extractor{number % 4}",
+                {"max_leaf_nodes": number, "tolerance": 0.01},
+                number,
+                tuple(folds),
+                all_rows,
+            )
+        )
     return Candidates(made)
 
 

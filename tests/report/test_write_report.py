@@ -42,7 +42,7 @@ def search():
     iris = load_dataset("iris")
     return ExtractorSearchCV(
         KNeighborsClassifier(9), extractors=("cart",), n_trials=8, cv=3, random_state=3,
-        spaces={"cart": {"max_leaves": IntDistribution(2, 9)}},
+        spaces={"cart": {"max_leaf_nodes": IntDistribution(2, 9)}},
     ).fit(iris.X, iris.y)  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def bench_rows() -> pd.DataFrame:
                 "size": 3, "completeness_volume": 1.0, "completeness_instances": 1.0,
                 "black_box_quality": 0.8, "seconds": 0.5, "fidelity": 0.7,
             }
-            for data in ("a", "b") for params in ('{"max_leaves": 3}', '{"max_leaves": 5}')
+            for data in ("a", "b") for params in ('{"max_leaf_nodes": 3}', '{"max_leaf_nodes": 5}')
             for seed in (0, 1)
         ]
     )  # fmt: skip
@@ -235,7 +235,7 @@ def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
     groups = content_of(write_report(tmp_path))["groups"]
     assert [group["name"] for group in groups] == ["a · knn", "b · knn"]
     first, second = groups[0]["candidates"]
-    assert (first["params"], first["folds"]["loss"]) == ({"max_leaves": 3}, [2.0, 3.0])
+    assert (first["params"], first["folds"]["loss"]) == ({"max_leaf_nodes": 3}, [2.0, 3.0])
     assert (second["folds"]["loss"], second["missing"]) == ([2.0], 1)
     assert groups[0]["failures"] == [{"extractor": "cart", "count": 1, "error": "no rules"}]
     assert groups[1]["failures"] == []

@@ -164,7 +164,7 @@ def test_the_eighth_rule_is_the_references_rounding(monkeypatch, rows):
 def test_halves_by_hand(rows, table):
     data = load_dataset("iris")
     makers = {
-        "CART": lambda box: CARTExtractor(box, max_depth=3, max_leaves=3, random_state=0),
+        "CART": lambda box: CARTExtractor(box, max_depth=3, max_leaf_nodes=3, random_state=0),
         "ITER": lambda box: ITERExtractor(
             box, n_points=1, min_examples=75, min_update=0.07, max_iterations=600, random_state=0
         ),
@@ -208,7 +208,7 @@ def test_the_frame_has_a_row_per_row(table):
     frame = as_frame(table)
     assert frame["row"].tolist() == list(FIRE_TABLE)
     assert frame["printed.fire.2"].tolist() == [row.fire[1] for row in FIRE_TABLE.values()]
-    assert json.loads(frame["params"][0]) == {"max_depth": 3, "max_leaves": 3}
+    assert json.loads(frame["params"][0]) == {"max_depth": 3, "max_leaf_nodes": 3}
     assert frame["half.accuracy.max"].between(0.5, 1).all()
 
 

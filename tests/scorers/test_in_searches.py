@@ -101,7 +101,7 @@ def weighted_by_hand(scorer: Any, model: Any, *, weighted: bool = True) -> list[
 # --- searches over extractors --------------------------------------------------------------------
 
 GRIDS = {
-    "cart": (cart(), {"max_leaves": [3, 4, 9], "min_samples_leaf": [1, 10]}),
+    "cart": (cart(), {"max_leaf_nodes": [3, 4, 9], "min_samples_leaf": [1, 10]}),
     "gridex slices": (gridex(), {"n_slices": [3, 8], "depth": [1, 2]}),
     "gridex limits": (
         gridex(n_slices=3),
@@ -138,7 +138,7 @@ def test_grid_search_in_regression(scorer: RuleScorer) -> None:
     folds = KFold(3)
     black_box = LinearRegression()
     for extractor, grid in [
-        (CARTExtractor(black_box, random_state=0), {"max_leaves": [2, 6]}),
+        (CARTExtractor(black_box, random_state=0), {"max_leaf_nodes": [2, 6]}),
         (GridExExtractor(black_box, depth=1), {"importance_threshold": [0.5, 0.99]}),
     ]:
         search = GridSearchCV(extractor, grid, scoring=scorer, cv=folds, error_score="raise")
@@ -152,10 +152,12 @@ def test_grid_search_in_regression(scorer: RuleScorer) -> None:
 
 def test_a_dict_of_scorers() -> None:
     scoring = {"fire": neg_fire, "ice": ice, "accuracy": "accuracy"}
-    search = GridSearchCV(cart(), {"max_leaves": [3, 6]}, scoring=scoring, cv=FOLDS, refit="ice")
+    search = GridSearchCV(
+        cart(), {"max_leaf_nodes": [3, 6]}, scoring=scoring, cv=FOLDS, refit="ice"
+    )
     results = search.fit(X, LABELS).cv_results_
     for position, leaves in enumerate([3, 6]):
-        model = cart(max_leaves=leaves)
+        model = cart(max_leaf_nodes=leaves)
         expected = by_hand(model, X, LABELS, ice_of_parts)
         assert results["mean_test_ice"][position] == pytest.approx(np.mean(expected))
         expected = by_hand(model, X, LABELS, neg_fire_of_parts)
@@ -163,7 +165,7 @@ def test_a_dict_of_scorers() -> None:
 
 
 def test_the_scorer_of_many_scores_refits_the_best_by_one_of_them() -> None:
-    grid = {"max_leaves": [3, 4, 12], "min_samples_leaf": [1, 15]}
+    grid = {"max_leaf_nodes": [3, 4, 12], "min_samples_leaf": [1, 15]}
     search = GridSearchCV(cart(), grid, scoring=knowledge, cv=FOLDS, refit="ice").fit(X, LABELS)
     results = search.cv_results_
     for name in knowledge(search.best_estimator_, X, LABELS):
@@ -172,7 +174,7 @@ def test_the_scorer_of_many_scores_refits_the_best_by_one_of_them() -> None:
     single = GridSearchCV(cart(), grid, scoring=ice, cv=FOLDS).fit(X, LABELS)
     assert results["mean_test_ice"] == pytest.approx(single.cv_results_["mean_test_score"])
     assert search.best_params_ == single.best_params_
-    assert (results["mean_test_n_rules"] <= [p["max_leaves"] for p in results["params"]]).all()
+    assert (results["mean_test_n_rules"] <= [p["max_leaf_nodes"] for p in results["params"]]).all()
 
 
 def test_cross_validate_and_cross_val_score() -> None:
@@ -192,7 +194,7 @@ def test_cross_validate_and_cross_val_score() -> None:
 
 
 def test_halving_and_randomized_searches() -> None:
-    grid = {"max_leaves": [3, 5, 12]}
+    grid = {"max_leaf_nodes": [3, 5, 12]}
     halving = HalvingGridSearchCV(
         cart(), grid, scoring=ice, cv=3, factor=3, min_resources=25, random_state=0
     ).fit(X, LABELS)
@@ -229,7 +231,7 @@ def test_grid_search_over_a_pipeline(output: str) -> None:
 
 
 def test_a_search_in_a_pipeline() -> None:
-    search = GridSearchCV(cart(), {"max_leaves": [3, 9]}, scoring=ice, cv=FOLDS)
+    search = GridSearchCV(cart(), {"max_leaf_nodes": [3, 9]}, scoring=ice, cv=FOLDS)
     pipeline = make_pipeline(StandardScaler(), search).fit(X, LABELS)
     inner = pipeline[-1].best_estimator_
     expected = ice_of_parts(inner, pipeline[:-1].transform(X), LABELS)
@@ -239,7 +241,7 @@ def test_a_search_in_a_pipeline() -> None:
 
 
 def test_a_search_of_searches() -> None:
-    inner = GridSearchCV(cart(), {"max_leaves": [3, 9]}, scoring=ice, cv=FOLDS)
+    inner = GridSearchCV(cart(), {"max_leaf_nodes": [3, 9]}, scoring=ice, cv=FOLDS)
     outer = GridSearchCV(
         inner, {"estimator__min_samples_leaf": [1, 12]}, scoring=ice, cv=FOLDS, error_score="raise"
     ).fit(X, LABELS)
@@ -273,7 +275,7 @@ def test_grid_search_over_a_transformed_target() -> None:
 
 def test_workers_in_other_processes_give_the_same_scores() -> None:
     scoring = {"ice": ice, "strict": make_ice_scorer(rho=3, size="literals")}
-    grid = {"max_leaves": [3, 9]}
+    grid = {"max_leaf_nodes": [3, 9]}
     one, two = (
         GridSearchCV(cart(), grid, scoring=scoring, cv=FOLDS, refit="ice", n_jobs=n_jobs)
         .fit(X, LABELS)
@@ -312,7 +314,7 @@ def test_weights_of_fit_reach_the_scores(scoring: Any) -> None:
 
 
 def test_weights_for_an_extractor_need_metadata_routing() -> None:
-    search = GridSearchCV(cart(), {"max_leaves": [3]}, scoring=ice, error_score="raise")
+    search = GridSearchCV(cart(), {"max_leaf_nodes": [3]}, scoring=ice, error_score="raise")
     with pytest.raises(ValueError, match=r"\['sample_weight'\].*enable_metadata_routing=True"):
         search.fit(X, LABELS, sample_weight=WEIGHTS)
 
@@ -334,7 +336,7 @@ def models_without_weights() -> list[Any]:
         black_box.set_fit_request(sample_weight=False)
         tree.set_fit_request(sample_weight=False)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-    extractor = CARTExtractor(black_box, max_leaves=3, min_samples_leaf=12, random_state=0)
+    extractor = CARTExtractor(black_box, max_leaf_nodes=3, min_samples_leaf=12, random_state=0)
     return [tree, extractor, make_pipeline(scaler, extractor)]
 
 
@@ -372,7 +374,7 @@ def test_weights_without_a_request_are_an_error() -> None:
         cross_validate(model, X, LABELS, scoring=ice, params=metadata)
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_validate(model, X, LABELS, scoring={"one": ice, "two": neg_q}, params=metadata)
-    grid_search = GridSearchCV(model, {"max_leaves": [3]}, scoring=ice)
+    grid_search = GridSearchCV(model, {"max_leaf_nodes": [3]}, scoring=ice)
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         grid_search.fit(X, LABELS, sample_weight=WEIGHTS)
 
@@ -385,7 +387,7 @@ def test_of_several_scorers_those_get_weights_that_ask() -> None:
         "without": ice.set_score_request(sample_weight=False),
     }
     search = GridSearchCV(
-        model, {"max_leaves": [3]}, scoring=scoring, cv=FOLDS, refit="with", error_score="raise"
+        model, {"max_leaf_nodes": [3]}, scoring=scoring, cv=FOLDS, refit="with", error_score="raise"
     )
     results = search.fit(X, LABELS, sample_weight=WEIGHTS).cv_results_
     weighted, unweighted = (weighted_by_hand(ice, model, weighted=w) for w in (True, False))
@@ -397,7 +399,7 @@ def test_of_several_scorers_those_get_weights_that_ask() -> None:
 def test_the_scorer_of_many_scores_takes_weights_by_routing() -> None:
     model = models_without_weights()[1]
     scorer = knowledge.set_score_request(sample_weight=True)
-    search = GridSearchCV(model, {"max_leaves": [3]}, scoring=scorer, cv=FOLDS, refit="ice")
+    search = GridSearchCV(model, {"max_leaf_nodes": [3]}, scoring=scorer, cv=FOLDS, refit="ice")
     results = search.fit(X, LABELS, sample_weight=WEIGHTS).cv_results_
     assert results["mean_test_ice"] == pytest.approx([np.mean(weighted_by_hand(ice, model))])
 
@@ -406,7 +408,7 @@ def test_the_scorer_of_many_scores_takes_weights_by_routing() -> None:
 def test_weights_reach_black_box_and_score() -> None:
     black_box = DecisionTreeClassifier(max_depth=2, random_state=0)
     black_box.set_fit_request(sample_weight=True)
-    model = CARTExtractor(black_box, max_leaves=3, random_state=0)
+    model = CARTExtractor(black_box, max_leaf_nodes=3, random_state=0)
     scorer = neg_fire.set_score_request(sample_weight=True)
     scores = cross_val_score(
         model, X, LABELS, scoring=scorer, cv=FOLDS, params={"sample_weight": WEIGHTS}
@@ -423,7 +425,7 @@ def test_weights_reach_black_box_and_score() -> None:
 
 @pytest.mark.usefixtures("routing")
 def test_without_metadata_routing_changes_nothing() -> None:
-    model = cart(max_leaves=3)
+    model = cart(max_leaf_nodes=3)
     for scorer in (ice, ice.set_score_request(sample_weight=True)):
         scores = cross_val_score(model, X, LABELS, scoring=scorer, cv=FOLDS)
         assert scores == pytest.approx(by_hand(model, X, LABELS, ice_of_parts))
@@ -459,7 +461,7 @@ COPIES = {
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("name", SCORERS)
 def test_copies_score_alike(kind: str, name: str) -> None:
-    model = cart(max_leaves=4).fit(X, LABELS)
+    model = cart(max_leaf_nodes=4).fit(X, LABELS)
     scorer = SCORERS[name].set_score_request(sample_weight="w")
     again = COPIES[kind](scorer)
     assert again is not scorer
@@ -480,7 +482,7 @@ def test_a_scorer_shows_its_settings() -> None:
 
 
 def test_each_call_predicts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = CARTExtractor(KNeighborsClassifier(), max_leaves=3).fit(X, LABELS)
+    model = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3).fit(X, LABELS)
     calls = []
     predict = CARTExtractor.predict
     monkeypatch.setattr(

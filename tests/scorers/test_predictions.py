@@ -87,7 +87,7 @@ def by_hand(names: list[str], model: Any, X: Any, y: Any, folds: Any) -> dict[st
     [
         TREE,
         make_pipeline(StandardScaler(), LogisticRegression()),
-        CARTExtractor(TREE, max_leaves=3, random_state=0),
+        CARTExtractor(TREE, max_leaf_nodes=3, random_state=0),
     ],
     ids=["tree", "pipeline", "extractor"],
 )
@@ -108,7 +108,7 @@ def test_all_measures_of_two_classes_at_once(model: Any) -> None:
             func=np.log,
             inverse_func=np.exp,
         ),
-        CARTExtractor(LinearRegression(), max_leaves=4, random_state=0),
+        CARTExtractor(LinearRegression(), max_leaf_nodes=4, random_state=0),
     ],
     ids=["linear", "transformed", "extractor"],
 )
@@ -192,7 +192,7 @@ def test_measures_of_votes() -> None:
 
 def test_votes_in_frames_and_pipelines() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
-    extractor = CARTExtractor(KNeighborsClassifier(), max_leaves=4, random_state=0)
+    extractor = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=4, random_state=0)
     alone = clone(extractor).fit(X, y)
     piped = make_pipeline(FunctionTransformer(), extractor).fit(X, y)
     for scorer in (PERFORMANCE_SCORERS["rules_per_example"], get_rule_scorer("voting_conflicts")):
@@ -204,7 +204,7 @@ def test_votes_in_frames_and_pipelines() -> None:
 
 def test_fidelity() -> None:
     black_box = KNeighborsClassifier(15)
-    extractor = CARTExtractor(black_box, max_leaves=3, random_state=0).fit(X2, LABELS)
+    extractor = CARTExtractor(black_box, max_leaf_nodes=3, random_state=0).fit(X2, LABELS)
     answers = clone(black_box).fit(X2, LABELS).predict(X2)
     assert (answers != LABELS).any()
     scorer = make_performance_scorer("fallout", reference="black_box", pos_label="bad")

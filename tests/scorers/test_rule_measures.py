@@ -187,14 +187,14 @@ def test_in_a_grid_search() -> None:
     scorer = make_rule_scorer("c2", aggregate="min", undefined=-1.0, answering=True)
     search = GridSearchCV(
         CARTExtractor(KNeighborsClassifier(5), random_state=0),
-        {"max_leaves": [3, 8]},
+        {"max_leaf_nodes": [3, 8]},
         scoring=scorer,
         cv=3,
         error_score="raise",
     ).fit(X_IRIS, Y_IRIS)
     best = search.best_estimator_
     # Of eight leaves some are luck.
-    assert search.best_params_ == {"max_leaves": 3}
+    assert search.best_params_ == {"max_leaf_nodes": 3}
     assert scorer(search, X_IRIS, Y_IRIS) == scorer(best.rules_, X_IRIS, Y_IRIS)
 
 
@@ -203,8 +203,8 @@ def test_in_a_study_and_a_search_of_extractors() -> None:
     extractor = CARTExtractor(KNeighborsClassifier(5), random_state=0)
 
     def objective(trial: optuna.Trial) -> float:
-        leaves = trial.suggest_int("max_leaves", 3, 6)
-        candidate = clone(extractor).set_params(max_leaves=leaves)
+        leaves = trial.suggest_int("max_leaf_nodes", 3, 6)
+        candidate = clone(extractor).set_params(max_leaf_nodes=leaves)
         return float(cross_val_score(candidate, X_IRIS, Y_IRIS, scoring=scorer, cv=3).mean())
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
@@ -249,7 +249,7 @@ def test_columns_of_a_frame_are_found_by_name() -> None:
 
 
 def test_fidelity_needs_no_truth() -> None:
-    model = CARTExtractor(KNeighborsClassifier(5), max_leaves=3, random_state=0)
+    model = CARTExtractor(KNeighborsClassifier(5), max_leaf_nodes=3, random_state=0)
     model.fit(X_IRIS, Y_IRIS)
     scorer = make_rule_scorer("precision", reference="black_box")
     answers = model.oracle_.ask(X_IRIS)
@@ -258,7 +258,7 @@ def test_fidelity_needs_no_truth() -> None:
 
 def test_a_transformed_target_is_refused_rather_than_counted_in_wrong_units() -> None:
     rows, y = load_diabetes(return_X_y=True)
-    inner = CARTExtractor(LinearRegression(), max_leaves=4, random_state=0)
+    inner = CARTExtractor(LinearRegression(), max_leaf_nodes=4, random_state=0)
     model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(rows, y)
     scorer = make_rule_scorer("precision")
     with pytest.raises(

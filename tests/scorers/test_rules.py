@@ -270,7 +270,7 @@ def high_or_low(rows: np.ndarray) -> np.ndarray:
 
 def test_the_black_box_as_reference_makes_y_irrelevant() -> None:
     black_box = CallableClassifier(high_or_low, classes=["high", "low"])
-    extractor = CARTExtractor(black_box, max_leaves=2).fit(X_LINE)
+    extractor = CARTExtractor(black_box, max_leaf_nodes=2).fit(X_LINE)
     opposite = np.where(high_or_low(X_LINE) == "low", "high", "low")
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(extractor, X_LINE) == fidelity(extractor, X_LINE, opposite) == 0.0
@@ -281,7 +281,7 @@ def test_the_black_box_as_reference_makes_y_irrelevant() -> None:
 
 def test_fidelity_is_not_measured_on_the_rows_of_the_extraction() -> None:
     black_box = CallableRegressor(lambda rows: 10 * rows[:, 0])
-    extractor = CARTExtractor(black_box, max_leaves=2).fit(X_LINE)
+    extractor = CARTExtractor(black_box, max_leaf_nodes=2).fit(X_LINE)
     rows = np.array([[0.0], [0.2], [0.9]])
     error = np.abs(10 * rows[:, 0] - extractor.predict(rows)).mean()
     scorer = make_fire_scorer(reference="black_box")
@@ -531,7 +531,7 @@ def test_a_target_that_is_transformed_twice() -> None:
     X = np.linspace(0, 3, 40).reshape(-1, 1)
     y = np.exp(X[:, 0])
     inner = TransformedTargetRegressor(
-        CARTExtractor(DecisionTreeRegressor(), max_leaves=4, random_state=0),
+        CARTExtractor(DecisionTreeRegressor(), max_leaf_nodes=4, random_state=0),
         transformer=StandardScaler(),
     )
     model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
@@ -594,8 +594,8 @@ class ListOfRules(BaseEstimator):
 
 def without_rules() -> dict[str, Any]:
     X, y = X_PLANE, Y_PLANE
-    extractor = CARTExtractor(DecisionTreeClassifier(max_depth=2), max_leaves=2)
-    search = GridSearchCV(extractor, {"max_leaves": [2]}, cv=2, refit=False, scoring=ice)
+    extractor = CARTExtractor(DecisionTreeClassifier(max_depth=2), max_leaf_nodes=2)
+    search = GridSearchCV(extractor, {"max_leaf_nodes": [2]}, cv=2, refit=False, scoring=ice)
     return {
         "LogisticRegression": LogisticRegression().fit(X, y),
         "BaggingClassifier": BaggingClassifier(extractor, n_estimators=2).fit(X, y),
@@ -631,7 +631,7 @@ UNFITTED = CARTExtractor(LogisticRegression())
         GridExExtractor(LogisticRegression()),
         DecisionTreeClassifier(),
         make_pipeline(StandardScaler(), UNFITTED),
-        GridSearchCV(UNFITTED, {"max_leaves": [2]}),
+        GridSearchCV(UNFITTED, {"max_leaf_nodes": [2]}),
         TransformedTargetRegressor(CARTExtractor(LinearRegression())),
         FrozenEstimator(UNFITTED),
     ],

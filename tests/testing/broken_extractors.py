@@ -28,12 +28,12 @@ class Sound(CARTExtractor):
     kind = "classification"
 
     def __init__(
-        self, estimator, *, max_leaves=6, uncovered="default", abstain_label=None,
+        self, estimator, *, max_leaf_nodes=6, uncovered="default", abstain_label=None,
         batch_size=None, random_state=None,
     ):  # fmt: skip
         super().__init__(
-            estimator, max_leaves=max_leaves, uncovered=uncovered, abstain_label=abstain_label,
-            batch_size=batch_size, random_state=random_state,
+            estimator, max_leaf_nodes=max_leaf_nodes, uncovered=uncovered,
+            abstain_label=abstain_label, batch_size=batch_size, random_state=random_state,
         )  # fmt: skip
 
     def extracted_with(self, extraction, **parameters):
@@ -69,9 +69,12 @@ class SoundGrid(GridExExtractor):
 class ConvertsParameters(Sound):
     fault = "check_parameters"
 
-    def __init__(self, estimator, *, max_leaves=6, uncovered="default", random_state=None):
+    def __init__(self, estimator, *, max_leaf_nodes=6, uncovered="default", random_state=None):
         super().__init__(
-            estimator, max_leaves=int(max_leaves), uncovered=uncovered, random_state=random_state
+            estimator,
+            max_leaf_nodes=int(max_leaf_nodes),
+            uncovered=uncovered,
+            random_state=random_state,
         )
 
 
@@ -318,7 +321,7 @@ class NeverTwiceTheSame(Sound):
     fault = "check_reproducible"
 
     def _extract(self, extraction):
-        return self.extracted_with(extraction, max_leaves=2 + next(_COUNT) % 3)
+        return self.extracted_with(extraction, max_leaf_nodes=2 + next(_COUNT) % 3)
 
 
 class SeedsTheWorld(Sound):
@@ -333,7 +336,7 @@ class DependsOnBatches(Sound):
     fault = "check_batch_size"
 
     def _extract(self, extraction):
-        return self.extracted_with(extraction, max_leaves=2 if self.batch_size == 13 else 6)
+        return self.extracted_with(extraction, max_leaf_nodes=2 if self.batch_size == 13 else 6)
 
 
 class DependsOnWorkers(Sound):
@@ -344,7 +347,7 @@ class DependsOnWorkers(Sound):
         self.n_jobs = n_jobs
 
     def _extract(self, extraction):
-        return self.extracted_with(extraction, max_leaves=2 if self.n_jobs == 2 else 6)
+        return self.extracted_with(extraction, max_leaf_nodes=2 if self.n_jobs == 2 else 6)
 
 
 class DependsOnTheHashSeed(Sound):
@@ -353,7 +356,7 @@ class DependsOnTheHashSeed(Sound):
     def _extract(self, extraction):
         # These two come out in another order with the hash seed 1 than with 2.
         first = next(iter({"x1", "y1"}))
-        return self.extracted_with(extraction, max_leaves=2 if first == "x1" else 3)
+        return self.extracted_with(extraction, max_leaf_nodes=2 if first == "x1" else 3)
 
 
 # --- rows ---

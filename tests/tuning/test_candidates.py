@@ -44,7 +44,7 @@ some_candidates = st.integers(1, 4).flatmap(
 
 def candidates_of(results: list[list[dict[str, Any]]]) -> Candidates:
     return Candidates(
-        Candidate("cart", {"max_leaves": place}, place, tuple(folds))
+        Candidate("cart", {"max_leaf_nodes": place}, place, tuple(folds))
         for place, folds in enumerate(results)
     )
 
@@ -65,8 +65,8 @@ def a_trial(
     return create_trial(
         state=state,
         value=0.5 if state == TrialState.COMPLETE else None,
-        params={"max_leaves": leaves},
-        distributions={"max_leaves": IntDistribution(2, 9)},
+        params={"max_leaf_nodes": leaves},
+        distributions={"max_leaf_nodes": IntDistribution(2, 9)},
         user_attrs=kept,
     )
 
@@ -90,9 +90,12 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
     foreign = create_trial(value=1.0, params={}, distributions={})
     study.add_trial(foreign)
     found = Candidates.from_studies({"cart": study})
-    assert [candidate.params for candidate in found] == [{"max_leaves": 2}, {"max_leaves": 7}]
+    assert [candidate.params for candidate in found] == [
+        {"max_leaf_nodes": 2},
+        {"max_leaf_nodes": 7},
+    ]
     assert [candidate.trial for candidate in found] == [0, len(study.trials) - 2]
-    assert found[0] == Candidate("cart", {"max_leaves": 2}, 0, (FOLD | {"n_rules": 2},) * 2)
+    assert found[0] == Candidate("cart", {"max_leaf_nodes": 2}, 0, (FOLD | {"n_rules": 2},) * 2)
     assert repr(found) == "<Candidates: 2>"
     assert len(Candidates.from_studies({"cart": study_of(foreign)})) == 0
 
@@ -102,14 +105,14 @@ def test_the_order_is_that_of_the_studies_then_of_the_trials() -> None:
     found = Candidates.from_studies({"gridex": second, "cart": first})
     assert [(c.extractor, c.trial) for c in found] == [("gridex", 0), ("cart", 0), ("cart", 1)]
     # Their own names need not differ for studies in memory; in a sequence they must.
-    assert Candidates.from_studies([first])[0].params == {"max_leaves": 3}
+    assert Candidates.from_studies([first])[0].params == {"max_leaf_nodes": 3}
 
 
 def test_a_trial_that_changes_later_changes_no_candidate() -> None:
     study = study_of(a_trial(2))
     found = Candidates.from_studies({"cart": study})
-    found[0].params["max_leaves"] = 9
-    assert study.trials[0].params == {"max_leaves": 2}
+    found[0].params["max_leaf_nodes"] = 9
+    assert study.trials[0].params == {"max_leaf_nodes": 2}
 
 
 def test_other_numbers_of_folds_cannot_be_compared() -> None:
@@ -125,17 +128,17 @@ def test_real_trials_give_what_the_objective_measured() -> None:
     X, y = (part[::3] for part in load_iris(return_X_y=True))
     objective = ExtractorObjective(
         DecisionTreeClassifier(max_depth=3, random_state=0), X, y,
-        space={"max_leaves": IntDistribution(3, 4)}, cv=3, random_state=0,
+        space={"max_leaf_nodes": IntDistribution(3, 4)}, cv=3, random_state=0,
     )  # fmt: skip
     study = study_of()
     for leaves in (3, 4, 3):
-        study.enqueue_trial({"max_leaves": leaves})
+        study.enqueue_trial({"max_leaf_nodes": leaves})
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study.optimize(objective, n_trials=3)
     optuna.logging.set_verbosity(before)
     found = Candidates.from_studies([study])
-    assert [candidate.params["max_leaves"] for candidate in found] == [3, 4]
+    assert [candidate.params["max_leaf_nodes"] for candidate in found] == [3, 4]
     for candidate, trial in zip(found, study.trials, strict=False):
         again = objective.evaluate(trial.params)
         for name in MEASURED:
@@ -251,7 +254,7 @@ def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     shares = found.means("completeness_volume")
     assert found.means("incompleteness").tolist() == (1.0 - shares).tolist()
     assert table["trial"].tolist() == list(range(len(results)))
-    assert table["params"].tolist() == [{"max_leaves": n} for n in range(len(results))]
+    assert table["params"].tolist() == [{"max_leaf_nodes": n} for n in range(len(results))]
     assert table.columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
 
 

@@ -179,7 +179,7 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
         assert float(kept["loss"]) == pytest.approx(np.mean([fold["loss"] for fold in folds]))
         score = np.mean([fold["score"] for fold in folds])
         assert float(trial["values"][0]) == pytest.approx(score)
-        assert {entry["name"] for entry in trial["params"]} >= {"max_leaves", "max_depth"}
+        assert {entry["name"] for entry in trial["params"]} >= {"max_leaf_nodes", "max_depth"}
     # What a table or plot may be coloured by.
     shown = {entry["key"]: entry["sortable"] for entry in single["union_user_attrs"]}
     assert shown["n_rules"]

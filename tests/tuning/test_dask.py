@@ -55,7 +55,7 @@ def search() -> GridSearchCV:
     black_box = DecisionTreeClassifier(max_depth=4, random_state=0)
     return GridSearchCV(
         PlacedExtractor(black_box, random_state=0),
-        {"max_leaves": [3, 5], "max_depth": [2, 4]},
+        {"max_leaf_nodes": [3, 5], "max_depth": [2, 4]},
         scoring={"ice": ice, "fire": make_fire_scorer(psi=3), "place": place},
         refit="ice",
         cv=StratifiedKFold(3, shuffle=True, random_state=0),

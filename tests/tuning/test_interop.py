@@ -106,7 +106,7 @@ def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
             n_candidates=6,
         )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="max_leaves=2 is less than the 3 classes")
+        warnings.filterwarnings("ignore", message="max_leaf_nodes=2 is less than the 3 classes")
         search.fit(*IRIS)
     assert search.n_resources_ == [50, 150]
     assert space.holds(search.best_params_)
@@ -119,7 +119,7 @@ def test_a_space_reaches_a_step_of_a_pipeline() -> None:
     pipeline = Pipeline(
         [("scale", StandardScaler()), ("rules", CARTExtractor(KNeighborsClassifier(9)))]
     )
-    grid = space.with_(max_leaves=IntDistribution(3, 9)).param_grid(2, prefix="rules__")
+    grid = space.with_(max_leaf_nodes=IntDistribution(3, 9)).param_grid(2, prefix="rules__")
     search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_params_["rules__max_leaves"] == 3
@@ -137,7 +137,7 @@ def test_optunas_own_search_takes_our_distributions() -> None:
             CARTExtractor(KNeighborsClassifier(9), random_state=0), space.distributions(),
             scoring=ICE, cv=3, n_trials=5, random_state=0, error_score="raise", verbose=0,
         )  # fmt: skip
-        warnings.filterwarnings("ignore", message="max_leaves=2 is less than the 3 classes")
+        warnings.filterwarnings("ignore", message="max_leaf_nodes=2 is less than the 3 classes")
         search.fit(*IRIS)
     assert len(search.trials_) == 5
     assert {trial.state.name for trial in search.trials_} == {"COMPLETE"}
@@ -149,7 +149,7 @@ def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> Non
     steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
     pipeline = Pipeline([("rules", steps[0])])
     spaces = [
-        search_space("cart", *IRIS).fixed(max_leaves=3).param_grid(1, prefix="rules__"),
+        search_space("cart", *IRIS).fixed(max_leaf_nodes=3).param_grid(1, prefix="rules__"),
         search_space("gridex", *IRIS).fixed(depth=1, n_slices=8, importance_threshold=0.99)
         .without("min_examples").param_grid(1, prefix="rules__")[0],
     ]  # fmt: skip
@@ -240,7 +240,7 @@ def test_exhaustive_sampling_visits_each_candidate_of_the_grid_once() -> None:
 
 
 def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
-    space = {"max_leaves": IntDistribution(3, 5), "max_depth": IntDistribution(4, 4)}
+    space = {"max_leaf_nodes": IntDistribution(3, 5), "max_depth": IntDistribution(4, 4)}
     objective = ExtractorObjective(
         DecisionTreeClassifier(random_state=0), *IRIS, extractor="cart", cv=2, space=space
     )

@@ -32,8 +32,8 @@ def a_trial(
     }  # fmt: skip
     complete = state == TrialState.COMPLETE
     trial = create_trial(
-        state=state, params={"max_leaves": number + 2},
-        distributions={"max_leaves": IntDistribution(2, 99)},
+        state=state, params={"max_leaf_nodes": number + 2},
+        distributions={"max_leaf_nodes": IntDistribution(2, 99)},
         user_attrs=kept | attributes,
         value=0.5 if complete else None,
     )  # fmt: skip
@@ -43,8 +43,8 @@ def a_trial(
 
 def a_failure(number: int) -> optuna.trial.FrozenTrial:
     return create_trial(
-        state=TrialState.FAIL, params={"max_leaves": 2},
-        distributions={"max_leaves": IntDistribution(2, 99)}, user_attrs={"error": "Oops: 1"},
+        state=TrialState.FAIL, params={"max_leaf_nodes": 2},
+        distributions={"max_leaf_nodes": IntDistribution(2, 99)}, user_attrs={"error": "Oops: 1"},
     )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_trials_without_a_score_are_last_and_never_win() -> None:
     assert board["score"].isna().tolist() == [False, True, True]
     assert board["stopped"].tolist() == ["", "too late", "too late"]
     assert board["error"].tolist() == ["", "Stopped.", "Oops: 1"]
-    assert board["params"].tolist() == [{"max_leaves": n} for n in (2, 3, 2)]
+    assert board["params"].tolist() == [{"max_leaf_nodes": n} for n in (2, 3, 2)]
     assert leaderboard({"cart": [a_failure(0)]}, GOAL, [], {}, 1)["state"].tolist() == ["fail"]
 
 

@@ -37,13 +37,13 @@ from skescore.scorers import (
 from skescore.tuning import ExtractorObjective
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
-pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
 LABELS = np.array(["setosa", "versicolor", "virginica"])[Y]
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
-PARAMS = {"max_leaves": 4, "max_depth": 3, "min_samples_leaf": 2, "criterion": "gini"}
+PARAMS = {"max_leaf_nodes": 4, "max_depth": 3, "min_samples_leaf": 2, "criterion": "gini"}
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +202,7 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
 def test_a_function_may_be_the_black_box() -> None:
     black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
     goal = ExtractorObjective(black_box, X, None, cv=KFold(3, shuffle=True, random_state=0))
-    value = goal(FixedTrial(PARAMS | {"max_leaves": 2, "min_samples_leaf": 1}))
+    value = goal(FixedTrial(PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}))
     assert value == pytest.approx(1 / (1 + exp(-5)) / (1 + exp(0.6 - 5)))  # perfect, two rules
 
 
@@ -213,10 +213,10 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
     sizes = []
 
     def spy(model: CARTExtractor, X: Any, y: Any) -> float:
-        sizes.append((model.simplify, model.max_leaves, model.random_state))
+        sizes.append((model.simplify, model.max_leaf_nodes, model.random_state))
         return 0.0
 
-    prototype = CARTExtractor(BLACK_BOX, simplify=False, max_leaves=9, random_state=7)
+    prototype = CARTExtractor(BLACK_BOX, simplify=False, max_leaf_nodes=9, random_state=7)
     goal = ExtractorObjective(
         BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS,
         space={"max_depth": IntDistribution(1, 3)},
@@ -249,7 +249,7 @@ def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
         (
             {"space": {"max_leafs": IntDistribution(2, 3)}},
             ValueError,
-            r"\['max_leafs'\], which CARTExtractor does not have; its parameters are .*max_leaves",
+            r"\['max_leafs'\], which CARTExtractor does not have; its parameters .*max_leaf_nodes",
         ),
         (
             {"space": {"estimator__max_depth": IntDistribution(2, 3)}},
@@ -257,9 +257,9 @@ def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
             "The black box is fixed in a search of its rules",
         ),
         (
-            {"space": {"max_leaves": [2, 3]}},
+            {"space": {"max_leaf_nodes": [2, 3]}},
             TypeError,
-            r"space\['max_leaves'\] must be an Optuna distribution, got \[2, 3\]",
+            r"space\['max_leaf_nodes'\] must be an Optuna distribution, got \[2, 3\]",
         ),
     ],
 )
@@ -291,20 +291,20 @@ def nan_for_two_rules(model: Any, X: Any, y: Any) -> float:
 
 
 def test_an_undefined_score_is_a_pruned_trial_and_the_study_goes_on() -> None:
-    space = {"max_leaves": CategoricalDistribution([2, 3])}
+    space = {"max_leaf_nodes": CategoricalDistribution([2, 3])}
     goal = objective(scoring=nan_for_two_rules, space=space)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
     for leaves in (2, 3, 2, 3):
-        study.enqueue_trial({"max_leaves": leaves})
+        study.enqueue_trial({"max_leaf_nodes": leaves})
     study.optimize(goal, n_trials=4, catch=(ValueError,))
     states = [trial.state for trial in study.trials]
     assert states == [TrialState.PRUNED, TrialState.COMPLETE] * 2
-    assert study.best_params == {"max_leaves": 3}
+    assert study.best_params == {"max_leaf_nodes": 3}
     failed = study.trials[0]
     assert failed.user_attrs["n_rules"] == 2.0  # what is known of it is kept
     assert [math.isnan(fold["score"]) for fold in failed.user_attrs["folds"]] == [True] * 3
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold"):
-        goal(FixedTrial({"max_leaves": 2}))
+        goal(FixedTrial({"max_leaf_nodes": 2}))
 
 
 def test_the_error_says_why_a_score_is_undefined() -> None:
@@ -312,10 +312,10 @@ def test_the_error_says_why_a_score_is_undefined() -> None:
     rows, target = (part[:4] for part in load_diabetes(return_X_y=True))
     goal = ExtractorObjective(
         FrozenEstimator(DecisionTreeRegressor().fit(rows, target)), rows, target, cv=KFold(4),
-        space={"max_leaves": IntDistribution(2, 2)},
+        space={"max_leaf_nodes": IntDistribution(2, 2)},
     )  # fmt: skip
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold: ICE is undefined on"):
-        goal(FixedTrial({"max_leaves": 2}))
+        goal(FixedTrial({"max_leaf_nodes": 2}))
 
 
 def test_a_trial_that_repeats_another_is_not_extracted_again(
@@ -326,7 +326,7 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
     monkeypatch.setattr(
         CARTExtractor, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
     )
-    goal = objective(space={"max_leaves": CategoricalDistribution([3])})
+    goal = objective(space={"max_leaf_nodes": CategoricalDistribution([3])})
     first, second = study_of(goal, 3), study_of(goal, 2)
     assert len(fits) == 2 * 3  # once per study and fold
     trials = first.trials
@@ -339,8 +339,8 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
 
 
 def test_a_failing_extraction_raises_its_own_error() -> None:
-    goal = objective(space={"max_leaves": IntDistribution(1, 1)})
-    with pytest.raises(ValueError, match="max_leaves must be an integer of 2 or more"):
+    goal = objective(space={"max_leaf_nodes": IntDistribution(1, 1)})
+    with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of 2 or more"):
         study_of(goal, 1)
     study = study_of(goal, 2, catch=(ValueError,))
     assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 2
@@ -389,7 +389,7 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
-    goal = objective(scoring=nan_for_two_rules, space={"max_leaves": IntDistribution(2, 2)})
+    goal = objective(scoring=nan_for_two_rules, space={"max_leaf_nodes": IntDistribution(2, 2)})
     study = optuna.create_study(
         storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize"
     )

@@ -321,8 +321,8 @@ def test_without_a_space_it_can_be_searched_by_one_of_the_callers(
     with pytest.raises(ValueError, match=message):
         ExtractorSearchCV(BLACK_BOX, extractors=("plain",)).fit(X, LABELS)
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("plain",), spaces={"plain": {"max_leaves": IntDistribution(2, 4)}},
-        n_trials=3, cv=2, random_state=0,
+        BLACK_BOX, extractors=("plain",), n_trials=3, cv=2, random_state=0,
+        spaces={"plain": {"max_leaf_nodes": IntDistribution(2, 4)}},
     ).fit(X, LABELS)  # fmt: skip
     assert search.best_name_ == "plain"
 
@@ -345,7 +345,7 @@ def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path])
 def test_a_space_that_is_none_is_refused(install: Callable[..., Path]) -> None:
     code = GOOD + (
         "        @staticmethod\n        def search_space(n_rows, y, task):\n"
-        "            return {'max_leaves': (2, 8)}\n"
+        "            return {'max_leaf_nodes': (2, 8)}\n"
     )
     install("their-space", code, space="their_space:Extractor")
     with pytest.raises(TypeError, match=r"Extractor.search_space must give a dict .* \(2, 8\)"):

@@ -30,11 +30,11 @@ from skescore.tuning._studies import Studies
 from skescore.tuning.spaces._spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
-pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
-LEAVES = {"cart": {"max_leaves": IntDistribution(2, 9)}}
+LEAVES = {"cart": {"max_leaf_nodes": IntDistribution(2, 9)}}
 
 
 @pytest.fixture(autouse=True)
@@ -156,9 +156,9 @@ def test_time_alone_may_be_the_budget() -> None:
 
 
 def test_every_trial_draws_anew() -> None:
-    space = {"max_leaves": IntDistribution(2, 10_000)}
+    space = {"max_leaf_nodes": IntDistribution(2, 10_000)}
     search = search_of(extractors=["cart"], n_trials=24, spaces={"cart": space}).fit(X, Y)
-    drawn = [trial.params["max_leaves"] for trial in trials_of(search)]
+    drawn = [trial.params["max_leaf_nodes"] for trial in trials_of(search)]
     first, second = drawn[len(starting_points("cart", space, Y, "classification")) :][:2]
     assert first != second
 
@@ -236,15 +236,15 @@ def test_a_bound_changes_no_winner(scoring: str) -> None:
     assert stopped >= (scoring != "ice")
     states = bound.leaderboard_["state"].tolist()
     assert states == ["complete"] * (14 - stopped) + ["pruned"] * stopped
-    assert len(bound.candidates_) == len({t.params["max_leaves"] for t in trials_of(bound)} - {
-        t.params["max_leaves"] for t in trials_of(bound) if t.state == TrialState.PRUNED
+    assert len(bound.candidates_) == len({t.params["max_leaf_nodes"] for t in trials_of(bound)} - {
+        t.params["max_leaf_nodes"] for t in trials_of(bound) if t.state == TrialState.PRUNED
     })  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
     # Many of the four trials that are begun together are equal.
-    spaces = {"cart": {"max_leaves": CategoricalDistribution([2, 3])}}
+    spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([2, 3])}}
     search = search_of(
         extractors=["cart"], spaces=spaces, scoring="neg_fire", pruner="bound",
         sampler=optuna.samplers.RandomSampler(seed=seed), n_jobs=2,
@@ -264,7 +264,7 @@ def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
     study = optuna.create_study(direction="maximize", study_name="cart")
     # One, then four that are begun together; the last is judged by what ended before.
     for leaves in (8, 7, 6, 9, 5, 2):
-        study.enqueue_trial({"max_leaves": leaves})
+        study.enqueue_trial({"max_leaf_nodes": leaves})
     black_box = DecisionTreeClassifier(random_state=0)
     noisy = np.random.default_rng(0).permutation(Y)  # enough leaves to tell apart
     pruner = optuna.pruners.MedianPruner(n_startup_trials=2)
@@ -273,13 +273,13 @@ def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
         black_box, extractors=["cart"], n_trials=6, scoring=by_size, pruner=pruner,
         studies={"cart": study}, spaces=LEAVES, standard_errors=0,
     ).fit(X, noisy)  # fmt: skip
-    states = {trial.params["max_leaves"]: trial.state for trial in study.trials}
+    states = {trial.params["max_leaf_nodes"]: trial.state for trial in study.trials}
     assert states[2] == TrialState.PRUNED
     assert states[8] == states[9] == TrialState.COMPLETE
-    stopped = next(trial for trial in study.trials if trial.params["max_leaves"] == 2)
+    stopped = next(trial for trial in study.trials if trial.params["max_leaf_nodes"] == 2)
     assert stopped.intermediate_values == {0: 2.0}
     assert stopped.user_attrs["error"] == "Stopped by the pruner after 1 of 3 folds."
-    assert search.best_params_["max_leaves"] in {8, 9}
+    assert search.best_params_["max_leaf_nodes"] in {8, 9}
 
 
 # --- interrupts ----------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> Non
     })  # fmt: skip
     study = first.fit(X, Y).studies_["cart"]
     for leaves in range(2, 10):
-        study.enqueue_trial({"max_leaves": leaves})
+        study.enqueue_trial({"max_leaf_nodes": leaves})
     begun = []
 
     def watches(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -474,7 +474,7 @@ DIFFERENT: list[tuple[dict[str, Any], str]] = [
     ({"estimator": DecisionTreeClassifier(max_depth=1, random_state=0)}, "black_box"),
     ({"rows": X[::-1]}, ""),
     ({"rows": X * 1.5}, "rows"),
-    ({"spaces": {"cart": {"max_leaves": CategoricalDistribution([3])}}}, "space"),
+    ({"spaces": {"cart": {"max_leaf_nodes": CategoricalDistribution([3])}}}, "space"),
 ]
 
 
@@ -553,7 +553,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.tuning import ExtractorSearchCV
 
 warnings.filterwarnings("error")
-warnings.filterwarnings("ignore", message="max_leaves=")
+warnings.filterwarnings("ignore", message="max_leaf_nodes=")
 folder = Path(sys.argv[1])
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 

@@ -50,7 +50,7 @@ from skescore.tuning import ExtractorSearchCV, search_space
 from skescore.tuning.spaces._spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
-pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
 LABELS = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -230,7 +230,7 @@ def test_promising_candidates_come_first() -> None:
 
 
 def test_repeated_candidates_are_marked() -> None:
-    spaces = {"cart": {"max_leaves": CategoricalDistribution([3])}}
+    spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([3])}}
     search = search_of(extractors=["cart"], n_trials=3, spaces=spaces).fit(X, LABELS)
     trials = search.studies_["cart"].trials
     assert [trial.user_attrs.get("same_as") for trial in trials] == [None, 0, 0]
@@ -241,7 +241,7 @@ BROKEN = {"gridex": {"n_slices": CategoricalDistribution([0])}}
 
 
 def test_failed_candidates_are_on_record_and_last() -> None:
-    spaces = BROKEN | {"cart": {"max_leaves": CategoricalDistribution([3])}}
+    spaces = BROKEN | {"cart": {"max_leaf_nodes": CategoricalDistribution([3])}}
     board = search_of(n_trials=4, spaces=spaces).fit(X, LABELS).leaderboard_
     assert board["extractor"].tolist() == ["cart", "cart", "gridex", "gridex"]
     assert board["state"].tolist() == ["complete", "complete", "fail", "fail"]
@@ -309,7 +309,7 @@ def test_spaces_of_ones_own() -> None:
             assert row["params"]["n_slices"] in {3, 4}
             assert row["params"]["importance_threshold"] >= 0.9
         else:
-            assert set(row["params"]) >= {"max_leaves", "max_depth"}
+            assert set(row["params"]) >= {"max_leaf_nodes", "max_depth"}
 
 
 # --- refit ---------------------------------------------------------------------------------------
@@ -614,7 +614,7 @@ def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFi
         ({"n_trials": 2.5}, ValueError, r"must be an integer .* got 2\.5"),
         ({"spaces": {"gridx": {}}}, ValueError, r"spaces names \['gridx'\], not among"),
         ({"spaces": {"cart": {"leaves": IntDistribution(2, 3)}}}, ValueError, r"\['leaves'\]"),
-        ({"spaces": {"cart": {"max_leaves": 3}}}, TypeError, "must be an Optuna distribution"),
+        ({"spaces": {"cart": {"max_leaf_nodes": 3}}}, TypeError, "must be an Optuna distribution"),
         ({"scoring": "icee"}, ValueError, "no score 'icee'. Did you mean 'ice'"),
         ({"scoring": {"ice": ice}}, TypeError, "must be a name or a scorer"),
         ({"scoring": knowledge}, TypeError, r"one number per candidate, but knowledge\(.*choose"),

@@ -35,7 +35,7 @@ from skescore.tuning import ExtractorObjective, ExtractorSearchCV
 from skescore.tuning.spaces._spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
-pytestmark = pytest.mark.filterwarnings("ignore:max_leaves=:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
 X = X[:, :2]  # of two features it takes many rules to tell the kinds apart
@@ -45,7 +45,7 @@ BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
 SEVERAL = ("loss", "n_rules", "incompleteness")
 # Volume counts: boxes that GridEx leaves out make it incomplete.
 SPACES: dict[str, Any] = {
-    "cart": {"max_leaves": IntDistribution(2, 8)},
+    "cart": {"max_leaf_nodes": IntDistribution(2, 8)},
     "gridex": {"n_slices": IntDistribution(2, 6), "min_examples": IntDistribution(1, 9)},
 }
 
@@ -315,8 +315,8 @@ def test_weights_that_are_refused(
 def test_every_row_of_the_leaderboard_can_be_made_again() -> None:
     extractors = ("cart", "trepan")  # the second draws rows at random
     spaces = {
-        "cart": {"max_leaves": IntDistribution(2, 6)},
-        "trepan": {"max_leaves": IntDistribution(2, 3)},
+        "cart": {"max_leaf_nodes": IntDistribution(2, 6)},
+        "trepan": {"max_leaf_nodes": IntDistribution(2, 3)},
     }
     search = search_of(extractors=extractors, spaces=spaces, n_trials=4).fit(X, Y)
     for _, row in search.leaderboard_.iterrows():
@@ -326,8 +326,11 @@ def test_every_row_of_the_leaderboard_can_be_made_again() -> None:
         scores = cross_val_score(candidate, X, Y, scoring=ice, cv=FOLDS)
         assert row["score"] == pytest.approx(scores.mean(), rel=1e-12)
     for row in (search.knee_, search.best_for(psi=1)):
-        assert search.make_candidate(row).get_params()["max_leaves"] == row["params"]["max_leaves"]
-    made = search.make_candidate({"extractor": "cart", "params": {"max_leaves": 5}}).fit(X, Y)
+        assert (
+            search.make_candidate(row).get_params()["max_leaf_nodes"]
+            == row["params"]["max_leaf_nodes"]
+        )
+    made = search.make_candidate({"extractor": "cart", "params": {"max_leaf_nodes": 5}}).fit(X, Y)
     assert len(made.rules_) == 5
 
 
@@ -374,7 +377,7 @@ def test_what_fails_on_all_rows_does_not_win_and_stands_in_nobodys_way() -> None
     ice = make_ice_scorer()
 
     def picky(model: Any, rows: Any, y: Any) -> float:
-        if len(rows) == len(X) and model.max_leaves == best["max_leaves"]:
+        if len(rows) == len(X) and model.max_leaf_nodes == best["max_leaf_nodes"]:
             raise RuntimeError("no rules of all rows")
         return float(ice(model, rows, y))
 
@@ -460,12 +463,15 @@ def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
         BLACK_BOX, X, Y, cv=FOLDS, space=SPACES["cart"],
         random_state=int(np.random.RandomState(0).randint(2**31 - 1)),
     )  # fmt: skip
-    study.enqueue_trial({"max_leaves": 5})
-    study.enqueue_trial({"max_leaves": 4})
+    study.enqueue_trial({"max_leaf_nodes": 5})
+    study.enqueue_trial({"max_leaf_nodes": 4})
     study.optimize(objective, n_trials=2)
     search = search_of(studies={"cart": study}, sampler=None, n_trials=12).fit(X, Y)
     assert search.studies_["cart"] is study
-    assert [trial.params for trial in study.trials[:2]] == [{"max_leaves": 5}, {"max_leaves": 4}]
+    assert [trial.params for trial in study.trials[:2]] == [
+        {"max_leaf_nodes": 5},
+        {"max_leaf_nodes": 4},
+    ]
     assert len(study.trials) == len(search.studies_["gridex"].trials) == 6  # they count
     rows = search.leaderboard_[search.leaderboard_["extractor"] == "cart"]
     assert sorted(rows["trial"]) == list(range(6))
@@ -483,7 +489,7 @@ def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
 
 def test_studies_with_trials_of_something_else_are_refused() -> None:
     foreign = optuna.create_study(direction="maximize")
-    foreign.optimize(lambda trial: trial.suggest_int("max_leaves", 2, 8), n_trials=2)
+    foreign.optimize(lambda trial: trial.suggest_int("max_leaf_nodes", 2, 8), n_trials=2)
     with pytest.raises(ValueError, match=r"studies\['cart'\] holds trials that were not measured"):
         search_of(studies={"cart": foreign}).fit(X, Y)
     other_folds = optuna.create_study(direction="maximize")
@@ -510,7 +516,7 @@ def test_measures_are_the_means_of_their_scorers_on_the_folds() -> None:
     def hits(model: Any, X: Any, y: Any) -> int:
         return int((model.predict(X) == y).sum())
 
-    spaces = {"cart": {"max_leaves": CategoricalDistribution([2, 3])}}
+    spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([2, 3])}}
     search = search_of(
         extractors=["cart"], measures=["mean_rule_c2", own, hits], n_trials=4, spaces=spaces
     ).fit(X, Y)
@@ -631,7 +637,11 @@ def own_score(model: Any, X: Any, y: Any) -> float:
         ({"measures": [lambda *_: 0.0] * 2}, ValueError, "names of their own, got '<lambda>'"),
         ({"storage": 3}, TypeError, "storage must be .*got 3"),
         ({"storage": "studies.txt"}, ValueError, "storage must be .*got 'studies.txt'"),
-        ({"spaces": {"cart": {"max_leaves": FloatDistribution(2.5, 3)}}}, TypeError, "max_leaves"),
+        (
+            {"spaces": {"cart": {"max_leaf_nodes": FloatDistribution(2.5, 3)}}},
+            TypeError,
+            "max_leaf_nodes",
+        ),
     ],
     # Functions would bring their addresses along, which differ between processes.
     ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:60],

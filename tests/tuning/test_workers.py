@@ -26,7 +26,7 @@ from skescore.tuning._runner import FoldEvaluator, Workers
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
-SPACES = {"cart": {"max_leaves": IntDistribution(3, 5)}}
+SPACES = {"cart": {"max_leaf_nodes": IntDistribution(3, 5)}}
 
 
 class Shouting(DecisionTreeClassifier):
@@ -47,7 +47,7 @@ def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
 
 def test_results_come_in_the_order_of_the_tasks_whoever_did_them() -> None:
     evaluator = evaluator_of()
-    candidates = [CARTExtractor(BLACK_BOX, max_leaves=n, random_state=0) for n in (3, 4)]
+    candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in (3, 4)]
     candidates.append(GridExExtractor(BLACK_BOX, n_slices=3))
     tasks = [(candidate, fold) for candidate in candidates for fold in (2, 0, 1)]
     expected = [
@@ -97,7 +97,7 @@ def test_what_was_written_for_other_processes_is_removed(
 
 def test_a_later_search_is_not_answered_with_the_folds_of_an_earlier_one() -> None:
     # As many tasks as it takes to reach every process.
-    candidates = [CARTExtractor(BLACK_BOX, max_leaves=n, random_state=0) for n in range(2, 10)]
+    candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in range(2, 10)]
     tasks = [(candidate, fold) for candidate in candidates for fold in range(3)]
     for y in (Y, (Y == 2).astype(int)):
         evaluator = evaluator_of(y=y)

@@ -391,7 +391,7 @@ class Search:
         Level of the chi-squared test that an extension must pass.
     min_gain : float
         A test must gain more bits than this.
-    min_rows : int
+    min_samples_leaf : int
         Training rows wanted on either side of a test.
     """
 
@@ -399,7 +399,7 @@ class Search:
     beam_width: int = 2
     significance: float = 0.05
     min_gain: float = 0.0
-    min_rows: int = 1
+    min_samples_leaf: int = 1
 
     def best_test(self, binned: Binned, taken: Sequence[int] = ()) -> Test | None:
         """The best test at a node, or None if none gains anything.
@@ -413,7 +413,7 @@ class Search:
             so that their literals stay independent.
         """
         total = binned.count()
-        seed = _best_seed(binned, total, self.min_rows)
+        seed = _best_seed(binned, total, self.min_samples_leaf)
         if seed is None or seed.gain <= max(self.min_gain, 10.0**-_DECIMALS):
             return None
         best, beam = seed, [seed]
@@ -463,7 +463,7 @@ class Search:
                         continue
                     table = binned.table(feature, open_ones)
                     for gain, literal in _best_literals(
-                        binned, feature, table, sure, total, (False, True), self.min_rows
+                        binned, feature, table, sure, total, (False, True), self.min_samples_leaf
                     ):
                         if literal is not None and gain - candidate.gain >= needed:
                             test = Test(m, (*candidate.test.literals, literal))
@@ -482,14 +482,14 @@ class Search:
         return kept
 
 
-def _best_seed(binned: Binned, total: np.ndarray, min_rows: int) -> _Candidate | None:
+def _best_seed(binned: Binned, total: np.ndarray, min_samples_leaf: int) -> _Candidate | None:
     """The best test of one feature, turned so that it speaks for the later classes."""
     best, chosen = -1.0, None
     nothing = np.zeros_like(total)
     for feature in range(len(binned.codes)):
         table = binned.table(feature)
         [(gain, literal)] = _best_literals(
-            binned, feature, table, nothing, total, (False,), min_rows
+            binned, feature, table, nothing, total, (False,), min_samples_leaf
         )
         if literal is not None and gain > best:
             best, chosen = gain, literal
@@ -508,7 +508,7 @@ def _best_literals(
     sure: np.ndarray,
     total: np.ndarray,
     directions: Sequence[bool],
-    min_rows: int,
+    min_samples_leaf: int,
 ) -> list[tuple[float, Literal | None]]:
     """The literal on one feature that completes a test best, and the test's gain, each way.
 
@@ -526,7 +526,7 @@ def _best_literals(
         All.
     directions : sequence of bool
         False looks among the literals as they are, True among those that are turned round.
-    min_rows : int
+    min_samples_leaf : int
         Training rows wanted on either side of the test.
     """
     cuts = binned.cuts[feature]
@@ -542,7 +542,7 @@ def _best_literals(
     holding = sure + np.stack([whole - inside if turned else inside for turned in directions])
     gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
     rows = holding[..., -1]
-    gains[(rows < min_rows) | (total[-1] - rows < min_rows)] = -1.0
+    gains[(rows < min_samples_leaf) | (total[-1] - rows < min_samples_leaf)] = -1.0
     found: list[tuple[float, Literal | None]] = []
     for turned, at, gain in zip(
         directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True

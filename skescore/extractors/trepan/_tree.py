@@ -146,7 +146,7 @@ class Growth:
     ----------
     search : Search
         Looks for the tests.
-    max_nodes, max_leaves, max_depth : int or None
+    max_nodes, max_leaf_nodes, max_depth : int or None
         Limits of the tree.
     min_sample : int
         Rows and instances wanted at every node.
@@ -158,7 +158,7 @@ class Growth:
 
     search: Search
     max_nodes: int | None
-    max_leaves: int | None
+    max_leaf_nodes: int | None
     max_depth: int | None
     min_sample: int
     purity: float
@@ -190,7 +190,7 @@ class Growth:
         while (
             queue
             and (self.max_nodes is None or n_splits < self.max_nodes)
-            and (self.max_leaves is None or n_splits + 1 < self.max_leaves)
+            and (self.max_leaf_nodes is None or n_splits + 1 < self.max_leaf_nodes)
         ):
             node = nodes[heapq.heappop(queue)[1]]
             test, children = self._parted(extraction, node, sharing)

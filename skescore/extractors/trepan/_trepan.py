@@ -34,7 +34,7 @@ class TrepanExtractor(BaseExtractor):
         The black box: a scikit-learn classifier. An unfitted one is cloned and fitted on (X, y);
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
-    max_leaves : int or None, default=None
+    max_leaf_nodes : int or None, default=None
         Most leaves, that is rules; at least 2. None: no limit but `max_nodes`.
     max_nodes : int or None, default=15
         Most tests in the tree; None for no limit.
@@ -43,7 +43,7 @@ class TrepanExtractor(BaseExtractor):
     min_sample : int, default=1000
         Rows wanted at every node, before its class or its test is chosen: where training rows are
         fewer, instances are drawn. 0: nothing is drawn, and the black box is asked once.
-    min_rows : int, default=1
+    min_samples_leaf : int, default=1
         Least training rows on either side of a test. 0 allows leaves that only drawn instances
         reach.
     max_literals : int, default=4
@@ -123,7 +123,7 @@ class TrepanExtractor(BaseExtractor):
     written as "at least n - m + 1 of the n opposites hold".
 
     Unlike the published algorithm, tests without training rows on one side are left out
-    (`min_rows`): they would spend rules on what never occurs.
+    (`min_samples_leaf`): they would spend rules on what never occurs.
 
     References
     ----------
@@ -137,7 +137,7 @@ class TrepanExtractor(BaseExtractor):
     >>> from skescore.extractors import TrepanExtractor
     >>> data = load_iris(as_frame=True)
     >>> labels = data.target_names[data.target]
-    >>> extractor = TrepanExtractor(KNeighborsClassifier(9), max_leaves=3, random_state=0)
+    >>> extractor = TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     >>> print(extractor.fit(data.data, labels).rules_)
     1. IF petal length (cm) ≤ 2.466 THEN setosa   [50 rows, 100 % pure]
     2. ELSE IF at least 1 of (petal length (cm) > 5.077; petal width (cm) > 1.993) THEN virginica
@@ -152,11 +152,11 @@ class TrepanExtractor(BaseExtractor):
         self,
         estimator: Any,
         *,
-        max_leaves: int | None = None,
+        max_leaf_nodes: int | None = None,
         max_nodes: int | None = 15,
         max_depth: int | None = None,
         min_sample: int = 1000,
-        min_rows: int = 1,
+        min_samples_leaf: int = 1,
         max_literals: int = 4,
         beam_width: int = 2,
         purity: float = 0.99,
@@ -171,11 +171,11 @@ class TrepanExtractor(BaseExtractor):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.max_leaves = max_leaves
+        self.max_leaf_nodes = max_leaf_nodes
         self.max_nodes = max_nodes
         self.max_depth = max_depth
         self.min_sample = min_sample
-        self.min_rows = min_rows
+        self.min_samples_leaf = min_samples_leaf
         self.max_literals = max_literals
         self.beam_width = beam_width
         self.purity = purity
@@ -190,11 +190,11 @@ class TrepanExtractor(BaseExtractor):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check.check_integer("max_leaves", self.max_leaves, 2, optional=True)
+        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True)
         check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
         check.check_integer("min_sample", self.min_sample, 0)
-        check.check_integer("min_rows", self.min_rows, 0)
+        check.check_integer("min_samples_leaf", self.min_samples_leaf, 0)
         check.check_integer("max_literals", self.max_literals, 1)
         check.check_integer("beam_width", self.beam_width, 1)
         check.check_number("purity", self.purity, 0.0, 1.0)
@@ -206,19 +206,23 @@ class TrepanExtractor(BaseExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST, "distances between them would overflow")
         n_answers = len(np.unique(extraction.answers))
-        if self.max_leaves is not None and self.max_leaves < n_answers:
+        if self.max_leaf_nodes is not None and self.max_leaf_nodes < n_answers:
             warnings.warn(
-                f"max_leaves={self.max_leaves} is less than the {n_answers} classes that the "
-                "black box answers, so no rule can conclude some of them.",
+                f"max_leaf_nodes={self.max_leaf_nodes} is less than the {n_answers} classes that "
+                "the black box predicts, so no rule can conclude some of them.",
                 UserWarning,
                 stacklevel=3,
             )
         growth = Growth(
             Search(
-                self.max_literals, self.beam_width, self.significance, self.min_gain, self.min_rows
+                self.max_literals,
+                self.beam_width,
+                self.significance,
+                self.min_gain,
+                self.min_samples_leaf,
             ),
             self.max_nodes,
-            self.max_leaves,
+            self.max_leaf_nodes,
             self.max_depth,
             self.min_sample,
             self.purity,

@@ -25,7 +25,7 @@ def _cart(problem: Problem) -> SearchSpace:
         criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
     return SearchSpace(
         {
-            "max_leaves": leaves(problem),
+            "max_leaf_nodes": leaves(problem),
             "max_depth": IntDistribution(2, 8),
             "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
             "criterion": CategoricalDistribution(criteria),
@@ -35,7 +35,7 @@ def _cart(problem: Problem) -> SearchSpace:
 
 def _cart_points(problem: Problem) -> _Points:
     default = {
-        "max_leaves": at_most(8, leaves(problem)),  # as many as three levels can have
+        "max_leaf_nodes": at_most(8, leaves(problem)),  # as many as three levels can have
         "max_depth": 3,
         "min_samples_leaf": 1,
         "criterion": "gini" if problem.classifies else "squared_error",
@@ -43,7 +43,7 @@ def _cart_points(problem: Problem) -> _Points:
     n = problem.n_outputs
     # Two leaves, where there are more classes, for scores that would rather miss one than read on.
     few, fewest, more, most = (
-        default | {"max_leaves": number, "max_depth": 4} for number in (n, 2, n + 1, n + 3)
+        default | {"max_leaf_nodes": number, "max_depth": 4} for number in (n, 2, n + 1, n + 3)
     )
     return [few, fewest, more, default, most]
 
@@ -177,7 +177,7 @@ def _real_points(problem: Problem) -> _Points:
 def _trepan(problem: Problem) -> SearchSpace:
     space = SearchSpace(
         {
-            "max_leaves": leaves(problem, MOST_LEAVES // 2),
+            "max_leaf_nodes": leaves(problem, MOST_LEAVES // 2),
             "max_literals": IntDistribution(1, 4),
             "min_sample": CategoricalDistribution((200, 1000)),
         }
@@ -188,13 +188,13 @@ def _trepan(problem: Problem) -> SearchSpace:
 
 def _trepan_points(problem: Problem) -> _Points:
     default = {
-        "max_leaves": at_most(16, leaves(problem, MOST_LEAVES // 2)),  # of 15 tests at most
+        "max_leaf_nodes": at_most(16, leaves(problem, MOST_LEAVES // 2)),  # of 15 tests at most
         "max_literals": 4,
         "min_sample": 1000,
     }
     # One leaf per class whose tests may hold several literals; a sample of 200 has all that these
     # need.
-    small = default | {"max_leaves": problem.n_outputs, "min_sample": 200}
+    small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
     return [*(small | {"max_literals": m} for m in (4, 2, 1)), default]
 
 

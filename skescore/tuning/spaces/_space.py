@@ -737,8 +737,8 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
 
     Examples
     --------
-    >>> as_search_space({"max_leaves": IntDistribution(2, 8)})
-    <SearchSpace: max_leaves 2 to 8>
+    >>> as_search_space({"max_leaf_nodes": IntDistribution(2, 8)})
+    <SearchSpace: max_leaf_nodes 2 to 8>
     """
     if isinstance(space, SearchSpace):
         return space

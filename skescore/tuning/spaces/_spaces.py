@@ -58,14 +58,14 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Searc
     >>> print(space)
     cart for classification: 100 rows, 1 feature
     parameter         values             scale
-    max_leaves        2 to 32            log
+    max_leaf_nodes    2 to 32            log
     max_depth         2 to 8             linear
     min_samples_leaf  1 to 5             log
     criterion         'gini', 'entropy'  choice
-    >>> space["max_leaves"]
+    >>> space["max_leaf_nodes"]
     IntDistribution(high=32, log=True, low=2, step=1)
     >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
-    {'max_leaves': [2, 8, 32], 'max_depth': [2, 5, 8]}
+    {'max_leaf_nodes': [2, 8, 32], 'max_depth': [2, 5, 8]}
     """
     search = _search_of(name)
     if search is None:

@@ -101,13 +101,13 @@ class WeightElicitation:
     >>> def measured(place, loss, n_rules):
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaves": n_rules}, place, (fold,))
+    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, place, (fold,))
     >>> dialogue = WeightElicitation([measured(0, 0.25, 1), measured(1, 0.05, 4)], "ice")
     >>> print(dialogue.next_question())
     Would you rather have 1 rule at 75 % (first) or 4 rules at 95 % (second)?
     >>> dialogue.answer("second")
     >>> dialogue.next_question() is None, dialogue.winner.params
-    (True, {'max_leaves': 4})
+    (True, {'max_leaf_nodes': 4})
     """
 
     def __init__(

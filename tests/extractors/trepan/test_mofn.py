@@ -124,17 +124,19 @@ def test_tables_count_as_loops_do(seed):
 # --- the best test of one feature ---
 
 
-@given(seed=st.integers(0, 10**6), min_rows=st.integers(0, 5))
-def test_the_best_ordinary_test_is_that_of_all_cuts(seed, min_rows):
+@given(seed=st.integers(0, 10**6), min_samples_leaf=st.integers(0, 5))
+def test_the_best_ordinary_test_is_that_of_all_cuts(seed, min_samples_leaf):
     X, labels = rounded_data(seed)
     n_rows = 40
     best = 0.0
     for j in range(3):
         for cut in np.unique(X[:, j])[:-1]:
             holds = X[:, j] <= cut
-            if min(holds[:n_rows].sum(), (~holds[:n_rows]).sum()) >= min_rows:
+            if min(holds[:n_rows].sum(), (~holds[:n_rows]).sum()) >= min_samples_leaf:
                 best = max(best, gain_of(holds, labels))
-    test = Search(max_literals=1, min_rows=min_rows).best_test(binned(X, labels, n_rows=n_rows))
+    test = Search(max_literals=1, min_samples_leaf=min_samples_leaf).best_test(
+        binned(X, labels, n_rows=n_rows)
+    )
     assert (0.0 if test is None else gain_of(test.holds(X), labels)) == pytest.approx(best)
 
 
@@ -184,12 +186,12 @@ def every_literal(X, used):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), min_rows=st.sampled_from([0, 4]))
-def test_an_extension_is_the_best_of_all(seed, min_rows):
+@given(seed=st.integers(0, 10**6), min_samples_leaf=st.sampled_from([0, 4]))
+def test_an_extension_is_the_best_of_all(seed, min_samples_leaf):
     X, labels = rounded_data(seed, 80)
     data = binned(X, labels)
-    search = Search(2, 1, significance=0.9, min_rows=min_rows)
-    seed_test = Search(1, min_rows=min_rows).best_test(data)
+    search = Search(2, 1, significance=0.9, min_samples_leaf=min_samples_leaf)
+    seed_test = Search(1, min_samples_leaf=min_samples_leaf).best_test(data)
     if seed_test is None:
         return
     test = search.best_test(data)
@@ -197,7 +199,7 @@ def test_an_extension_is_the_best_of_all(seed, min_rows):
     for literal in every_literal(X, {seed_test.literals[0].feature}):
         for m in (1, 2):
             holds = Test(m, (*seed_test.literals, literal)).holds(X)
-            if min(holds.sum(), (~holds).sum()) >= min_rows:
+            if min(holds.sum(), (~holds).sum()) >= min_samples_leaf:
                 best = max(best, gain_of(holds, labels))
     degrees = len(np.unique(labels)) - 1
     needed = chi2.isf(0.9 / 12, degrees) / (2 * math.log(2) * 80)
@@ -223,7 +225,7 @@ def test_an_extension_by_a_set_of_categories_is_the_best_of_all(seed):
             test = Test(m, (*seed_test.literals, Literal(1, codes=codes)))
             best = max(best, gain_of(test.holds(X), labels))
     if best - before > chi2.isf(0.99 / 8, 1) / (2 * math.log(2) * 80):
-        found = Search(2, 1, significance=0.99, min_rows=0).best_test(data)
+        found = Search(2, 1, significance=0.99, min_samples_leaf=0).best_test(data)
         assert gain_of(found.holds(X), labels) == pytest.approx(best, abs=1e-9)
 
 

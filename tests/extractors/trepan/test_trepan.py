@@ -142,7 +142,7 @@ def test_black_boxes_are_imitated_better_than_by_an_ordinary_tree_of_that_size()
                 if load is load_iris
                 else DecisionTreeClassifier(random_state=seed)
             ).fit(train, y_train)
-            extractor = TrepanExtractor(FrozenEstimator(model), max_leaves=6, random_state=seed)
+            extractor = TrepanExtractor(FrozenEstimator(model), max_leaf_nodes=6, random_state=seed)
             extractor.fit(train)
             tree = DecisionTreeClassifier(max_leaf_nodes=extractor.n_rules_, random_state=seed)
             tree.fit(train, model.predict(train))
@@ -225,7 +225,7 @@ def test_without_samples_only_the_rows_are_asked_about():
         assert rule.statistics.class_counts == tuple(np.bincount(inside, minlength=3))
 
 
-@pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"max_depth": 2}, {"max_leaves": 4}])
+@pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"max_depth": 2}, {"max_leaf_nodes": 4}])
 def test_the_black_box_is_asked_once_per_split(options):
     """Fault 8: one call per row, cell or merge."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options)
@@ -266,13 +266,15 @@ def test_limits_of_the_tree():
         )
 
     assert fit(max_nodes=4).n_splits_ == 4
-    assert fit(max_leaves=3).n_splits_ == 2
-    assert fit(max_leaves=3).n_rules_ == 3
+    assert fit(max_leaf_nodes=3).n_splits_ == 2
+    assert fit(max_leaf_nodes=3).n_rules_ == 3
     assert max(len(r.conditions) for r in fit(max_depth=1, max_literals=1).rules_) == 1
     assert fit(max_depth=1).n_rules_ == 2
     assert fit(min_gain=2.0).n_rules_ == 1
-    assert fit(max_nodes=None, min_rows=0).n_splits_ > 15  # and comes to an end
-    rows_below = [rule.statistics.n_rows for rule in fit(min_rows=10, max_nodes=None).rules_]
+    assert fit(max_nodes=None, min_samples_leaf=0).n_splits_ > 15  # and comes to an end
+    rows_below = [
+        rule.statistics.n_rows for rule in fit(min_samples_leaf=10, max_nodes=None).rules_
+    ]
     assert min(rows_below) >= 10
 
 
@@ -340,7 +342,7 @@ def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
             "max_nodes": st.sampled_from([1, 4, None]),
             "max_literals": st.sampled_from([1, 2, 4]),
             "min_sample": st.sampled_from([0, 60, 200]),
-            "min_rows": st.sampled_from([0, 1, 5]),
+            "min_samples_leaf": st.sampled_from([0, 1, 5]),
             "beam_width": st.sampled_from([1, 3]),
             "significance": st.sampled_from([0.01, 0.9]),
         }
@@ -508,8 +510,8 @@ def test_a_black_box_of_one_class_gives_one_rule():
 
 def test_too_few_leaves_for_the_classes_are_reported_fault_19():
     """Fault 19: three leaves whatever the number of classes."""
-    with pytest.warns(UserWarning, match="max_leaves=2 is less than the 3 classes"):
-        TrepanExtractor(KNeighborsClassifier(9), max_leaves=2).fit(IRIS, SPECIES)
+    with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
+        TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=2).fit(IRIS, SPECIES)
 
 
 def test_regression_is_refused():
@@ -527,13 +529,13 @@ def test_numbers_beyond_all_distances_are_refused():
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("max_leaves", 1, ValueError),
+        ("max_leaf_nodes", 1, ValueError),
         ("max_nodes", 0, ValueError),
         ("max_nodes", 2.0, TypeError),
         ("max_depth", 0, ValueError),
         ("min_sample", -1, ValueError),
         ("min_sample", None, TypeError),
-        ("min_rows", -1, ValueError),
+        ("min_samples_leaf", -1, ValueError),
         ("max_literals", 0, ValueError),
         ("beam_width", 0, ValueError),
         ("beam_width", True, TypeError),

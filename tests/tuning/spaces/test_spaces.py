@@ -105,7 +105,7 @@ def test_starting_points_lie_in_the_space(
         assert len(points) > 1  # a usual problem has some, beside the defaults
 
 
-@pytest.mark.filterwarnings("ignore:max_leaves=2 is less")
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes=2 is less")
 @pytest.mark.parametrize(("name", "task"), [c for c in CASES if c[0] != "gridrex"])
 def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
     # Many rows with noise, so that no two splits of a tree are equally good.
@@ -137,24 +137,24 @@ def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -
 
 def test_starting_points_respect_a_space_of_ones_own() -> None:
     y = np.arange(30) % 3
-    # The points have max_leaves 3, 2, 4, 8 and 6, max_depth 3 or 4, min_samples_leaf 1, gini.
-    found = starting_points("cart", {"max_leaves": IntDistribution(2, 7)}, y, "classification")
-    assert found == [{"max_leaves": n} for n in (3, 2, 4, 6)]
+    # The points have max_leaf_nodes 3, 2, 4, 8 and 6, max_depth 3 or 4, min_samples_leaf 1, gini.
+    found = starting_points("cart", {"max_leaf_nodes": IntDistribution(2, 7)}, y, "classification")
+    assert found == [{"max_leaf_nodes": n} for n in (3, 2, 4, 6)]
     space: dict[str, BaseDistribution] = {
-        "max_leaves": IntDistribution(2, 8, step=2),
+        "max_leaf_nodes": IntDistribution(2, 8, step=2),
         "max_depth": IntDistribution(3, 5),
         "criterion": CategoricalDistribution(["gini", "log_loss"]),
     }
     found = starting_points("cart", space, y, "classification")
     assert found == [
-        {"max_leaves": leaves, "max_depth": depth, "criterion": "gini"}
+        {"max_leaf_nodes": leaves, "max_depth": depth, "criterion": "gini"}
         for leaves, depth in ((2, 4), (4, 4), (8, 3), (6, 4))
     ]
     space["criterion"] = CategoricalDistribution(["entropy", "log_loss"])
     assert starting_points("cart", space, y, "classification") == []
-    space = {"max_leaves": CategoricalDistribution([3, 4])}
+    space = {"max_leaf_nodes": CategoricalDistribution([3, 4])}
     found = starting_points("cart", space, y, "classification")
-    assert found == [{"max_leaves": 3}, {"max_leaves": 4}]
+    assert found == [{"max_leaf_nodes": 3}, {"max_leaf_nodes": 4}]
     space = {
         "n_slices": IntDistribution(2, 4),
         "importance_threshold": FloatDistribution(0, 1, step=0.01),
@@ -198,10 +198,10 @@ def test_thresholds_of_classes_are_shares() -> None:
 
 def test_sizes_follow_the_data() -> None:
     few, many = (search_space("cart", np.zeros((n, 1)), np.arange(n) % 2) for n in (10, 1000))
-    assert (few["max_leaves"].high, many["max_leaves"].high) == (5, 32)
+    assert (few["max_leaf_nodes"].high, many["max_leaf_nodes"].high) == (5, 32)
     assert (few["min_samples_leaf"].high, many["min_samples_leaf"].high) == (1, 50)
     letters = search_space("cart", np.zeros((520, 1)), np.arange(520) % 52)
-    assert letters["max_leaves"].high > 52  # each class can have a leaf
+    assert letters["max_leaf_nodes"].high > 52  # each class can have a leaf
 
 
 def test_the_slow_criterion_is_left_out_where_it_would_take_long() -> None:
@@ -509,7 +509,7 @@ def test_a_space_is_a_dict() -> None:
     both = NESTED | {"depth": IntDistribution(2, 3)}
     assert isinstance(both, SearchSpace)
     assert both.conditions == NESTED.conditions
-    joined = SearchSpace({"max_leaves": IntDistribution(2, 3)}) | NESTED
+    joined = SearchSpace({"max_leaf_nodes": IntDistribution(2, 3)}) | NESTED
     assert joined.conditions == NESTED.conditions
     with pytest.raises(TypeError):
         NESTED | 3
@@ -599,17 +599,17 @@ def test_conditions_must_name_what_is_there() -> None:
 
 
 def test_plain_dicts_become_spaces() -> None:
-    plain = {"max_leaves": IntDistribution(2, 5)}
+    plain = {"max_leaf_nodes": IntDistribution(2, 5)}
     space = as_search_space(plain)
     assert isinstance(space, SearchSpace)
     assert space == plain
     assert as_search_space(space) is space
-    with pytest.raises(TypeError, match=r"space must be a dict .* got \['max_leaves'\]"):
-        as_search_space(["max_leaves"])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"space\['max_leaves'\] must be an Optuna dist.* \(2, 5\)"):
-        as_search_space({"max_leaves": (2, 5)})  # type: ignore[dict-item]
-    space["max_leaves"] = (2, 5)  # type: ignore[assignment]
-    with pytest.raises(TypeError, match=r"space\['max_leaves'\] must be an Optuna distribution"):
+    with pytest.raises(TypeError, match=r"space must be a dict .* got \['max_leaf_nodes'\]"):
+        as_search_space(["max_leaf_nodes"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"'max_leaf_nodes'\] must be an Optuna dist.* \(2, 5\)"):
+        as_search_space({"max_leaf_nodes": (2, 5)})  # type: ignore[dict-item]
+    space["max_leaf_nodes"] = (2, 5)  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"space\['max_leaf_nodes'\] must be an Optuna dist"):
         space.suggest(optuna.trial.FixedTrial({}))
     with pytest.raises(TypeError, match="must hold Optuna distributions"):
         space.param_grid()

@@ -68,7 +68,7 @@ def test_regression_extractors_and_pipelines() -> None:
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
 
     box = make_pipeline(StandardScaler(), KNeighborsClassifier())
-    extractor = CARTExtractor(box, max_leaves=4, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    extractor = CARTExtractor(box, max_leaf_nodes=4, random_state=0).fit(X[TRAIN], Y[TRAIN])
     scoring = make_ice_scorer(reference="black_box")
     found = score_interval(extractor, X[TEST], Y[TEST], scoring=scoring, n_resamples=20,
                            random_state=0)  # fmt: skip
