@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,12 +24,13 @@ from skescore.plots._style import (
     groups_of,
     legend_beside,
     markers_of,
+    matplotlib_module,
     short,
 )
+from skescore.tuning import WinningRegions, winning_regions
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._pareto import check_objectives, pareto_front
 from skescore.tuning._winner import SCORES
-from skescore.tuning.weights._regions import WinningRegions, winning_regions
 
 __all__ = ["pareto_plot", "score_sensitivity", "winner_map"]
 
@@ -48,6 +50,13 @@ _WHOLE = ("n_rules", "size", "black_box_calls", "black_box_rows")
 _WIDE = 30.0
 #: Weights and where they are looked at by default, as for the winning regions.
 _WEIGHTS = {"phi": (0.1, 10.0), "rho": (0.1, 10.0), "psi": (0.1, 100.0)}
+#: Colours of regions that differ in hue and in lightness, pale enough for black text on them.
+_PALE = (
+    "#88ccee", "#ddcc77", "#cc6677", "#44aa99", "#aa88cc", "#999933", "#ee9955", "#6699cc",
+    "#bbbbbb", "#ee88aa", "#66aa55", "#bb9977",
+)  # fmt: skip
+#: A label is written into a region that is at least so wide.
+_WIDE_SHARE, _WIDE_STRIP = 0.04, 0.12
 _SIGNS = {"phi": "φ", "rho": "ρ", "psi": "ψ"}
 
 
@@ -217,13 +226,80 @@ def winner_map(
     if not isinstance(results, WinningRegions):
         found = results_candidates(results)
         regions = winning_regions(found, score, within=within, completeness=completeness)
-    plane = regions.score == "ice"
-    ax = regions.plot(axes_or_new(ax, (9.0, 5.6) if plane else (9.0, 2.6)))
-    ax.set_xlabel(_axis_of_weight("phi" if plane else "psi"))
+    if regions.score == "fire":
+        return _draw_strip(regions, ax)
+    return _draw_plane(regions, ax)
+
+
+def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
+    """A strip of psi with one colour per winner."""
+    table = regions.table
+    labels, colours = _winners(regions)
+    ax = axes_or_new(ax, (9.0, max(2.6, 0.6 + 0.25 * len(labels))))
+    for row in table.itertuples():
+        ax.axvspan(row.low, row.high, facecolor=colours[row.candidate], edgecolor="black", lw=0.5)
+        if row.share >= _WIDE_STRIP:
+            ax.text(
+                math.sqrt(row.low * row.high), 0.5, labels[row.candidate].replace(", ", "\n"),
+                ha="center", va="center", transform=ax.get_xaxis_transform(),
+            )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xlim(*regions.within["psi"])
     log_ticks(ax.xaxis)
-    if plane:
-        ax.set_ylabel(_axis_of_weight("rho"))
-        log_ticks(ax.yaxis)
+    ax.set_yticks([])
+    ax.set_xlabel(_axis_of_weight("psi"))
+    ax.set_title("Who wins by FiRe")
+    return _legend_of_winners(ax, labels, colours, table.groupby("candidate")["share"].sum())
+
+
+def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
+    """The plane of phi and rho with one colour per winner."""
+    ax = axes_or_new(ax, (9.0, 5.6))
+    table = regions.table.set_index("candidate")
+    labels, colours = _winners(regions)
+    number = {index: n for n, index in enumerate(labels)}
+    image = np.vectorize(number.__getitem__, otypes=[int])(regions.raster.T)
+    ax.pcolormesh(
+        regions.edges["phi"], regions.edges["rho"], image,
+        cmap=matplotlib_module("colors").ListedColormap(list(colours.values())),
+        vmin=-0.5, vmax=len(labels) - 0.5, rasterized=True,
+    )  # fmt: skip
+    for index, label in labels.items():
+        if table["share"][index] >= _WIDE_SHARE:
+            ax.text(
+                table["phi"][index], table["rho"][index], label.replace(", ", "\n"),
+                ha="center", va="center",
+            )  # fmt: skip
+    ax.plot(1.0, 1.0, marker="+", color="black", markersize=10)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(*regions.within["phi"])
+    ax.set_ylim(*regions.within["rho"])
+    ax.set_xlabel(_axis_of_weight("phi"))
+    ax.set_ylabel(_axis_of_weight("rho"))
+    log_ticks(ax.xaxis)
+    log_ticks(ax.yaxis)
+    ax.set_title("Who wins by ICE (+ neutral weights)")
+    return _legend_of_winners(ax, labels, colours, table["share"])
+
+
+def _winners(regions: WinningRegions) -> tuple[dict[int, str], dict[int, str]]:
+    """Texts and colours of the winners by their index, in the order of the table."""
+    indices = regions.table["candidate"].drop_duplicates().tolist()
+    labels = {index: _label(regions.candidates[index]) for index in indices}
+    return labels, {i: _PALE[n % len(_PALE)] for n, i in enumerate(indices)}
+
+
+def _legend_of_winners(
+    ax: Any, labels: dict[int, str], colours: dict[int, str], shares: Any
+) -> Any:
+    patch = matplotlib_module("patches").Patch
+    handles = [
+        patch(facecolor=colours[index], edgecolor="black", linewidth=0.5,
+              label=f"{index}: {label} ({shares[index]:.1%})")
+        for index, label in labels.items()
+    ]  # fmt: skip
+    legend_beside(ax, "candidate: extractor, size (share)", handles)
     return ax
 
 

@@ -8,15 +8,18 @@ from skescore.tuning._studies import describe_study
 from skescore.tuning.spaces._spaces import SearchSpace, as_search_space, search_space
 from skescore.tuning.storage._heartbeats import beating, revive_stale
 from skescore.tuning.storage._storages import open_storage
-from skescore.tuning.weights._bootstrap import (
+from skescore.tuning.weights import (
+    Question,
     ScoreInterval,
+    WeightElicitation,
+    WeightStability,
+    WinningRegions,
     compare_scores,
     score_interval,
+    weight_stability,
     win_probability,
+    winning_regions,
 )
-from skescore.tuning.weights._elicitation import Question, WeightElicitation
-from skescore.tuning.weights._regions import WinningRegions, winning_regions
-from skescore.tuning.weights._stability import WeightStability, weight_stability
 
 __all__ = [
     "Candidate",

@@ -191,10 +191,10 @@ def test_the_map_has_the_winners_colours() -> None:
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     corners, values = mesh.get_coordinates(), np.asarray(mesh.get_array())
-    for row, column in [(3, 5), (250, 250), (480, 40), (100, 470)]:
+    for row, column in [(3, 5), (100, 100), (190, 20), (40, 180)]:
         phi = np.sqrt(corners[row, column, 0] * corners[row, column + 1, 0])
         rho = np.sqrt(corners[row, column, 1] * corners[row + 1, column, 1])
-        place = regions.place(phi=phi, rho=rho)
+        place = regions.winner_index(phi=phi, rho=rho)
         assert names[int(values[row, column])].startswith(f"{place}: ")
     ax.figure.canvas.draw()
     for axis, sign in ((ax.xaxis, "φ: "), (ax.yaxis, "ρ: ")):  # as the other pictures write them

@@ -1,3 +1,24 @@
 """Which candidate wins for which weights of errors and rules, and how sure that is."""
 
-__all__: list[str] = []
+from skescore.tuning.weights._bootstrap import (
+    ScoreInterval,
+    compare_scores,
+    score_interval,
+    win_probability,
+)
+from skescore.tuning.weights._elicitation import Question, WeightElicitation
+from skescore.tuning.weights._regions import WinningRegions, winning_regions
+from skescore.tuning.weights._stability import WeightStability, weight_stability
+
+__all__ = [
+    "Question",
+    "ScoreInterval",
+    "WeightElicitation",
+    "WeightStability",
+    "WinningRegions",
+    "compare_scores",
+    "score_interval",
+    "weight_stability",
+    "win_probability",
+    "winning_regions",
+]

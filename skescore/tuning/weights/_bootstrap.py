@@ -20,13 +20,10 @@ from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
 from skescore.scorers._makers import RuleScorer, get_rule_scorer
 from skescore.tuning._candidates import as_candidates
 from skescore.tuning._winner import SCORES
-from skescore.tuning.weights._common import chosen_weights, preference
-
-__all__ = ["ScoreInterval", "compare_scores", "score_interval", "win_probability"]
+from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 
 #: All ways to draw folds are gone through up to this many.
 _ALL_WAYS = 20_000
-_TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class ScoreInterval:
     low, high : float
         Ends of the percentile interval.
     standard_error : float
-        Spread of the resampled scores.
+        Standard deviation of the resampled scores.
     confidence_level : float
         What the interval was made for.
     n_resamples : int
@@ -200,14 +197,14 @@ def compare_scores(
     intervals = [
         _interval(float(score), row, level) for score, row in zip(scores, resampled, strict=True)
     ]
-    best = defined >= defined.max(axis=0) - _TIE
+    best = defined >= defined.max(axis=0) - TIE
     first = int(np.argmax(scores))
     table = pd.DataFrame({
         "score": scores,
         "low": [found.low for found in intervals],
         "high": [found.high for found in intervals],
         "probability_best": (best / best.sum(axis=0)).mean(axis=1),
-        "probability_beaten": (defined < defined[first] - _TIE).mean(axis=1),
+        "probability_beaten": (defined < defined[first] - TIE).mean(axis=1),
     }, index=pd.Index(list(estimators), name="name"))  # fmt: skip
     return table.sort_values("score", ascending=False, kind="stable")
 
@@ -248,7 +245,7 @@ def win_probability(
     Returns
     -------
     pandas.DataFrame
-        The best first: ``candidate`` (its place), ``extractor``, ``n_rules``, ``score`` and
+        The best first: ``candidate`` (its index), ``extractor``, ``n_rules``, ``score`` and
         ``probability``.
 
     Raises
@@ -268,10 +265,10 @@ def win_probability(
     --------
     >>> from skescore.tuning import Candidate, Candidates
     >>> from skescore.tuning import win_probability
-    >>> def measured(place, losses):
+    >>> def measured(trial, losses):
     ...     folds = [dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=3, size=3,
     ...                   completeness_volume=1.0, completeness_instances=1.0) for loss in losses]
-    ...     return Candidate("cart", {}, place, tuple(folds))
+    ...     return Candidate("cart", {}, trial, tuple(folds))
     >>> found = Candidates([measured(0, [0.1, 0.1]), measured(1, [0.0, 0.3])])
     >>> win_probability(found, "fire")["probability"].tolist()
     [0.75, 0.25]
@@ -284,12 +281,12 @@ def win_probability(
     signed = per_fold[order] * (1.0 if SCORES[score] else -1.0)
     counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
     probability = np.zeros(len(found))
-    lot = max(1, 2_000_000 // len(found))
-    for at in range(0, len(counts), lot):
-        means = counts[at : at + lot] @ signed.T
+    batch = max(1, 2_000_000 // len(found))
+    for at in range(0, len(counts), batch):
+        means = counts[at : at + batch] @ signed.T
         best = means.max(axis=1, keepdims=True)
-        winners = np.argmax(means >= best - _TIE * np.abs(best), axis=1)
-        np.add.at(probability, order[winners], chances[at : at + lot])
+        winners = np.argmax(means >= best - TIE * np.abs(best), axis=1)
+        np.add.at(probability, order[winners], chances[at : at + batch])
     means = per_fold.mean(axis=1)
     table = pd.DataFrame({
         "candidate": np.arange(len(found)),
@@ -346,8 +343,8 @@ def _resampled(
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for number in range(n_resamples):
             drawn = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
-            for place, evaluation in enumerate(evaluations):
-                resampled[place, number] = scorer.score(_weighted(evaluation, drawn))
+            for index, evaluation in enumerate(evaluations):
+                resampled[index, number] = scorer.score(_weighted(evaluation, drawn))
     undefined = np.isnan(resampled).any(axis=0).sum()
     if 2 * undefined > n_resamples:
         raise ValueError(
@@ -368,9 +365,9 @@ def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation
 def _interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterval:
     defined = resampled[~np.isnan(resampled)]
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
-    spread = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
+    error = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
     return ScoreInterval(
-        score, float(low), float(high), spread, level, len(defined),
+        score, float(low), float(high), error, level, len(defined),
         len(resampled) - len(defined),
     )  # fmt: skip
 

@@ -11,13 +11,21 @@ import numpy as np
 
 from skescore.metrics._arguments import as_numbers
 from skescore.tuning._candidates import Candidate, as_candidates
-from skescore.tuning.weights._common import WEIGHTS, check_score, ranges_of, undominated
-from skescore.tuning.weights._fire import fire_steps
-from skescore.tuning.weights._ice import IcePlane
-from skescore.tuning.weights._remaining import Remaining, RemainingPlane, RemainingPsi
+from skescore.tuning.weights._weighing import (
+    TIE,
+    WEIGHTS,
+    Cells,
+    Weighing,
+    best_of,
+    check_score,
+    ranges_of,
+)
 
-__all__ = ["Question", "WeightElicitation"]
-
+#: Pixels of the raster of phi and rho along either weight.
+_RESOLUTION = 200
+#: With fewer pixels left, what is left is cut into finer ones, so often at most.
+_FEW = 300
+_ZOOMS = 3
 #: Questions are chosen by so many points of the region of each possible winner.
 _POINTS_EACH = 100
 _CHOICES = ("first", "second", "either")
@@ -31,27 +39,29 @@ class Question:
     ----------
     first, second : Candidate
         What to choose from.
-    places : (int, int)
-        Their places among the candidates.
+    indices : (int, int)
+        Their indices among the candidates.
     texts : (str, str)
         What is said of them.
     """
 
     first: Candidate = field(repr=False)
     second: Candidate = field(repr=False)
-    places: tuple[int, int]
+    indices: tuple[int, int]
     texts: tuple[str, str]
 
     def __str__(self) -> str:
         return f"Would you rather have {self.texts[0]} (first) or {self.texts[1]} (second)?"
 
 
-def _largest(of_point: np.ndarray, area: np.ndarray) -> np.ndarray:
-    """A few points of each winner, those that stand for most."""
-    order = np.lexsort((-area, of_point))
-    counts = np.bincount(of_point)
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.sort(order[rank < _POINTS_EACH])
+@dataclass(frozen=True)
+class _Part:
+    """What answers leave of the weights: the cells that agree with all of them."""
+
+    cells: Cells
+    winners: np.ndarray
+    #: Two members each, and between what the lead of the first over the second is.
+    answers: tuple[tuple[int, int, float, float], ...] = ()
 
 
 class WeightElicitation:
@@ -78,7 +88,7 @@ class WeightElicitation:
     winner : Candidate
         Who wins for the weights that are left; of several the one that wins for most of them.
     remaining : list of int
-        Places of all who win for some of the weights that are left, ascending.
+        Indices of all who win for some of the weights that are left, ascending.
     weights : dict of str to float
         Weights in the middle of those that are left and for which the winner wins.
     history : list of (Question, str)
@@ -86,22 +96,21 @@ class WeightElicitation:
 
     Notes
     -----
-    All weights that agree with the answers are kept: intervals of psi, which are exact, or boxes of
-    (phi, rho) outside of which the closed form is proven to disagree, which are halved until it is
-    known who may still win; a candidate that could only win on a part narrower than 1e-10 of the
-    log-weights is left out. The next question is the pair of possible winners after whose answer
-    the fewest of them are left in the worse case, and of such pairs the one that halves the area of
-    the log-weights best. So the number of questions grows like the logarithm of the number of
-    winners.
+    All weights that agree with the answers are kept: steps of psi, which are exact, or pixels of a
+    raster of 200 by 200 over the logarithms of phi and rho, as in :func:`winning_regions`. When few
+    pixels are left, they are cut into finer ones. The next question is the pair of possible winners
+    after whose answer the fewest of them are left in the worse case, and of such pairs the one that
+    halves the area of the log-weights best. So the number of questions grows like the logarithm of
+    the number of winners.
 
     Examples
     --------
     >>> from skescore.tuning import Candidate, Candidates
     >>> from skescore.tuning import WeightElicitation
-    >>> def measured(place, loss, n_rules):
+    >>> def measured(trial, loss, n_rules):
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, place, (fold,))
+    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
     >>> dialogue = WeightElicitation([measured(0, 0.25, 1), measured(1, 0.05, 4)], "ice")
     >>> print(dialogue.next_question())
     Would you rather have 1 rule at 75 % (first) or 4 rules at 95 % (second)?
@@ -127,41 +136,29 @@ class WeightElicitation:
         self._tolerated = math.log1p(
             float(as_numbers("indifference", indifference, low=0.0, remedy="Pass a share: 0.02."))
         )
-        self._places, self._better = undominated(self.candidates, score, completeness)
-        whole: Remaining
-        if score == "fire":
-            steps = fire_steps(self.candidates, self._places, *self.within["psi"])
-            whole = RemainingPsi(steps, np.arange(len(steps.scores)))
-        else:
-            plane = IcePlane(self.candidates, completeness, self._places)
-            low, high = np.log(np.array(list(self.within.values())).T)
-            whole = RemainingPlane.whole(plane, low, high)
-        self._parts = [whole]
+        self._weighing = Weighing(self.candidates, score, completeness)
+        cells = self._weighing.cells(self.within, _RESOLUTION)
+        self._parts = [_Part(cells, best_of(cells.goodness))]
         self.history: list[tuple[Question, str]] = []
 
     @property
     def winner(self) -> Candidate:
         """Who wins for most of the weights that are left."""
-        return self.candidates[int(self._places[self._leader()])]
+        return self.candidates[int(self._weighing.members[self._leader()])]
 
     @property
     def remaining(self) -> list[int]:
-        """Places of all who win for some of the weights that are left."""
-        return sorted(int(self._places[m]) for m in np.unique(self._parts[-1].sample.winners))
+        """Indices of all who win for some of the weights that are left."""
+        return sorted(self._weighing.members[np.unique(self._parts[-1].winners)].tolist())
 
     @property
     def weights(self) -> dict[str, float]:
         """Weights in the middle of those that are left and for which the winner wins."""
-        sample = self._parts[-1].sample
-        own = sample.winners == self._leader()
-        points, area = sample.points[own], sample.area[own]
-        if self.score == "fire":  # the median, which is in the part whatever its shape
-            order = np.argsort(points[:, 0], kind="stable")
-            halfway = np.cumsum(area[order]) >= area.sum() / 2
-            point = points[order][int(np.argmax(halfway))]
-        else:
-            middle = area @ points / area.sum()
-            point = points[int(np.argmin(np.hypot(*(points - middle).T)))]
+        part = self._parts[-1]
+        own = part.winners == self._leader()
+        points = part.cells.points[own]
+        middle = np.average(points, axis=0, weights=part.cells.area[own] + TIE)
+        point = points[int(np.argmin(((points - middle) ** 2).sum(axis=1)))]
         return dict(zip(WEIGHTS[self.score], np.exp(point).tolist(), strict=True))
 
     def next_question(self) -> Question | None:
@@ -172,23 +169,22 @@ class WeightElicitation:
         Question or None
             None when one winner is left, or when all pairs of those that are left have been asked.
         """
-        sample = self._parts[-1].sample
-        members, of_point = np.unique(sample.winners, return_inverse=True)
-        chosen = _largest(of_point, sample.area)
-        leads = self._parts[-1].leads(members, chosen)
-        wins = of_point[chosen, None] == np.arange(len(members))
+        part = self._parts[-1]
+        members, of_cell = np.unique(part.winners, return_inverse=True)
+        chosen, area = _sample(of_cell, part.cells.area)
+        leads = part.cells.goodness[np.ix_(chosen, members)]
+        wins = of_cell[chosen, None] == np.arange(len(members))
         first, second = np.triu_indices(len(members), 1)
         is_first = leads[:, first] >= leads[:, second]
         # How many may still win after either answer, and how much of the area is left.
         counted = wins.T.astype(np.float32)
         sides = [counted @ side.astype(np.float32) > 0 for side in (is_first, ~is_first)]
         counts = np.stack([side.sum(axis=0) for side in sides])
-        area = sample.area[chosen]
         unbalance = np.abs(2 * (area @ is_first.astype(float)) - area.sum()).round(12)
-        asked = {frozenset(question.places) for question, _ in self.history}
-        places = self._places[members]
+        asked = {frozenset(question.indices) for question, _ in self.history}
+        indices = self._weighing.members[members]
         for at in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
-            pair = sorted((int(places[first[at]]), int(places[second[at]])))
+            pair = sorted((int(indices[first[at]]), int(indices[second[at]])))
             if frozenset(pair) not in asked:
                 return self._question(pair[0], pair[1])
         return None
@@ -201,7 +197,8 @@ class WeightElicitation:
         choice : {"first", "second", "either"}
             The answer; ``"either"`` if they are about equally good.
         pair : (int, int), optional
-            Places of the first and the second candidate; those of :meth:`next_question` by default.
+            Indices of the first and the second candidate; by default those of
+            :meth:`next_question`.
 
         Raises
         ------
@@ -221,14 +218,13 @@ class WeightElicitation:
                 )
         else:
             question = self._question(*self._checked(pair))
-        first, second = (self._undominated(place) for place in question.places)
-        interval = {
+        members = self._weighing.members.tolist()
+        first, second = (members.index(index) for index in question.indices)
+        least, most = {
             "first": (0.0, math.inf), "second": (-math.inf, 0.0),
             "either": (-self._tolerated, self._tolerated),
         }[choice]  # fmt: skip
-        part = None
-        if first != second:
-            part = self._parts[-1].after(first, second, *interval)
+        part = self._after(first, second, least, most)
         if part is None:
             earlier = "and the earlier answers" if self.history else "within the range"
             raise ValueError(
@@ -253,10 +249,39 @@ class WeightElicitation:
         self._parts.pop()
 
     def _leader(self) -> int:
-        sample = self._parts[-1].sample
-        area = np.bincount(sample.winners, weights=sample.area)
-        area[np.setdiff1d(np.arange(len(area)), sample.winners)] = -1.0
-        return int(np.argmax(area))
+        part = self._parts[-1]
+        members, of_cell = np.unique(part.winners, return_inverse=True)
+        return int(members[np.argmax(np.bincount(of_cell, weights=part.cells.area))])
+
+    def _after(self, first: int, second: int, least: float, most: float) -> _Part | None:
+        """What is left where the lead of one member over another is in an interval, if any."""
+        part = self._parts[-1]
+        answers = (*part.answers, (first, second, least, most))
+        out = {second} if least >= 0.0 else {first} if most <= 0.0 else set()
+        members = np.array([m for m in np.unique(part.winners) if m not in out], dtype=int)
+        if not len(members):
+            return None
+        cells, off = part.cells, _disagreement(part.cells, answers)
+        for _ in range(_ZOOMS if self.score == "ice" else 0):
+            if (off <= TIE).sum() >= _FEW:
+                break
+            cells = self._finer(cells, off)
+            off = _disagreement(cells, answers)
+        fits = off <= TIE
+        if not fits.any():
+            return None
+        left = Cells(cells.points[fits], cells.area[fits], cells.goodness[fits], cells.edges)
+        return _Part(left, members[best_of(left.goodness[:, members])], answers)
+
+    def _finer(self, cells: Cells, off: np.ndarray) -> Cells:
+        """A finer raster around the pixels that agree, or around the one that does most nearly."""
+        agree = cells.points[off <= max(TIE, off.min())]
+        ranges = {}
+        for axis, (name, (low, high)) in enumerate(self.within.items()):
+            pixel = cells.edges[axis][1] / cells.edges[axis][0]
+            least, most = np.exp([agree[:, axis].min(), agree[:, axis].max()])
+            ranges[name] = max(low, least / pixel**2), min(high, most * pixel**2)
+        return self._weighing.cells(ranges, _RESOLUTION)
 
     def _checked(self, pair: Any) -> tuple[int, int]:
         n = len(self.candidates)
@@ -267,17 +292,15 @@ class WeightElicitation:
             and all(isinstance(p, whole) and not isinstance(p, bool) and 0 <= p < n for p in pair)
             and pair[0] != pair[1]
         ):
-            raise ValueError(f"pair must be two different places from 0 to {n - 1}, got {pair!r}.")
-        for place in pair:
-            if place in self._better:
+            raise ValueError(f"pair must be two different indices from 0 to {n - 1}, got {pair!r}.")
+        better = self._weighing.better
+        for index in pair:
+            if index in better:
                 raise ValueError(
-                    f"pair must name candidates that can win, but {place!r} cannot: candidate "
-                    f"{self._better[place]} is at least as good on every fold. Compare that one."
+                    f"pair must name candidates that can win, but {index!r} cannot: candidate "
+                    f"{better[index]} is at least as good on every fold. Compare that one."
                 )
         return int(pair[0]), int(pair[1])
-
-    def _undominated(self, place: int) -> int:
-        return int(np.flatnonzero(self._places == place)[0])
 
     def _question(self, first: int, second: int) -> Question:
         pair = self.candidates[first], self.candidates[second]
@@ -299,3 +322,23 @@ class WeightElicitation:
         share = 100 * candidate.mean(f"completeness_{self._completeness}")
         of = "space" if self._completeness == "volume" else "rows"
         return text if share == 100 else f"{text} that answer {share:.{digits}g} % of the {of}"
+
+
+def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:
+    """How far each cell is from agreeing with all answers, as a difference of log-scores."""
+    off = np.zeros(len(cells.points))
+    for first, second, least, most in answers:
+        lead = cells.goodness[:, first] - cells.goodness[:, second]
+        off = np.maximum(off, np.maximum(least - lead, lead - most))
+    return off
+
+
+def _sample(of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A few cells of each winner, and the area that each of them stands for."""
+    chosen, stands_for = [], []
+    for winner in range(of_cell.max() + 1):
+        own = np.flatnonzero(of_cell == winner)
+        some = own[np.linspace(0, len(own) - 1, min(len(own), _POINTS_EACH)).astype(int)]
+        chosen.append(some)
+        stands_for.append(np.full(len(some), area[own].sum() / len(some)))
+    return np.concatenate(chosen), np.concatenate(stands_for)

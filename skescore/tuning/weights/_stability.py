@@ -8,22 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize_scalar
 
-from skescore.tuning._candidates import Candidate, Candidates, as_candidates
-from skescore.tuning.weights._common import (
-    check_score,
-    chosen_weights,
-    undominated,
-    weight,
-)
-from skescore.tuning.weights._fire import fire_scores, fire_steps, first_best
-from skescore.tuning.weights._ice import IcePlane
-from skescore.tuning.weights._tree import along_line, nearest_change
+from skescore.tuning._candidates import Candidate, as_candidates
+from skescore.tuning.weights._weighing import Weighing, check_score, chosen_weights, weight
 
-__all__ = ["WeightStability", "weight_stability"]
-
-#: The nearest weights are known to this much of a factor e.
-_NEAREST = 1e-7
+#: The nearest change of two weights is looked for along so many rays of so many points.
+_RAYS, _POINTS = 180, 100
 #: A weight that is so near to an edge lies on it.
 _EDGE = 1e-12
 _NO_CHANGE: dict[str, Any] = {"distance": math.inf, "weights": None, "candidate": None}
@@ -37,8 +28,8 @@ class WeightStability:
     ----------
     winner : Candidate
         Who wins with the weights as they are.
-    place : int
-        Its place among the candidates.
+    index : int
+        Its index among the candidates.
     table : pandas.DataFrame
         One row per weight and direction: ``weight``, ``direction`` (``"down"`` or ``"up"``),
         ``value`` from which on the winner is another, ``factor`` from the weight to it (at least
@@ -46,14 +37,14 @@ class WeightStability:
         Where nobody else wins within reach the factor is infinite and the rest is missing.
     nearest : dict
         The least change of all weights together: ``distance`` in natural logarithms (Euclidean),
-        the ``weights`` there, and the place ``candidate`` of who wins beyond. The distance is
+        the ``weights`` there, and the index ``candidate`` of who wins beyond. The distance is
         infinite, and the rest None, where nobody else wins within reach.
     reach : float
         Greatest factor that was looked at, either way.
     """
 
     winner: Candidate
-    place: int
+    index: int
     table: pd.DataFrame
     nearest: dict[str, Any]
     reach: float
@@ -103,18 +94,18 @@ def weight_stability(
     Notes
     -----
     Factors of single weights are exact: a breakpoint of psi, or a zero of the difference of two ICE
-    scores that is isolated by bounds and found to 1e-9 of the log-weight. The nearest change of
-    both weights of ICE is found by bounds as well; its distance may be too long by 1e-7, never too
-    short. It looks at a square of log-weights, as far as `reach` along each weight.
+    scores. The nearest change of both weights of ICE is looked for along 180 rays of 100 points
+    around the weights in the plane of their logarithms, and then made precise between them; a
+    region that lies between all of these points is missed.
 
     Examples
     --------
     >>> from skescore.tuning import Candidate, Candidates
     >>> from skescore.tuning import weight_stability
-    >>> def measured(place, loss, n_rules):
+    >>> def measured(trial, loss, n_rules):
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, place, (fold,))
+    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
     >>> found = Candidates([measured(0, 0.20, 2), measured(1, 0.05, 6)])
     >>> weight_stability(found).table[["weight", "direction", "factor", "candidate"]].round(3)
       weight direction  factor  candidate
@@ -129,100 +120,97 @@ def weight_stability(
     furthest = weight("reach", reach)
     if furthest <= 1.0:
         raise ValueError(f"reach must be a factor > 1, got {reach!r}. Pass 10 or 100.")
-    places, _ = undominated(found, score, completeness)
-    if score == "fire":
-        place = int(places[first_best(fire_scores(found, places, weights["psi"]))[0]])
-        lines = {"psi": _along_psi(found, places, weights["psi"], furthest)}
-    else:
-        plane = IcePlane(found, completeness, places)
-        point = np.log([weights["phi"], weights["rho"]])
-        member = int(plane.winners(point[None])[0])
-        place = int(places[member])
-        lines = {
-            name: _along_plane(plane, point, axis, math.log(furthest))
-            for axis, name in enumerate(weights)
-        }
-    table = pd.DataFrame([
-        _row(found, name, weights[name], direction, pieces, place)
-        for name, pieces in lines.items()
-        for direction in ("down", "up")
-    ])  # fmt: skip
+    weighing = Weighing(found, score, completeness)
+    index = weighing.winner(weights)
+    rows = []
+    for name, value in weights.items():
+        edges, winners = weighing.line(weights, name, value / furthest, value * furthest)
+        own = _interval_of(edges, winners, value, index)
+        for direction, other in (("down", own - 1), ("up", own + 1)):
+            row: dict[str, Any] = {"weight": name, "direction": direction, "value": math.nan,
+                                   "factor": math.inf, "candidate": None, "extractor": None,
+                                   "n_rules": math.nan}  # fmt: skip
+            if 0 <= other < len(winners):
+                edge = float(edges[max(own, other)])
+                following = found[int(winners[other])]
+                factor = edge / value if direction == "up" else value / edge
+                row |= {
+                    "value": edge, "factor": max(1.0, factor), "candidate": int(winners[other]),
+                    "extractor": following.extractor, "n_rules": following.mean("n_rules"),
+                }  # fmt: skip
+            rows.append(row)
+    table = pd.DataFrame(rows)
     table["candidate"] = table["candidate"].astype("Int64")
-    if score == "fire":
-        nearest = _nearest_of(table)
-    else:
-        nearest = _nearest_in_plane(plane, point, member, math.log(furthest))
-    return WeightStability(found[place], place, table, dict(nearest), furthest)
+    nearest = _nearest_along_one(table, weights)
+    if score == "ice":
+        nearest = min(
+            nearest, _nearest_around(weighing, weights, index, furthest),
+            key=lambda change: change["distance"],
+        )  # fmt: skip
+    return WeightStability(found[index], index, table, nearest, furthest)
 
 
-#: Neighbouring intervals of a weight with the places of their winners.
-Pieces = list[tuple[float, float, int]]
+def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
+    """Which interval a weight is in; on an edge that of the winner there."""
+    near = np.flatnonzero(
+        (edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE))
+    )  # fmt: skip
+    return int(next((number for number in near if winners[number] == index), near[0]))
 
 
-def _along_psi(candidates: Candidates, places: np.ndarray, psi: float, reach: float) -> Pieces:
-    steps = fire_steps(candidates, places, psi / reach, psi * reach)
-    winners = places[steps.winners]
-    first = np.flatnonzero(np.append(True, winners[1:] != winners[:-1]))
-    edges = np.append(steps.edges[first], steps.edges[-1])
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), winners[first].tolist(), strict=True))
-
-
-def _along_plane(plane: IcePlane, point: np.ndarray, axis: int, reach: float) -> Pieces:
-    ends = np.stack([point, point])
-    ends[:, axis] += -reach, reach
-    pieces = along_line(plane, *ends)
-    return [(math.exp(a), math.exp(b), int(plane.places[who])) for a, b, who in pieces]
-
-
-def _piece_of(pieces: Pieces, value: float, place: int) -> int:
-    """Which piece a weight is in; on an edge that of the winner there."""
-    near = [
-        number
-        for number, (low, high, _) in enumerate(pieces)
-        if low * (1 - _EDGE) <= value <= high * (1 + _EDGE)
-    ]
-    return next((number for number in near if pieces[number][2] == place), near[0])
-
-
-def _row(
-    candidates: Candidates, name: str, value: float, direction: str, pieces: Pieces, place: int
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"weight": name, "direction": direction, "value": math.nan,
-                           "factor": math.inf, "candidate": None, "extractor": None,
-                           "n_rules": math.nan}  # fmt: skip
-    own = _piece_of(pieces, value, place)
-    other = own + (1 if direction == "up" else -1)
-    if not 0 <= other < len(pieces):
-        return row
-    edge = pieces[own][1 if direction == "up" else 0]
-    following = candidates[pieces[other][2]]
-    factor = max(1.0, edge / value if direction == "up" else value / edge)
-    return row | {
-        "value": edge, "factor": factor, "candidate": pieces[other][2],
-        "extractor": following.extractor, "n_rules": following.mean("n_rules"),
-    }  # fmt: skip
-
-
-def _nearest_of(table: pd.DataFrame) -> dict[str, Any]:
-    """With one weight the nearest change is the smaller of two factors."""
+def _nearest_along_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[str, Any]:
     row = table.iloc[int(np.argmin(table["factor"]))]
     if math.isinf(row["factor"]):
-        return _NO_CHANGE
+        return dict(_NO_CHANGE)
     return {
-        "distance": math.log(row["factor"]), "weights": {row["weight"]: float(row["value"])},
+        "distance": math.log(row["factor"]),
+        "weights": weights | {row["weight"]: float(row["value"])},
         "candidate": int(row["candidate"]),
-    }  # fmt: skip
+    }
 
 
-def _nearest_in_plane(
-    plane: IcePlane, point: np.ndarray, member: int, reach: float
+def _nearest_around(
+    weighing: Weighing, weights: dict[str, float], index: int, reach: float
 ) -> dict[str, Any]:
-    change = nearest_change(plane, point, member, reach, _NEAREST)
-    if change is None:
-        return _NO_CHANGE
-    distance, where, who = change
-    phi, rho = np.exp(where).tolist()
+    """The nearest change in the plane of both log-weights."""
+    centre = np.log(list(weights.values()))
+    radii = np.linspace(0.0, math.log(reach), _POINTS + 1)[1:]
+
+    def winners(angles: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        steps = distances[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        found = weighing.winners((centre + steps).reshape(-1, 2))
+        return weighing.members[found].reshape(distances.shape)
+
+    def first_changes(angles: np.ndarray) -> np.ndarray:
+        """Along each ray, how far away the winner is another for the first time."""
+        points = np.tile(radii, (len(angles), 1))
+        changed = winners(np.repeat(angles[:, None], len(radii), axis=1), points) != index
+        first = changed.argmax(axis=1)
+        high = np.where(changed.any(axis=1), radii[first], math.inf)
+        low = np.where(first > 0, radii[first - 1], 0.0)
+        known = np.isfinite(high)
+        for _ in range(50):
+            middle = np.where(known, (low + high) / 2, 0.0)
+            changed = winners(angles, middle) != index
+            high = np.where(known & changed, middle, high)
+            low = np.where(known & ~changed, middle, low)
+        return high
+
+    angles = np.linspace(0.0, 2 * math.pi, _RAYS, endpoint=False)
+    changes = first_changes(angles)
+    best = int(np.argmin(changes))
+    if math.isinf(changes[best]):
+        return dict(_NO_CHANGE)
+    step = angles[1]
+    found = minimize_scalar(
+        lambda angle: first_changes(np.array([angle]))[0], method="bounded",
+        bounds=(angles[best] - step, angles[best] + step), options={"xatol": 1e-6},
+    )  # fmt: skip
+    angle, distance = angles[best], changes[best]
+    if found.fun < distance:
+        angle, distance = found.x, found.fun
+    phi, rho = np.exp(centre + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()
     return {
-        "distance": distance, "weights": {"phi": phi, "rho": rho},
-        "candidate": int(plane.places[who]),
+        "distance": float(distance), "weights": {"phi": phi, "rho": rho},
+        "candidate": int(winners(np.array([angle]), np.array([distance]))[0]),
     }  # fmt: skip

@@ -57,7 +57,7 @@ class Dialogues:
             question, winner, weights = self.state(answers)
             if question is None:
                 return winner, len(answers), weights
-            first, second = question.places
+            first, second = question.indices
             answers += ("first" if goodness[first] >= goodness[second] else "second",)
 
 
@@ -122,7 +122,7 @@ def test_what_is_left_agrees_with_the_answers(score: str) -> None:
         before = dialogue.remaining
         goodness = goodness_of(candidates, score, dialogue.weights)
         for question, said in dialogue.history:
-            first, second = question.places
+            first, second = question.indices
             if said == "second":
                 first, second = second, first
             assert goodness[first] >= goodness[second]
@@ -165,15 +165,15 @@ def test_contradictions_are_told_and_change_nothing(score: str) -> None:
 def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
     candidates = random_candidates(20, 1, 9)
     dialogue = WeightElicitation(candidates, score, indifference=0.05)
-    places = dialogue.next_question().places
+    places = dialogue.next_question().indices
     dialogue.answer("either")
     first, second = goodness_of(candidates, score, dialogue.weights)[list(places)]
     assert abs(math.log(first / second)) <= math.log(1.05) + 1e-9
     # The same is not asked again, and the dialogue ends.
     asked = [places]
     while (question := dialogue.next_question()) is not None:
-        assert question.places not in asked
-        asked.append(question.places)
+        assert question.indices not in asked
+        asked.append(question.indices)
         dialogue.answer("either" if len(asked) == 2 else "first")
     with pytest.raises(ValueError, match="no question left to answer 'first'"):
         dialogue.answer("first")
@@ -192,7 +192,7 @@ def test_questions_in_words() -> None:
         "Would you rather have 4 rules at 95 % (first) or 1 rule at 75 % that answer 90 % of the "
         "space (second)?"
     )
-    assert (question.first, question.second, question.places) == (four, one, (0, 1))
+    assert (question.first, question.second, question.indices) == (four, one, (0, 1))
     by_rows = WeightElicitation([four, one], completeness="instances").next_question()
     assert str(by_rows).endswith("1 rule at 75 % that answer 50 % of the rows (second)?")
     fire = WeightElicitation([candidate(0, 0.75, 1), candidate(1, 0.9, 3)], "fire")
@@ -216,9 +216,9 @@ def test_one_candidate_needs_no_question() -> None:
     ("arguments", "text"),
     [
         (("maybe",), "choice must be one of .* got 'maybe'"),
-        (("first", (0, 0)), r"two different places from 0 to 2, got \(0, 0\)"),
+        (("first", (0, 0)), r"two different indices from 0 to 2, got \(0, 0\)"),
         (("first", (0, 3)), r"from 0 to 2, got \(0, 3\)"),
-        (("first", (0, True)), "two different places"),
+        (("first", (0, True)), "two different indices"),
         (("first", (0, 2)), "but 2 cannot: candidate 0 is at least as good"),
     ],
 )

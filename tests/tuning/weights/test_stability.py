@@ -48,8 +48,8 @@ def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
     candidates = random_candidates(12, n_folds, seed)
     found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
     weights = {"phi": phi, "rho": rho}
-    assert found.place == winner_of(candidates, "ice", **weights)
-    assert found.winner is candidates[found.place]
+    assert found.index == winner_of(candidates, "ice", **weights)
+    assert found.winner is candidates[found.index]
     assert found.table[["weight", "direction"]].to_numpy().tolist() == [
         ["phi", "down"], ["phi", "up"], ["rho", "down"], ["rho", "up"],
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
         limit = min(math.log(row["factor"]), math.log(30))
         for share in np.linspace(0, 1 - 1e-8, 60):
             moved = weights[row["weight"]] * math.exp(sign * limit * share)
-            assert winner_of(candidates, "ice", **weights | {row["weight"]: moved}) == found.place
+            assert winner_of(candidates, "ice", **weights | {row["weight"]: moved}) == found.index
         if math.isinf(row["factor"]):
             assert row["extractor"] is None or row["extractor"] != row["extractor"]
             continue
@@ -81,7 +81,7 @@ def test_the_nearest_change_is_the_nearest(n_folds: int, seed: int, phi: float, 
     for angle in np.linspace(0, 2 * math.pi, 180):
         for part in (0.5, 1 - 1e-6):
             inside = np.exp(centre + distance * part * np.array([math.cos(angle), math.sin(angle)]))
-            assert winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == found.place
+            assert winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == found.index
 
 
 def test_psi_by_hand() -> None:
@@ -91,7 +91,7 @@ def test_psi_by_hand() -> None:
         return Candidate("cart", {}, place, (fold,))
 
     found = weight_stability([candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire", psi=1.2)
-    assert found.place == 0
+    assert found.index == 0
     assert found.table["value"].tolist() == [1.0, 1.5]
     assert found.table["factor"].tolist() == pytest.approx([1.2, 1.25])
     assert found.table["candidate"].tolist() == [1, 1]
@@ -99,7 +99,7 @@ def test_psi_by_hand() -> None:
         "distance": pytest.approx(math.log(1.2)), "weights": {"psi": 1.0}, "candidate": 1,
     }  # fmt: skip
     at_the_edge = weight_stability([candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire")
-    assert at_the_edge.place == 0
+    assert at_the_edge.index == 0
     assert at_the_edge.table["factor"].tolist() == [1.0, 1.5]
 
 
@@ -107,7 +107,7 @@ def test_psi_by_hand() -> None:
 def test_psi_against_a_dense_scan(psi: float) -> None:
     candidates = random_candidates(15, 3, 6)
     found = weight_stability(candidates, "fire", psi=psi, reach=20)
-    assert found.place == winner_of(candidates, "fire", psi=psi)
+    assert found.index == winner_of(candidates, "fire", psi=psi)
     for row in found.table.to_dict("records"):
         if math.isinf(row["factor"]):
             row["value"] = psi * 20 if row["direction"] == "up" else psi / 20
@@ -116,7 +116,7 @@ def test_psi_against_a_dense_scan(psi: float) -> None:
             place = winner_of(candidates, "fire", psi=row["value"] * step)
             assert place == row["candidate"]
         for moved in np.geomspace(psi, row["value"], 300)[:-1]:
-            assert winner_of(candidates, "fire", psi=moved) == found.place
+            assert winner_of(candidates, "fire", psi=moved) == found.index
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])

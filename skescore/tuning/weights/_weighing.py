@@ -1,0 +1,342 @@
+"""The scores of candidates as functions of their weights: what the other modules here share.
+
+All weights are handled as logarithms, so that doubling a weight counts like halving it. The range
+of the weights is cut into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes at
+``psi = r, r/2, r/3, ...`` only, and has its lower value there, so that cells between neighbouring
+ones of all candidates and folds are exact. ICE is smooth in phi and rho: its cells are the pixels
+of a raster, each judged at its centre.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skescore.metrics._arguments import as_numbers
+from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability, ice_score
+from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.tuning._candidates import Candidates
+
+#: Weights of each score, in the order in which they are shown, and their ranges.
+WEIGHTS = {"fire": ("psi",), "ice": ("phi", "rho")}
+_WITHIN = {"fire": (0.1, 100.0), "ice": (0.1, 10.0)}
+#: Scores whose ratio is nearer to 1 are equal: this much is float noise.
+TIE = 1e-12
+#: Values of psi that are relatively nearer are one, computed from different sizes.
+_SAME = 1e-13
+#: A score of 0 has no logarithm; it differs from all others by this much.
+_NOTHING = 1e6
+#: Points on a line along one weight of ICE, before the crossings between them are looked for.
+_ON_A_LINE = 1000
+_BLOCK = 2_000_000
+
+
+# --- weights that a caller passes ----------------------------------------------------------------
+
+
+def check_score(score: Any, completeness: Any = "volume") -> None:
+    """Refuse names that are unknown, and Q, which has no weights."""
+    if score not in WEIGHTS:
+        hint = " Q has no weights to choose." if score in ("q", "neg_q") else ""
+        raise ValueError(f"score must be one of {list(WEIGHTS)}, got {score!r}.{hint}")
+    if completeness not in COMPLETENESSES:
+        raise ValueError(
+            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
+        )
+
+
+def weight(name: str, value: Any) -> float:
+    """Check one weight."""
+    if np.ndim(value):
+        raise TypeError(f"{name} must be one number, got {value!r}. Pass one weight at a time.")
+    return float(as_numbers(name, value, low=0.0, strict=True, remedy="Pass 1.0 for neutral."))
+
+
+def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
+    """The weights of a score, 1 where none was chosen; those of another score are an error."""
+    names = WEIGHTS.get(score, ())
+    others = [name for name, value in given.items() if value is not None and name not in names]
+    if others:
+        owner = next(known for known, theirs in WEIGHTS.items() if others[0] in theirs)
+        weighs = f"{' and '.join(others)} weigh{'s' if len(others) == 1 else ''}"
+        raise ValueError(
+            f"{weighs} {owner!r}, not {score!r}, got "
+            f"{others[0]}={given[others[0]]!r}. Pass score={owner!r}, or leave it out."
+        )
+    return {name: weight(name, 1.0 if given[name] is None else given[name]) for name in names}
+
+
+def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:
+    """Check that the weights of a score are given, and no others."""
+    if set(given) != set(WEIGHTS[score]):
+        raise TypeError(
+            f"The weights of {score!r} are {' and '.join(WEIGHTS[score])}, got {given!r}. Pass "
+            "each of them by name."
+        )
+    return {name: weight(name, given[name]) for name in WEIGHTS[score]}
+
+
+def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
+    """The range of each weight of a score, from what was passed as `within`."""
+    ranges = dict.fromkeys(WEIGHTS[score], _WITHIN[score])
+    if within is None:
+        return ranges
+    if not isinstance(within, Mapping):
+        return dict.fromkeys(ranges, _range("within", within))
+    unknown = set(within) - set(ranges)
+    if unknown:
+        raise ValueError(
+            f"within must name weights of {score!r} ({', '.join(ranges)}), got {within!r}."
+        )
+    return ranges | {name: _range(f"within[{name!r}]", pair) for name, pair in within.items()}
+
+
+def _range(name: str, value: Any) -> tuple[float, float]:
+    if np.shape(value) != (2,):
+        raise ValueError(f"{name} must be a pair (low, high), got {value!r}.")
+    low, high = (weight(name, end) for end in value)
+    if not low < high:
+        raise ValueError(f"{name} must be a pair (low, high) with low < high, got {value!r}.")
+    return low, high
+
+
+# --- candidates that may win ---------------------------------------------------------------------
+
+
+def preference(candidates: Candidates) -> np.ndarray:
+    """Indices in the order in which ties are broken: fewer rules first, then the earlier one."""
+    return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
+
+
+def _undominated(
+    candidates: Candidates, score: str, completeness: str
+) -> tuple[np.ndarray, dict[int, int]]:
+    """Leave out candidates that another one is as good as on every fold.
+
+    Gives the others in the order in which ties are broken, and for each that is left out a better
+    one that is not.
+    """
+    candidates.scores(score, completeness=completeness)  # names what is out of its range
+    if score == "fire":
+        loss, size = candidates.measure("loss"), candidates.measure("size")
+        alignments = [np.stack([loss, np.where(loss == 0, 1.0, size)])]
+    else:
+        loss = 1.0 - candidates.measure("performance")
+        size, share = candidates.measure("size"), candidates.measure(f"completeness_{completeness}")
+        # Folds that score 0 whatever the weights are alike, and no merit.
+        dead = np.isinf(loss) | (share == 0)
+        costs = np.where(dead, np.array([np.inf, np.inf, 0.0])[:, None, None],
+                         np.stack([loss, size, -share]))  # fmt: skip
+        # A mean does not know the order of the folds.
+        order = np.lexsort(np.where(dead, 0.0, np.stack([loss, size, share])), axis=-1)
+        alignments = [costs, np.take_along_axis(costs, order[None], axis=-1)]
+    order = preference(candidates)
+    rank = np.argsort(order)
+    better: dict[int, int] = {}
+    for costs in map(_without_noise, alignments):
+        for index in order.tolist():
+            if index in better:
+                continue
+            no_worse = (costs <= costs[:, [index]]).all(axis=(0, 2))
+            strictly = no_worse & (costs < costs[:, [index]]).any(axis=(0, 2))
+            rivals = np.flatnonzero(strictly | (no_worse & (rank < rank[index])))
+            if len(rivals):
+                better[index] = int(rivals[0])
+    for index in better:
+        while better[index] in better:
+            better[index] = better[better[index]]
+    return np.array([index for index in order if index not in better]), better
+
+
+def _without_noise(costs: np.ndarray) -> np.ndarray:
+    """Numbers that differ by their last bits alone are the same, or neither of two would win."""
+    mantissas, exponents = np.frexp(costs)
+    return np.ldexp(np.round(mantissas, 12), exponents)
+
+
+# --- their scores over the weights ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Parts of the range of the weights in each of which one candidate wins.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_cells, n_weights)
+        Log-weights in the middle of each.
+    area : ndarray of shape (n_cells,)
+        Lengths of intervals of log(psi), areas of pixels.
+    goodness : ndarray of shape (n_cells, n_members)
+        Logarithms of the scores, the sign such that greater is better.
+    edges : tuple of ndarray
+        Per weight, the weights at the edges of the cells: n cells have n + 1.
+    """
+
+    points: np.ndarray
+    area: np.ndarray
+    goodness: np.ndarray
+    edges: tuple[np.ndarray, ...]
+
+
+class Weighing:
+    """The scores of candidates as functions of the weights.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        At least one.
+    score : {"fire", "ice"}
+        What decides.
+    completeness : {"volume", "instances"}
+        How completeness is measured, for ICE.
+
+    Attributes
+    ----------
+    members : ndarray of int
+        Indices of the candidates that none is as good as on every fold, in the order in which ties
+        are broken. Members are numbered from 0.
+    better : dict of int to int
+        For every other candidate, a better one.
+    """
+
+    def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
+        self.candidates = candidates
+        self.score = score
+        self.members, self.better = _undominated(candidates, score, completeness)
+        names = ("loss", "size") if score == "fire" else (
+            "performance", "size", f"completeness_{completeness}"
+        )  # fmt: skip
+        self._folds = [candidates.measure(name)[self.members] for name in names]
+
+    def goodness(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:
+        """Logarithms of scores at log-weights, greater being better: (n_points, n_members)."""
+        folds = [part[members] for part in self._folds]
+        at = max(1, _BLOCK // folds[0].size)
+        blocks = [np.exp(points[n : n + at])[..., None, None] for n in range(0, len(points), at)]
+        if self.score == "fire":
+            means = [fire_score(*folds, psi=block[:, 0]).mean(axis=-1) for block in blocks]
+        else:
+            means = [
+                ice_score(*folds, phi=block[:, 0], rho=block[:, 1]).mean(axis=-1)
+                for block in blocks
+            ]
+        return self._logarithms(np.concatenate(means))
+
+    def winners(self, points: np.ndarray) -> np.ndarray:
+        """The best member at each of some log-weights; of equally good ones the first."""
+        return best_of(self.goodness(points))
+
+    def winner(self, weights: Mapping[str, float]) -> int:
+        """The index of the candidate that wins."""
+        # FiRe's steps begin at weights of few digits, which logarithms would blur.
+        if self.score == "fire":
+            scores = self._logarithms(fire_score(*self._folds, **weights).mean(axis=-1))[None]
+        else:
+            scores = self.goodness(np.log([list(weights.values())]))
+        return int(self.members[best_of(scores)[0]])
+
+    def cells(self, ranges: Mapping[str, tuple[float, float]], resolution: int) -> Cells:
+        """Cut ranges of the weights into cells: exact steps of psi, or a raster of ICE."""
+        if self.score == "fire":
+            return self._steps(*ranges["psi"])
+        logs = [np.linspace(*np.log(ends), resolution + 1) for ends in ranges.values()]
+        middles = [(log[:-1] + log[1:]) / 2 for log in logs]
+        points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)
+        area = np.full(len(points), np.prod([log[1] - log[0] for log in logs]))
+        performance, size, share = (part[..., None] for part in self._folds)
+        phi, rho = map(np.exp, middles)
+        # A score is a product of a function of phi and one of rho on each fold.
+        of_phi = np.asarray(ice_performance(performance, phi=phi)).swapaxes(1, 2)
+        of_rho = np.asarray(ice_readability(size, rho=rho)) * share / share.shape[1]
+        scores = (of_phi @ of_rho).reshape(len(self.members), -1).T
+        return Cells(points, area, self._logarithms(scores), tuple(map(np.exp, logs)))
+
+    def _steps(self, low: float, high: float) -> Cells:
+        edges = _breakpoints(self._folds[1], low, high)
+        logs = np.log(edges)
+        points = ((logs[:-1] + logs[1:]) / 2)[:, None]
+        return Cells(points, np.diff(logs), self.goodness(points), (edges,))
+
+    def line(
+        self, weights: Mapping[str, float], name: str, low: float, high: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Who wins while one weight goes from low to high and the other one stays.
+
+        Gives the edges of the intervals, and the indices of the candidates that win in them. ICE's
+        crossings of two scores are found to the last bits, and winners between two points of the
+        line as far as they win where their two neighbours are equally good.
+        """
+        if self.score == "fire":
+            steps = self._steps(low, high)
+            edges, winners = steps.edges[0], best_of(steps.goodness)
+            first = np.flatnonzero(np.append(True, winners[1:] != winners[:-1]))
+            return np.append(edges[first], edges[-1]), self.members[winners[first]]
+        axis = WEIGHTS["ice"].index(name)
+        point = np.log([weights.get(other, 1.0) for other in WEIGHTS["ice"]])
+        points = np.tile(point, (_ON_A_LINE, 1))
+        points[:, axis] = np.linspace(math.log(low), math.log(high), _ON_A_LINE)
+        winners = self.winners(points)
+        cuts, wins = [low], [int(winners[0])]
+        for at in np.flatnonzero(winners[1:] != winners[:-1]):
+            for cut, member in self._cuts(
+                points[at], axis, points[at + 1, axis], int(winners[at + 1])
+            ):
+                cuts.append(math.exp(cut))
+                wins.append(member)
+        return np.array([*cuts, high]), self.members[wins]
+
+    def _cuts(
+        self, point: np.ndarray, axis: int, high: float, last: int
+    ) -> list[tuple[float, int]]:
+        """Where the winner changes between a point and a further one, and to whom."""
+        first = int(self.winners(point[None])[0])
+
+        def lead(value: float) -> float:
+            moved = point.copy()
+            moved[axis] = value
+            a, b = self.goodness(moved[None], [first, last])[0]
+            return float(a - b)
+
+        low = float(point[axis])
+        if lead(low) * lead(high) >= 0:  # one of the ends is a tie
+            return [((low + high) / 2, last)]
+        cut = float(brentq(lead, low, high, xtol=1e-15, rtol=1e-15))
+        there = point.copy()
+        there[axis] = cut
+        third = int(self.winners(there[None])[0])
+        if third in (first, last):
+            return [(cut, last)]
+        return [*self._cuts(point, axis, cut, third), *self._cuts(there, axis, high, last)]
+
+    def _logarithms(self, scores: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            logs = np.maximum(np.log(scores), -_NOTHING)
+        return -logs if self.score == "fire" else logs
+
+
+def best_of(goodness: np.ndarray) -> np.ndarray:
+    """The first of the best in each row, but for float noise."""
+    return np.argmax(goodness >= goodness.max(axis=1, keepdims=True) - TIE, axis=1)
+
+
+def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Where steps begin in an interval of psi, with both ends.
+
+    Where a step begins at the upper end itself, that end is there twice.
+    """
+    found = [np.array([low, high])]
+    for size in np.unique(sizes):
+        # Few of the many steps of small psi are in the interval.
+        found.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
+    edges = np.unique(np.concatenate(found))
+    edges = edges[(edges >= low) & (edges <= high)]
+    edges = edges[np.append(True, np.diff(edges) > _SAME * edges[:-1])]
+    quotient = sizes / high
+    begins = np.abs(quotient - np.maximum(np.rint(quotient), 1.0)) <= _SAME * quotient
+    return np.append(edges, high) if begins.any() else np.append(edges[edges < high], high)
