@@ -507,7 +507,7 @@ def add_parser(commands: Any) -> None:
         metavar="SCORE",
         help="what is best (default ice): ice, fire, q, pareto (loss, rules and incompleteness "
         "together; the knee of the front is shown as the best), a measure of single rules such as "
-        "mean_rule_c2, or one of predictions such as kappa",
+        "mean_rule_c2, or one of predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",

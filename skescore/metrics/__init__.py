@@ -21,7 +21,12 @@ from skescore.metrics._knowledge import (
     ice_score,
     q_score,
 )
-from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
+from skescore.metrics._prediction import (
+    METRICS,
+    PredictionMetric,
+    prediction_loss,
+    prediction_performance,
+)
 from skescore.metrics._rule_counts import RuleCounts, confusion
 from skescore.metrics._rule_quality import MEASURES, rule_quality
 from skescore.metrics._rule_reports import characteristics, rule_report
@@ -57,6 +62,7 @@ __all__ = [
     "Completeness",
     "LogRank",
     "PerformanceMetric",
+    "PredictionMetric",
     "RuleCounts",
     "adjust_p_values",
     "attribution_agreement",

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TASKS", "as_numbers", "check_shapes", "plain", "row_weights"]
+__all__ = [
+    "TASKS",
+    "as_numbers",
+    "check_shapes",
+    "check_undefined",
+    "finite_numbers",
+    "plain",
+    "row_weights",
+]
 
 TASKS = ("classification", "regression")
 
@@ -95,25 +103,7 @@ def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Weights of rows as floats.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_rows,)
-        The weights.
-    n_rows : int
-        How many there must be.
-
-    Returns
-    -------
-    ndarray of float, shape (n_rows,)
-        The weights.
-
-    Raises
-    ------
-    ValueError
-        If there is not one finite weight of zero or more per row.
-    """
+    """Return weights as floats once there is one per row, finite and zero or more."""
     weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (n_rows,):
         raise ValueError(
@@ -127,3 +117,25 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
         )
     return weights
+
+
+def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Return the labels or predictions of a regression as floats once all of them are finite."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers for a regression: {error}.") from error
+    if not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(
+            f"{name} must hold finite numbers, got {float(numbers[row])!r} in row {row}. Drop such "
+            "rows."
+        )
+    return numbers
+
+
+def check_undefined(undefined: float) -> float:
+    """Return the value that stands where a measure has none, once it is a number."""
+    if not isinstance(undefined, Real) or isinstance(undefined, bool | np.bool_):
+        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+    return float(undefined)

@@ -1,4 +1,7 @@
-"""The catalogue of measures of predictions: one entry per measure, and whose it is."""
+"""The catalogue of metrics of predictions: one entry per metric, and whose it is.
+
+Names are those of scikit-learn where it has the metric, those of RuleKit and RapidMiner elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,97 +17,31 @@ import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import TASKS
-from skescore.metrics._classification import (
-    accuracy,
-    balanced_accuracy,
-    classification_error,
-    cross_entropy,
-    f_measure,
-    fallout,
-    false_negative,
-    false_positive,
-    geometric_mean,
-    kappa,
-    lift,
-    logistic_loss,
-    margin,
-    negative_predictive_value,
-    precision,
-    psep,
-    sensitivity,
-    soft_margin_loss,
-    specificity,
-    true_negative,
-    true_positive,
-    youden,
-)
-from skescore.metrics._regression import (
-    absolute_error,
-    correlation,
-    normalized_absolute_error,
-    relative_error,
-    relative_error_lenient,
-    relative_error_strict,
-    root_mean_squared_error,
-    root_relative_squared_error,
-    squared_correlation,
-    squared_error,
-)
-from skescore.metrics._rows import Labels, check_undefined
+from skescore.metrics import _classification as classes
+from skescore.metrics import _regression as numbers
+from skescore.metrics._arguments import TASKS, check_undefined
+from skescore.metrics._rows import Labels
 
 __all__ = [
     "KINDS",
     "PERFORMANCE_METRICS",
     "PerformanceMetric",
-    "absolute_error",
-    "accuracy",
-    "balanced_accuracy",
-    "classification_error",
-    "correlation",
-    "cross_entropy",
-    "f_measure",
-    "fallout",
-    "false_negative",
-    "false_positive",
     "find_metric",
-    "geometric_mean",
-    "kappa",
-    "lift",
-    "logistic_loss",
-    "margin",
-    "negative_predictive_value",
-    "normalized_absolute_error",
     "performance_report",
     "performance_table",
     "performance_value",
-    "precision",
-    "psep",
-    "relative_error",
-    "relative_error_lenient",
-    "relative_error_strict",
-    "root_mean_squared_error",
-    "root_relative_squared_error",
-    "sensitivity",
-    "soft_margin_loss",
-    "specificity",
-    "squared_correlation",
-    "squared_error",
-    "true_negative",
-    "true_positive",
-    "youden",
 ]
 
-#: What measures are given: labels of two classes or of any number, numbers, confidences in classes,
+#: What metrics are given: labels of two classes or of any number, numbers, class probabilities,
 #: rules and rows, or times of events.
 KINDS = ("binary", "multiclass", "regression", "probability", "rules", "survival")
-#: Arguments of every measure; what else one has are its options.
+#: Arguments of every metric; what else one has are its options.
 _COMMON = ("y_true", "y_pred", "y_prob", "sample_weight", "undefined")
 
 
 @dataclass(frozen=True, slots=True)
 class PerformanceMetric:
-    """A measure of predictions.
+    """A metric of predictions.
 
     An instance of your own may be passed to :func:`performance_value`, and to
     :func:`skescore.scorers.make_performance_scorer`, in place of a name.
@@ -117,19 +54,22 @@ class PerformanceMetric:
         ``function(y_true, y_pred, *, sample_weight, undefined, **options)``; None where predictions
         alone do not tell.
     kind : str
-        One of :data:`KINDS`; ``"probability"`` gets the confidences in all classes for `y_pred`,
-        and ``labels``.
+        What it is given: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
+        class probabilities for `y_pred` and ``labels`` (``"probability"``), ``"rules"`` or
+        ``"survival"``.
     greater_is_better : bool or None
         False for a loss, None for what is neither good nor bad.
     best : float
         The best value; NaN if it depends on the data.
     formula : str
-        The same to be read: y true, z answered, w weight, q the confidence in the true class; TP,
-        FP, TN and FN are rows by outcome.
+        The same to be read: y true, z predicted, q the probability of the true class; TP, FP, TN
+        and FN are rows by outcome.
     scikit_learn : str, default=""
         The function of ``sklearn.metrics`` that this is, if there is one.
     rulekit : mapping of str to value, optional
         Options with which RuleKit's value comes out, where the defaults give another.
+    rulekit_name : str, default=""
+        RuleKit's name of it, where that is another.
     source : str, default=""
         Who proposed it, or where it comes from.
 
@@ -151,6 +91,7 @@ class PerformanceMetric:
     formula: str
     scikit_learn: str = ""
     rulekit: Mapping[str, Any] = field(default_factory=dict)
+    rulekit_name: str = ""
     source: str = ""
 
     @property
@@ -167,21 +108,21 @@ class PerformanceMetric:
 
 
 def find_metric(metric: str | PerformanceMetric, options: Mapping[str, Any]) -> PerformanceMetric:
-    """Find a measure and check the names of its options."""
+    """Find a metric and check the names of its options."""
     if isinstance(metric, PerformanceMetric):
         found = metric
     else:
         known = PERFORMANCE_METRICS.get(metric) if isinstance(metric, str) else None
         if known is None:
             raise ValueError(
-                f"There is no measure of predictions {metric!r}. "
+                f"There is no metric of predictions {metric!r}. "
                 f"{did_you_mean(metric, PERFORMANCE_METRICS)}"
             )
         found = known
     for option in options:
         if option not in found.options:
             raise TypeError(
-                f"The measure {found.name!r} has no option {option!r}. "
+                f"The metric {found.name!r} has no option {option!r}. "
                 f"{did_you_mean(option, found.options)}"
             )
     return found
@@ -196,25 +137,26 @@ _RULEKIT = "catalogue of RuleKit"
 _NAN = math.nan
 _CLIPPED = {"clip": True, "undefined": 0.0}
 
-#: The measures by name; adding one is one entry.
+#: The metrics by name; adding one is one entry.
 PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType({m.name: m for m in (
     PerformanceMetric(
-        "accuracy", accuracy, "multiclass", True, 1.0, "share of rows with z = y",
+        "accuracy", classes.accuracy, "multiclass", True, 1.0, "share of rows with z = y",
         scikit_learn="accuracy_score", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "classification_error", classification_error, "multiclass", False, 0.0,
-        "share of rows with z ≠ y", scikit_learn="zero_one_loss", source=_STATISTICS,
+        "zero_one_loss", classes.zero_one_loss, "multiclass", False, 0.0,
+        "share of rows with z ≠ y", scikit_learn="zero_one_loss",
+        rulekit_name="classification_error", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "balanced_accuracy", balanced_accuracy, "multiclass", True, 1.0,
+        "balanced_accuracy", classes.balanced_accuracy, "multiclass", True, 1.0,
         "mean over the classes of y of the share with z = y",
         scikit_learn="balanced_accuracy_score", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "kappa", kappa, "multiclass", True, 1.0,
-        "(a - e) / (1 - e), a = accuracy, e = that of independent answers",
-        scikit_learn="cohen_kappa_score", source="J. Cohen 1960",
+        "cohen_kappa", classes.cohen_kappa, "multiclass", True, 1.0,
+        "(a - e) / (1 - e), a = accuracy, e = that of independent labels",
+        scikit_learn="cohen_kappa_score", rulekit_name="kappa", source="J. Cohen 1960",
     ),
     PerformanceMetric(
         "rules_per_example", None, "rules", None, _NAN, "mean number of rules that hold for a row",
@@ -229,99 +171,110 @@ PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType({m.name:
         "rows that rules of two or more classes hold for, and z ≠ y", source=_RULEKIT,
     ),
     PerformanceMetric(
-        "cross_entropy", cross_entropy, "probability", False, 0.0, "mean of -log2(q)",
-        source=_RAPIDMINER,
-    ),
-    PerformanceMetric("margin", margin, "probability", True, 1.0, "min q", source=_RAPIDMINER),
-    PerformanceMetric(
-        "soft_margin_loss", soft_margin_loss, "probability", False, 0.0, "mean of 1 - q",
+        "cross_entropy", classes.cross_entropy, "probability", False, 0.0, "mean of -log2(q)",
         source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "logistic_loss", logistic_loss, "probability", False, math.log1p(math.exp(-1)),
+        "margin", classes.margin, "probability", True, 1.0, "min q", source=_RAPIDMINER,
+    ),
+    PerformanceMetric(
+        "soft_margin_loss", classes.soft_margin_loss, "probability", False, 0.0, "mean of 1 - q",
+        source=_RAPIDMINER,
+    ),
+    PerformanceMetric(
+        "logistic_loss", classes.logistic_loss, "probability", False, math.log1p(math.exp(-1)),
         "mean of ln(1 + exp(-q))", source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "precision", precision, "binary", True, 1.0, "TP / (TP + FP)",
+        "precision", classes.precision, "binary", True, 1.0, "TP / (TP + FP)",
         scikit_learn="precision_score", source=_TABLE,
     ),
     PerformanceMetric(
-        "sensitivity", sensitivity, "binary", True, 1.0, "TP / (TP + FN)",
-        scikit_learn="recall_score", source=_TABLE,
+        "recall", classes.recall, "binary", True, 1.0, "TP / (TP + FN)",
+        scikit_learn="recall_score", rulekit_name="sensitivity", source=_TABLE,
     ),
     PerformanceMetric(
-        "specificity", specificity, "binary", True, 1.0, "TN / (TN + FP)", source=_TABLE,
+        "specificity", classes.specificity, "binary", True, 1.0, "TN / (TN + FP)", source=_TABLE,
     ),
     PerformanceMetric(
-        "negative_predictive_value", negative_predictive_value, "binary", True, 1.0,
+        "negative_predictive_value", classes.negative_predictive_value, "binary", True, 1.0,
         "TN / (TN + FN)", source=_TABLE,
     ),
-    PerformanceMetric("fallout", fallout, "binary", False, 0.0, "FP / (FP + TN)", source=_TABLE),
     PerformanceMetric(
-        "youden", youden, "binary", True, 1.0, "TP/(TP + FN) + TN/(TN + FP) - 1",
+        "fallout", classes.fallout, "binary", False, 0.0, "FP / (FP + TN)", source=_TABLE,
+    ),
+    PerformanceMetric(
+        "youden", classes.youden, "binary", True, 1.0, "TP/(TP + FN) + TN/(TN + FP) - 1",
         source="W. J. Youden 1950",
     ),
     PerformanceMetric(
-        "geometric_mean", geometric_mean, "binary", True, 1.0,
+        "geometric_mean", classes.geometric_mean, "binary", True, 1.0,
         "sqrt(TP/(TP + FN) · TN/(TN + FP))", source="M. Kubat, S. Matwin 1997",
     ),
     PerformanceMetric(
-        "psep", psep, "binary", True, 1.0, "TP/(TP + FP) + TN/(TN + FN) - 1", source=_RAPIDMINER,
+        "psep", classes.psep, "binary", True, 1.0, "TP/(TP + FP) + TN/(TN + FN) - 1",
+        source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "lift", lift, "binary", True, _NAN, "TP/(TP + FP) / ((TP + FN)/(TP + FP + TN + FN))",
-        source="S. Brin et al. 1997",
+        "lift", classes.lift, "binary", True, _NAN,
+        "TP/(TP + FP) / ((TP + FN)/(TP + FP + TN + FN))", source="S. Brin et al. 1997",
     ),
     PerformanceMetric(
-        "f_measure", f_measure, "binary", True, 1.0, "2 TP / (2 TP + FP + FN)",
-        scikit_learn="f1_score", rulekit={"harmonic": True}, source="C. J. van Rijsbergen 1979",
+        "f1", classes.f1, "binary", True, 1.0, "2 TP / (2 TP + FP + FN)", scikit_learn="f1_score",
+        rulekit={"harmonic": True}, rulekit_name="f_measure", source="C. J. van Rijsbergen 1979",
     ),
     PerformanceMetric(
-        "false_positive", false_positive, "binary", False, 0.0, "FP", source=_TABLE,
+        "false_positive", classes.false_positive, "binary", False, 0.0, "FP", source=_TABLE,
     ),
     PerformanceMetric(
-        "false_negative", false_negative, "binary", False, 0.0, "FN", source=_TABLE,
-    ),
-    PerformanceMetric("true_positive", true_positive, "binary", True, _NAN, "TP", source=_TABLE),
-    PerformanceMetric("true_negative", true_negative, "binary", True, _NAN, "TN", source=_TABLE),
-    PerformanceMetric(
-        "absolute_error", absolute_error, "regression", False, 0.0, "mean of |y - z|",
-        scikit_learn="mean_absolute_error", source=_STATISTICS,
+        "false_negative", classes.false_negative, "binary", False, 0.0, "FN", source=_TABLE,
     ),
     PerformanceMetric(
-        "relative_error", relative_error, "regression", False, 0.0,
+        "true_positive", classes.true_positive, "binary", True, _NAN, "TP", source=_TABLE,
+    ),
+    PerformanceMetric(
+        "true_negative", classes.true_negative, "binary", True, _NAN, "TN", source=_TABLE,
+    ),
+    PerformanceMetric(
+        "mean_absolute_error", numbers.mean_absolute_error, "regression", False, 0.0,
+        "mean of |y - z|", scikit_learn="mean_absolute_error", rulekit_name="absolute_error",
+        source=_STATISTICS,
+    ),
+    PerformanceMetric(
+        "relative_error", numbers.relative_error, "regression", False, 0.0,
         "mean of |y - z| / |y| where y ≠ 0", source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "relative_error_lenient", relative_error_lenient, "regression", False, 0.0,
+        "relative_error_lenient", numbers.relative_error_lenient, "regression", False, 0.0,
         "mean of |y - z| / max(|y|, |z|)", source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "relative_error_strict", relative_error_strict, "regression", False, 0.0,
+        "relative_error_strict", numbers.relative_error_strict, "regression", False, 0.0,
         "mean of |y - z| / min(|y|, |z|)", source=_RAPIDMINER,
     ),
     PerformanceMetric(
-        "normalized_absolute_error", normalized_absolute_error, "regression", False, 0.0,
+        "normalized_absolute_error", numbers.normalized_absolute_error, "regression", False, 0.0,
         "sum |y - z| / sum |y - mean y|", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "squared_error", squared_error, "regression", False, 0.0, "mean of (y - z)²",
-        scikit_learn="mean_squared_error", source=_STATISTICS,
+        "mean_squared_error", numbers.mean_squared_error, "regression", False, 0.0,
+        "mean of (y - z)²", scikit_learn="mean_squared_error", rulekit_name="squared_error",
+        source=_STATISTICS,
     ),
     PerformanceMetric(
-        "root_mean_squared_error", root_mean_squared_error, "regression", False, 0.0,
+        "root_mean_squared_error", numbers.root_mean_squared_error, "regression", False, 0.0,
         "sqrt(mean of (y - z)²)", scikit_learn="root_mean_squared_error", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "root_relative_squared_error", root_relative_squared_error, "regression", False, 0.0,
-        "sqrt(sum (y - z)² / sum (y - mean y)²)", source=_STATISTICS,
+        "root_relative_squared_error", numbers.root_relative_squared_error, "regression", False,
+        0.0, "sqrt(sum (y - z)² / sum (y - mean y)²)", source=_STATISTICS,
     ),
     PerformanceMetric(
-        "correlation", correlation, "regression", True, 1.0, "Pearson's r of y and z",
+        "correlation", numbers.correlation, "regression", True, 1.0, "Pearson's r of y and z",
         rulekit=_CLIPPED, source="K. Pearson 1895",
     ),
     PerformanceMetric(
-        "squared_correlation", squared_correlation, "regression", True, 1.0,
+        "squared_correlation", numbers.squared_correlation, "regression", True, 1.0,
         "squared Pearson's r of y and z", rulekit=_CLIPPED, source="K. Pearson 1895",
     ),
     PerformanceMetric(
@@ -332,15 +285,13 @@ PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType({m.name:
 )})  # fmt: skip
 
 
-# --- measures of predictions, by name: those that rule learners report, whoever has them ---------
-# The catalogue is that of RuleKit, as a table: one entry per measure, which says whether it is
-# scikit-learn's or ours. Every function of ours can be called by itself too, as in
-# ``skescore.metrics._catalogue.youden(y_true, y_pred)``.
+# --- values and tables ---------------------------------------------------------------------------
 
-#: Who answers for the kinds that no vector of predictions is enough for.
+#: Who knows the kinds that predictions are not enough for.
 _ELSEWHERE = {
     "rules": "characteristics(ruleset, X, y)[{!r}], or a scorer of that name, knows the rules",
-    "survival": "skescore.metrics._survival knows what was censored",
+    "survival": "skescore.metrics.{} and skescore.scorers.make_survival_scorer know what was "
+    "censored",
 }
 
 
@@ -353,26 +304,24 @@ def performance_value(
     undefined: float = math.nan,
     **options: Any,
 ) -> float:
-    """Measure predictions by a measure of the catalogue.
-
-    Use it where the measure is chosen by name; the functions themselves are in
-    :mod:`skescore.metrics._catalogue`.
+    """Measure predictions by a metric of the catalogue.
 
     Parameters
     ----------
     metric : str or PerformanceMetric
-        A name of :data:`PERFORMANCE_METRICS`, or a measure of your own.
+        A name of :data:`PERFORMANCE_METRICS`, or a metric of your own.
     y_true : array-like of shape (n_rows,)
-        The truth.
+        True labels or numbers.
     y_pred : array-like of shape (n_rows,) or (n_rows, n_classes)
-        The answers; for a measure of confidence, what ``predict_proba`` gives.
+        The predictions; for a metric of class probabilities, what ``predict_proba`` gives.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows, zero or positive. A weight of 2 is a row given twice.
     undefined : float, default=NaN
         The value where there is none; NaN comes with an ``UndefinedMetricWarning``.
     **options
-        ``pos_label`` of binary measures, ``labels`` of those of confidence, ``harmonic``, ``zero``
-        and ``clip`` of single ones.
+        ``pos_label``, the positive class of binary metrics, which labels other than 0 and 1, or -1
+        and 1, need; ``labels``, the classes of the columns of probabilities, by default the labels
+        of `y_true` in order; ``harmonic``, ``zero`` and ``clip`` of single metrics.
 
     Returns
     -------
@@ -382,9 +331,9 @@ def performance_value(
     Raises
     ------
     ValueError
-        If there is no such measure, it needs more than predictions, or the rows do not fit it.
+        If there is no such metric, it needs more than predictions, or the rows do not fit it.
     TypeError
-        If the measure has no such option, or something is of the wrong type.
+        If the metric has no such option, or something is of the wrong type.
 
     Examples
     --------
@@ -405,21 +354,21 @@ def performance_value(
 
 
 def performance_table(kind: str | None = None) -> pd.DataFrame:
-    """List the measures of predictions, and whose they are.
+    """List the metrics of predictions, and whose they are.
 
     Parameters
     ----------
     kind : str, optional
-        Only those of one of :data:`KINDS`.
+        Only those of one kind: ``"binary"``, ``"multiclass"``, ``"regression"``,
+        ``"probability"``, ``"rules"`` or ``"survival"``.
 
     Returns
     -------
     DataFrame
-        One row per measure, by name: ``kind``, ``owner`` ("scikit-learn", "skescore" or
+        One row per metric, by name: ``kind``, ``owner`` ("scikit-learn", "skescore" or
         "scikit-survival"), ``function`` (where to import it from), ``scorer`` (its name as a
-        scorer, empty if there is none), ``better`` ("greater", "smaller" or ""), ``best`` value,
-        ``formula`` and ``source``. What owes to scikit-survival is called with survival rules,
-        whose scorers :func:`skescore.metrics._survival.make_survival_scorer` makes.
+        scorer, empty if there is none), ``rulekit`` (RuleKit's name of it), ``better`` ("greater",
+        "smaller" or ""), ``best`` value, ``formula`` and ``source``.
 
     Raises
     ------
@@ -429,11 +378,11 @@ def performance_table(kind: str | None = None) -> pd.DataFrame:
     Examples
     --------
     >>> table = performance_table("regression")
-    >>> table.loc[["absolute_error", "relative_error"], "owner"].tolist()
+    >>> table.loc[["mean_absolute_error", "relative_error"], "owner"].tolist()
     ['scikit-learn', 'skescore']
     """
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"There is no kind {kind!r} of measures. {did_you_mean(kind, KINDS)}")
+        raise ValueError(f"There is no kind {kind!r} of metrics. {did_you_mean(kind, KINDS)}")
     chosen = [m for m in PERFORMANCE_METRICS.values() if kind in (None, m.kind)]
     better = {True: "greater", False: "smaller", None: ""}
     rows = [
@@ -442,6 +391,7 @@ def performance_table(kind: str | None = None) -> pd.DataFrame:
             "owner": _owner(metric)[0],
             "function": _owner(metric)[1],
             "scorer": "" if metric.kind == "survival" else metric.scorer_name,
+            "rulekit": metric.rulekit_name or metric.name,
             "better": better[metric.greater_is_better],
             "best": metric.best,
             "formula": metric.formula,
@@ -454,12 +404,11 @@ def performance_table(kind: str | None = None) -> pd.DataFrame:
 
 def _owner(metric: PerformanceMetric) -> tuple[str, str]:
     if metric.kind == "survival":
-        return "scikit-survival", f"skescore.metrics._survival.{metric.name}"
+        return "scikit-survival", f"skescore.metrics.{metric.name}"
     if metric.scikit_learn:
         return "scikit-learn", f"sklearn.metrics.{metric.scikit_learn}"
-    if metric.kind == "rules":
-        return "skescore", "skescore.metrics._rule_reports"
-    return "skescore", f"skescore.metrics._catalogue.{metric.name}"
+    name = "characteristics" if metric.kind == "rules" else "performance_value"
+    return "skescore", f"skescore.metrics.{name}"
 
 
 def performance_report(
@@ -480,25 +429,25 @@ def performance_report(
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_rows,)
-        The truth and the answers.
+        True and predicted labels or numbers.
     task : {"classification", "regression"}
-        The kind of answers.
+        What is predicted: labels or numbers.
     y_prob : array-like of shape (n_rows, n_classes), optional
-        What ``predict_proba`` gives; without it, measures of confidence are left out.
+        What ``predict_proba`` gives; without it, metrics of class probabilities are left out.
     labels : array-like of shape (n_classes,), optional
-        What the columns of `y_prob` stand for; by default the labels of `y_true` in order.
+        The classes of the columns of `y_prob`; by default the labels of `y_true` in order.
     pos_label : label, optional
-        The positive one of two classes, by default 1. Measures of two classes are left out where
-        there are more, and where there is no word about which is positive.
+        The positive one of two classes, by default 1. Metrics of two classes are left out where
+        there are more, and where it is open which is positive.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows, zero or positive.
     undefined : float, default=NaN
-        What stands where a measure has no value.
+        What stands where a metric has no value.
 
     Returns
     -------
     DataFrame
-        One row per measure, by name: ``value``, ``better`` ("greater" or "smaller"), ``best`` value
+        One row per metric, by name: ``value``, ``better`` ("greater" or "smaller"), ``best`` value
         and ``formula``.
 
     Raises
@@ -526,7 +475,7 @@ def performance_report(
         options = {"multiclass": {}}
         rows = Labels.of(y_true, y_pred, sample_weight)
         if pos_label is not None or rows.one_is_positive:
-            rows.positive(pos_label)  # more labels than two, if one is said to be positive
+            rows.positive(pos_label)  # refuses more labels than two, if one is said to be positive
             options["binary"] = {"pos_label": pos_label}
         if y_prob is not None:
             options["probability"] = {"labels": labels}

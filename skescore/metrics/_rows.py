@@ -1,13 +1,17 @@
-"""Rows as measures of predictions read them: labels, numbers or confidences, checked."""
+"""Rows as metrics of predictions read them, and what makes a metric of a formula of such rows.
+
+There are four kinds: labels, outcomes of two classes, numbers, and class probabilities. Each is
+checked in one place, and rows that weigh nothing are left out.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,105 +20,111 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import listed
-from skescore.metrics._arguments import as_numbers, row_weights
+from skescore.metrics._arguments import as_numbers, check_undefined, row_weights
 
-__all__ = [
-    "Confidences",
-    "Floats",
-    "Labels",
-    "Numbers",
-    "check_undefined",
-    "documented",
-    "mean",
-    "undefined_value",
-]
+__all__ = ["Floats", "Labels", "Numbers", "Outcomes", "Probabilities", "metric_of", "ratio"]
 
 Floats = NDArray[np.float64]
-#: Confidences that some models give in single precision do not sum to 1 more closely.
+#: Probabilities that some models give in single precision do not sum to 1 more closely.
 _ROUNDING = 1e-4
 _REMEDY = "Drop or fill such rows first."
-#: Pairs of labels that need no word about which of them is the positive one.
+#: Pairs of labels of which 1 is the positive one if nothing else is said.
 _ONE_IS_POSITIVE = ({0, 1}, {-1, 1})
 
 
-def documented(formula: Callable[..., float], shared: str) -> str:
-    """Write the docstring of a measure: that of its formula, and what all of its kind share."""
-    about, _, examples = inspect.cleandoc(formula.__doc__ or "").partition("Examples\n")
-    return f"{about.strip()}\n{shared}\nExamples\n{examples}"
+def metric_of(
+    rows: type[Any], undefined_where: str = ""
+) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Make a metric of a formula that gets checked `rows`, and NaN where it is undefined.
+
+    The metric has the signature ``(y_true, y_pred, *, sample_weight, undefined, **options)``, with
+    the options of the rows, such as ``pos_label``, and those of the formula.
+    """
+
+    def decorate(formula: Callable[..., float]) -> Callable[..., float]:
+        reading = _options(rows.of)
+
+        def metric(
+            y_true: Any,
+            y_pred: Any,
+            *,
+            sample_weight: Any = None,
+            undefined: float = math.nan,
+            **options: Any,
+        ) -> float:
+            otherwise = check_undefined(undefined)
+            known = {name: options.pop(name) for name in reading if name in options}
+            checked = rows.of(y_true, y_pred, sample_weight, **known)
+            value = float(formula(checked, **options))
+            if not math.isnan(value):
+                return value
+            if math.isnan(otherwise):
+                where = undefined_where or f"at {checked}"
+                warnings.warn(
+                    f"{formula.__name__} is undefined {where}. Pass undefined=... to choose "
+                    "another value.",
+                    UndefinedMetricWarning,
+                    stacklevel=2,
+                )
+            return otherwise
+
+        functools.update_wrapper(metric, formula)
+        del metric.__wrapped__  # type: ignore[attr-defined]  # its signature is not the metric's
+        shared = list(inspect.signature(metric).parameters.values())[:-1]
+        own = [*reading.values(), *_options(formula).values()]
+        metric.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]
+        return metric
+
+    return decorate
 
 
-def check_undefined(undefined: float) -> float:
-    """Return what stands for a missing value once it is a number."""
-    if not isinstance(undefined, Real) or isinstance(undefined, bool | np.bool_):
-        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
-    return float(undefined)
+def _options(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters
+    return {k: p for k, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def undefined_value(undefined: float, why: str) -> float:
-    """Return what stands for a missing value, and tell why there is none."""
-    value = check_undefined(undefined)
-    if math.isnan(value):
-        warnings.warn(
-            f"{why} Pass undefined=... to choose another value.",
-            UndefinedMetricWarning,
-            stacklevel=3,
-        )
-    return value
-
-
-def mean(values: Floats, weights: Floats) -> float:
-    """Average rows by what they weigh; too large a number is infinite."""
-    with np.errstate(over="ignore"):
-        return float(np.average(values, weights=weights))
+def ratio(part: float, whole: float) -> float:
+    """Divide; NaN for 0 as the whole."""
+    return part / whole if whole else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """True and answered labels of rows that weigh something.
+    """True and predicted labels of rows that weigh something, as indices into all `known` ones."""
 
-    Attributes
-    ----------
-    truth, answers : ndarray of int
-        Positions in `known`.
-    known : list
-        All labels that occur.
-    weights : ndarray of float
-        What each row weighs.
-    """
-
-    truth: NDArray[np.intp]
-    answers: NDArray[np.intp]
+    y_true: NDArray[np.intp]
+    y_pred: NDArray[np.intp]
     known: list[Any]
     weights: Floats
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, sample_weight: Any) -> Labels:
         """Check labels of any type and number them."""
-        truth, answers = _label_column("y_true", y_true), _label_column("y_pred", y_pred)
-        weights = _weights(len(truth), len(answers), sample_weight, "y_pred")
-        kept = weights > 0  # a row that weighs nothing must not count in any way
-        truth, answers = truth[kept], answers[kept]
-        kinds = [{isinstance(label, str) for label in pd.unique(side)} for side in (truth, answers)]
+        true, predicted = _label_column("y_true", y_true), _label_column("y_pred", y_pred)
+        weights = _weights(len(true), len(predicted), sample_weight, "y_pred")
+        kept = weights > 0
+        true, predicted = true[kept], predicted[kept]
+        kinds = [{isinstance(label, str) for label in pd.unique(y)} for y in (true, predicted)]
         if not kinds[0] & kinds[1]:
             raise ValueError(
                 "y_true and y_pred must hold labels of one kind, got "
-                f"{truth[0]!r} and {answers[0]!r}. Encode or decode one of them first."
+                f"{true[0]!r} and {predicted[0]!r}. Encode or decode one of them first."
             )
-        codes, known = pd.factorize(np.concatenate([truth, answers]))
-        return cls(codes[: len(truth)], codes[len(truth) :], list(known), weights[kept])
+        codes, known = pd.factorize(np.concatenate([true, predicted]))
+        return cls(codes[: len(true)], codes[len(true) :], list(known), weights[kept])
 
     @property
     def one_is_positive(self) -> bool:
-        """Whether 1 is the positive label without a word about it."""
+        """Whether 1 is the positive label if nothing else is said."""
         return any(set(self.known) <= pair for pair in _ONE_IS_POSITIVE)
 
     def positive(self, pos_label: Any) -> int:
-        """Position of the positive label; -1 if it does not occur."""
+        """Index of the positive label; -1 if it does not occur."""
         if len(self.known) > 2:
             raise ValueError(
-                "The measure is for two classes, but y_true and y_pred hold "
+                "The metric is for two classes, but y_true and y_pred hold "
                 f"{len(self.known)} labels: {listed(self.known)}. Compare one class with all "
-                "others, as in y == label, or choose a measure for many classes."
+                "others, as in y == label, or choose a metric for many classes."
             )
         if pos_label is None:
             if not self.one_is_positive:
@@ -133,80 +143,108 @@ class Labels:
         return -1
 
 
+@dataclass(frozen=True)
+class Outcomes:
+    """Weights of the true and false positives, and of the true and false negatives."""
+
+    tp: float
+    fp: float
+    tn: float
+    fn: float
+
+    @classmethod
+    def of(cls, y_true: Any, y_pred: Any, sample_weight: Any, *, pos_label: Any = None) -> Outcomes:
+        """Count labels of two classes at most, of which `pos_label` is the positive one."""
+        rows = Labels.of(y_true, y_pred, sample_weight)
+        index = rows.positive(pos_label)
+        true, predicted = rows.y_true == index, rows.y_pred == index
+        cells = [(true, predicted), (~true, predicted), (~true, ~predicted), (true, ~predicted)]
+        return cls(*(float(rows.weights[a & b].sum()) for a, b in cells))
+
+    @property
+    def precision(self) -> float:
+        return ratio(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float:
+        return ratio(self.tp, self.tp + self.fn)
+
+    @property
+    def specificity(self) -> float:
+        return ratio(self.tn, self.tn + self.fp)
+
+    @property
+    def negative_predictive_value(self) -> float:
+        return ratio(self.tn, self.tn + self.fn)
+
+    def __str__(self) -> str:
+        return f"TP = {self.tp:g}, FP = {self.fp:g}, TN = {self.tn:g}, FN = {self.fn:g}"
+
+
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """True and answered numbers of rows that weigh something.
+    """True and predicted numbers of rows that weigh something."""
 
-    Attributes
-    ----------
-    truth, answers, weights : ndarray of float
-        One entry per row.
-    """
-
-    truth: Floats
-    answers: Floats
+    y_true: Floats
+    y_pred: Floats
     weights: Floats
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, sample_weight: Any) -> Numbers:
         """Check numbers."""
-        truth, answers = _number_column("y_true", y_true), _number_column("y_pred", y_pred)
-        weights = _weights(len(truth), len(answers), sample_weight, "y_pred")
+        true, predicted = _number_column("y_true", y_true), _number_column("y_pred", y_pred)
+        weights = _weights(len(true), len(predicted), sample_weight, "y_pred")
         kept = weights > 0
-        return cls(truth[kept], answers[kept], weights[kept])
+        return cls(true[kept], predicted[kept], weights[kept])
 
 
 @dataclass(frozen=True, eq=False)
-class Confidences:
-    """How sure a model is of the true class of rows that weigh something.
+class Probabilities:
+    """Probabilities that a model gives to the true classes of rows that weigh something."""
 
-    Attributes
-    ----------
-    sure, weights : ndarray of float
-        One entry per row.
-    """
-
-    sure: Floats
+    of_true: Floats
     weights: Floats
 
     @classmethod
-    def of(cls, y_true: Any, y_prob: Any, labels: Any, sample_weight: Any) -> Confidences:
-        """Check confidences and pick those of the true classes."""
-        truth = _label_column("y_true", y_true)
-        shares = as_numbers(
+    def of(
+        cls, y_true: Any, y_prob: Any, sample_weight: Any, *, labels: Any = None
+    ) -> Probabilities:
+        """Check class probabilities, whose columns `labels` names, and pick the true classes'."""
+        true = _label_column("y_true", y_true)
+        matrix = as_numbers(
             "y_prob", y_prob, low=-_ROUNDING, high=1 + _ROUNDING,
             remedy="Pass what predict_proba gives.",
         )  # fmt: skip
-        if shares.ndim != 2:
+        if matrix.ndim != 2:
             raise ValueError(
                 "y_prob must have one column per class, shape (n_rows, n_classes), got shape "
-                f"{shares.shape}. Pass all columns that predict_proba gives."
+                f"{matrix.shape}. Pass all columns that predict_proba gives."
             )
-        weights = _weights(len(truth), len(shares), sample_weight, "y_prob")
-        classes = _classes(truth, labels, shares.shape[1])
-        sums = shares.sum(axis=1)
+        weights = _weights(len(true), len(matrix), sample_weight, "y_prob")
+        classes = _classes(true, labels, matrix.shape[1])
+        sums = matrix.sum(axis=1)
         wrong = np.flatnonzero(np.abs(sums - 1) > _ROUNDING)
         if len(wrong):
             raise ValueError(
                 "Each row of y_prob must sum to 1, but row "
                 f"{int(wrong[0])} sums to {float(sums[wrong[0]])!r}. Divide rows by their sums."
             )
-        columns = pd.Index(classes, dtype=object).get_indexer(pd.Index(truth, dtype=object))
+        columns = pd.Index(classes, dtype=object).get_indexer(pd.Index(true, dtype=object))
         if (columns < 0).any():
             raise ValueError(
-                f"y_true holds the label {truth[columns < 0][0]!r}, which is not one of the "
+                f"y_true holds the label {true[columns < 0][0]!r}, which is not one of the "
                 f"classes of y_prob, {listed(classes)}. Was y encoded otherwise than for the "
                 "model, or does the model not know the class?"
             )
-        sure = np.clip(shares[np.arange(len(truth)), columns], 0.0, 1.0)
+        of_true = np.clip(matrix[np.arange(len(true)), columns], 0.0, 1.0)
         kept = weights > 0
-        return cls(sure[kept], weights[kept])
+        return cls(of_true[kept], weights[kept])
 
 
-def _classes(truth: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
-    """What the columns of confidences stand for."""
+def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
+    """The classes of the columns of class probabilities."""
     if labels is None:
-        found = list(pd.unique(truth))
+        found = list(pd.unique(true))
         try:
             classes = sorted(found)
         except TypeError:
@@ -249,7 +287,7 @@ def _label_column(name: str, labels: Any) -> NDArray[Any]:
     for label in pd.unique(objects):
         if isinstance(label, float | np.floating) and not label.is_integer():
             raise ValueError(
-                f"{name} must hold labels, but {label!r} is not a whole number. Choose a measure "
+                f"{name} must hold labels, but {label!r} is not a whole number. Choose a metric "
                 "of regression, or turn numbers into labels first."
             )
     return objects
@@ -271,7 +309,7 @@ def _weights(n_true: int, n_other: int, sample_weight: Any, other: str) -> Float
     if n_true != n_other:
         raise ValueError(
             f"y_true and {other} must have as many rows, got {n_true} and {n_other}. Pass the "
-            "answers to the very rows of y_true."
+            "predictions of the very rows of y_true."
         )
     if n_true == 0:
         raise ValueError("y_true must hold at least one row, got 0 rows.")

@@ -283,7 +283,7 @@ class SurvivalRules:
 
     Use it where rules shall tell how long rather than what: of any rule set, also one that was
     extracted from a survival model's risk scores. Its scores are in
-    :mod:`skescore.metrics._survival`. Made by :meth:`fit`.
+    :func:`skescore.metrics.survival_scores`. Made by :meth:`fit`.
 
     Parameters
     ----------

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from skescore._text import listed
+from skescore.metrics._arguments import check_undefined
 from skescore.metrics._catalogue import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
     find_metric,
     performance_value,
 )
-from skescore.metrics._rows import check_undefined
 from skescore.metrics._rule_reports import characteristics
 from skescore.scorers._evaluation import REFERENCES, evaluate_rules
 from skescore.scorers._routing import AsksForWeights
@@ -230,7 +230,7 @@ def make_performance_scorer(
     if found.kind == "survival":
         raise ValueError(
             f"{found.name} needs to know what was censored, which predictions do not tell; see "
-            "skescore.metrics._survival."
+            "skescore.scorers.make_survival_scorer."
         )
     if reference not in REFERENCES:
         raise ValueError(

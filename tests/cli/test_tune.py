@@ -318,7 +318,7 @@ def test_no_time_at_all_is_an_error(run):
     assert "timeout=1e-09 seconds; allow more time" in err
 
 
-@pytest.mark.parametrize("scoring", ["kappa", "neg_classification_error", "min_rule_precision"])
+@pytest.mark.parametrize("scoring", ["cohen_kappa", "neg_zero_one_loss", "min_rule_precision"])
 def test_other_measures_may_be_what_is_best(scoring, result):
     found = result("iris", *SHORT, "--scoring", scoring)
     expected = by_hand(load_dataset("iris"), scoring=get_rule_scorer(scoring))

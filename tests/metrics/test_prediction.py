@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from skescore.metrics import METRICS, prediction_loss, prediction_performance
-from skescore.metrics._prediction import named_metric, row_weights
 
 # Row 4 is answered rightly, but by no rule.
 LABELS = {
@@ -287,11 +286,14 @@ def test_r2_of_one_row_is_nan_without_a_warning() -> None:
 )
 def test_an_unknown_measure_is_named(name: str, task: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        named_metric(name, task)
+        prediction_performance([1, 2], [1, 2], metric=name, task=task)
 
 
 def test_a_name_may_say_that_scikit_learn_negates_it() -> None:
-    assert named_metric("neg_mean_absolute_error", "regression") is METRICS["mean_absolute_error"]
+    with_it, without = (
+        prediction_loss(metric=f"{sign}mean_absolute_error", **NUMBERS) for sign in ("neg_", "")
+    )
+    assert with_it == without
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -318,6 +320,9 @@ def test_input_that_cannot_be_used_is_an_error(changes: dict[str, Any], message:
         prediction_loss(**{"metric": sk.zero_one_loss} | LABELS | changes)
 
 
-def test_row_weights_are_floats_of_any_container() -> None:
+def test_weights_may_be_in_any_container() -> None:
     for weights in ([1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2], index=[7, 8])):
-        assert row_weights(weights, 2).tolist() == [1.0, 2.0]
+        loss = prediction_loss(
+            ["a", "b"], ["a", "a"], metric="accuracy", task="classification", sample_weight=weights
+        )
+        assert loss == pytest.approx(2 / 3)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,6 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from skescore.metrics import METRICS, prediction_loss, prediction_performance
-from skescore.metrics._prediction import NO_RULE, label_codes
 
 CLASSES = [name for name, metric in METRICS.items() if "classification" in metric.tasks]
 NUMBERS = [name for name, metric in METRICS.items() if "regression" in metric.tasks]
@@ -26,9 +28,34 @@ LABELS: dict[str, list[Any]] = {
 }
 
 
-def test_every_measure_but_the_median_is_quick() -> None:
-    without = {name for name, metric in METRICS.items() if metric.kernel is None}
-    assert without == {"median_absolute_error"}
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's, of predictions that are no row's class
+        yield
+
+
+def f1_by_scikit_learn(average: str, y_true: np.ndarray, y_pred: np.ndarray, **weights: Any) -> Any:
+    labels = np.setdiff1d(np.union1d(y_true, y_pred), [NO_RULE])  # which is no class of its own
+    return sk.f1_score(y_true, y_pred, labels=labels, average=average, zero_division=0.0, **weights)
+
+
+def recall_by_scikit_learn(y_true: np.ndarray, y_pred: np.ndarray, **weights: Any) -> Any:
+    return sk.recall_score(y_true, y_pred, labels=np.unique(y_true), average="macro", **weights)
+
+
+NO_RULE = -1
+BY_SCIKIT_LEARN = {
+    "accuracy": sk.accuracy_score,
+    "balanced_accuracy": recall_by_scikit_learn,
+    "f1_weighted": partial(f1_by_scikit_learn, "weighted"),
+    "f1_macro": partial(f1_by_scikit_learn, "macro"),
+    "r2": sk.r2_score,
+    "mean_absolute_error": sk.mean_absolute_error,
+    "mean_squared_error": sk.mean_squared_error,
+    "root_mean_squared_error": sk.root_mean_squared_error,
+    "median_absolute_error": sk.median_absolute_error,
+}
 
 
 @st.composite
@@ -54,9 +81,8 @@ def test_measures_of_classes_are_those_of_scikit_learn(
     weights = data.draw(weighted(n_rows))
     for name in CLASSES:
         metric = METRICS[name]
-        assert metric.kernel is not None
-        expected = metric.function(truth, answers, sample_weight=weights)
-        assert metric.kernel(truth, answers, weights) == pytest.approx(expected, abs=1e-14), name
+        expected = BY_SCIKIT_LEARN[name](truth, answers, sample_weight=weights)
+        assert metric.function(truth, answers, weights) == pytest.approx(expected, abs=1e-14), name
 
 
 @given(data=st.data(), n_rows=st.integers(2, 30), scale=st.sampled_from([1e-8, 1.0, 1e8]))
@@ -69,11 +95,9 @@ def test_measures_of_numbers_are_those_of_scikit_learn(
     truth, answers = np.array(rows).T * scale
     weights = data.draw(weighted(n_rows))
     for name in NUMBERS:
-        metric = METRICS[name]
-        if metric.kernel is not None:
-            expected = metric.function(truth, answers, sample_weight=weights)
-            quick = metric.kernel(truth, answers, weights)
-            assert quick == pytest.approx(expected, rel=1e-12), name
+        expected = BY_SCIKIT_LEARN[name](truth, answers, sample_weight=weights)
+        quick = METRICS[name].function(truth, answers, weights)
+        assert quick == pytest.approx(expected, rel=1e-12), name
 
 
 @pytest.mark.parametrize(
@@ -85,10 +109,15 @@ def test_r2_of_a_constant_truth(truth: list[float], answers: list[float], expect
     assert quick == expected == sk.r2_score(truth, answers)
 
 
-def test_numbers_that_are_none_are_refused_by_scikit_learn() -> None:
-    for answers in ([1.0, math.nan], [1.0, math.inf], np.array([1.0, "x"], dtype=object)):
-        with pytest.raises(ValueError, match=r"NaN|infinity|convert"):
-            prediction_loss([1.0, 2.0], answers, metric="mean_absolute_error", task="regression")
+def test_numbers_that_are_none_are_refused() -> None:
+    wrong = {
+        "finite numbers, got nan in row 1": [1.0, math.nan],
+        "finite numbers, got inf in row 1": [1.0, math.inf],
+        "must hold numbers for a regression": np.array([1.0, "x"], dtype=object),
+    }
+    for message, y_pred in wrong.items():
+        with pytest.raises(ValueError, match=message):
+            prediction_loss([1.0, 2.0], y_pred, metric="mean_absolute_error", task="regression")
 
 
 def test_numbers_of_other_types_are_measured() -> None:
@@ -103,26 +132,30 @@ def test_numbers_of_other_types_are_measured() -> None:
 @pytest.mark.parametrize("kind", LABELS)
 @given(data=st.data(), n_rows=st.integers(1, 20))
 @settings(max_examples=50, deadline=None)
-def test_labels_are_numbered_as_they_come(kind: str, data: st.DataObject, n_rows: int) -> None:
+def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_rows: int) -> None:
     label = st.sampled_from(LABELS[kind])
     rows = data.draw(st.lists(st.tuples(label, label), min_size=n_rows, max_size=n_rows))
     dtype = object if kind == "mixed" else None
     truth, answers = (np.array(column, dtype=dtype) for column in zip(*rows, strict=True))
-    there = np.concatenate([truth.astype(object), answers.astype(object)])
-    expected, _ = pd.factorize(there)
-    assert np.concatenate(label_codes(truth, answers)).tolist() == expected.tolist()
+    codes, _ = pd.factorize(np.concatenate([truth.astype(object), answers.astype(object)]))
+    for name in CLASSES:
+        found = prediction_performance(truth, answers, metric=name, task="classification")
+        expected = METRICS[name].function(codes[:n_rows], codes[n_rows:], None)
+        assert found == expected, name
 
 
 def test_missing_labels_are_all_one() -> None:
-    truth = np.array([math.nan, float("nan"), 1.0])
-    codes, answers = label_codes(truth, truth[::-1].copy())
-    assert codes.tolist() == [0, 0, 1]
-    assert answers.tolist() == [1, 0, 0]
-    nothing = np.array([None, "a"], dtype=object)
     options: dict[str, Any] = {"metric": "f1_weighted", "task": "classification"}
+    truth = np.array([math.nan, float("nan"), 1.0])
+    assert prediction_performance(truth, truth.copy(), **options) == 1.0
+    accuracy = options | {"metric": "accuracy"}
+    assert prediction_performance(truth, truth[::-1].copy(), **accuracy) == 1 / 3
+    nothing = np.array([None, "a"], dtype=object)
     assert prediction_performance(nothing, nothing, **options) == 1.0
 
 
-def test_labels_of_other_types_are_numbered_too() -> None:
+def test_labels_of_other_types_are_told_apart_too() -> None:
     days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
-    assert [codes.tolist() for codes in label_codes(days, days[::-1].copy())] == [[0, 1], [1, 0]]
+    options: dict[str, Any] = {"metric": "accuracy", "task": "classification"}
+    assert prediction_performance(days, days.copy(), **options) == 1.0
+    assert prediction_performance(days, days[::-1].copy(), **options) == 0.0

@@ -36,7 +36,6 @@ from skescore.metrics import (
     characteristics,
     performance_value,
 )
-from skescore.metrics import _catalogue as performance
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import (
     PERFORMANCE_SCORERS,
@@ -208,19 +207,19 @@ def test_fidelity() -> None:
     answers = clone(black_box).fit(X2, LABELS).predict(X2)
     assert (answers != LABELS).any()
     scorer = make_performance_scorer("fallout", reference="black_box", pos_label="bad")
-    expected = -performance.fallout(answers, extractor.predict(X2), pos_label="bad")
+    expected = -performance_value("fallout", answers, extractor.predict(X2), pos_label="bad")
     assert scorer(extractor, X2) == scorer(extractor, X2, LABELS) == expected
     with pytest.raises(TypeError, match="reference='black_box' needs an extractor"):
         scorer(as_ruleset(extractor), X2, LABELS)
 
 
 def test_pruning_by_a_measure_of_predictions() -> None:
-    X, y, scorer = X3, Y3, get_rule_scorer("kappa")
+    X, y, scorer = X3, Y3, get_rule_scorer("cohen_kappa")
     rules = as_ruleset(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, np.roll(y, 9)))
     with pytest.raises(ValueError, match="the rule set has no fallback"):
-        prune(rules, X, y, "kappa")
+        prune(rules, X, y, "cohen_kappa")
     rules = rules.replace(fallback=Fallback(0))
-    pruned = prune(rules, X, y, "kappa")
+    pruned = prune(rules, X, y, "cohen_kappa")
     assert len(pruned) < len(rules)
     assert scorer(pruned, X, y) > scorer(rules, X, y)
 
@@ -232,7 +231,7 @@ def test_the_positive_class() -> None:
     tree = clone(TREE).fit(X2, LABELS)
     for pos_label in ("bad", "fine"):
         scorer = make_performance_scorer("precision", pos_label=pos_label)
-        expected = performance.precision(LABELS, tree.predict(X2), pos_label=pos_label)
+        expected = performance_value("precision", LABELS, tree.predict(X2), pos_label=pos_label)
         assert scorer(tree, X2, LABELS) == expected
     with pytest.raises(ValueError, match="pos_label must say which label is the positive one"):
         make_performance_scorer("precision")(tree, X2, LABELS)
@@ -262,16 +261,16 @@ def test_models_that_do_not_suit_the_measure() -> None:
     model = LinearRegression().fit(X_NUMBERS, Y_NUMBERS)
     with pytest.raises(TypeError, match="needs a classifier with predict_proba, but LinearRegress"):
         make_performance_scorer("margin")(model, X_NUMBERS, Y_NUMBERS)
-    with pytest.raises(ValueError, match=r"is not a whole number\. Choose a measure of regression"):
-        make_performance_scorer("kappa")(model, X_NUMBERS, Y_NUMBERS)
+    with pytest.raises(ValueError, match=r"is not a whole number\. Choose a metric of regression"):
+        make_performance_scorer("cohen_kappa")(model, X_NUMBERS, Y_NUMBERS)
     with pytest.raises(
         TypeError, match=r"y_true must be a number or an array of numbers, got .*'bad'"
     ):
-        make_performance_scorer("squared_error")(clone(TREE).fit(X2, LABELS), X2, LABELS)
+        make_performance_scorer("mean_squared_error")(clone(TREE).fit(X2, LABELS), X2, LABELS)
     with pytest.raises(NotFittedError):
-        make_performance_scorer("kappa")(TREE, X2, Y2)
-    with pytest.raises(ValueError, match="kappa compares with y, but y is None; pass y"):
-        make_performance_scorer("kappa")(clone(TREE).fit(X2, Y2), X2)
+        make_performance_scorer("cohen_kappa")(TREE, X2, Y2)
+    with pytest.raises(ValueError, match="cohen_kappa compares with y, but y is None; pass y"):
+        make_performance_scorer("cohen_kappa")(clone(TREE).fit(X2, Y2), X2)
 
 
 # --- undefined -----------------------------------------------------------------------------------
@@ -302,21 +301,23 @@ def test_weights(name: str) -> None:
     expected = sign(name) * performance_value(name, Y2, answers, sample_weight=WEIGHTS)
     assert scorer(tree, X2, Y2, sample_weight=WEIGHTS) == expected
     # The least of all confidences and the shares within one class do not depend on these weights.
-    alike = {"margin", "sensitivity", "specificity", "fallout", "youden", "geometric_mean"}
+    alike = {"margin", "recall", "specificity", "fallout", "youden", "geometric_mean"}
     if name not in {*alike, "balanced_accuracy"}:
         assert scorer(tree, X2, Y2) != pytest.approx(expected)
 
 
 def test_weights_through_metadata_routing() -> None:
     model = KNeighborsClassifier(25)
-    scorer = get_rule_scorer("classification_error")
+    scorer = get_rule_scorer("zero_one_loss")
 
     def expected(weights: np.ndarray | None) -> list[float]:
         scores = []
         for train, test in FOLDS.split(X2, Y2):
             answers = clone(model).fit(X2[train], Y2[train]).predict(X2[test])
             part = None if weights is None else weights[test]
-            scores.append(-performance.classification_error(Y2[test], answers, sample_weight=part))
+            scores.append(
+                -performance_value("zero_one_loss", Y2[test], answers, sample_weight=part)
+            )
         return scores
 
     assert expected(WEIGHTS) != pytest.approx(expected(None))
@@ -337,7 +338,7 @@ def test_weights_through_metadata_routing() -> None:
             )
     assert scorer.get_metadata_routing().score.requests == {"sample_weight": None}
     assert cross_val_score(model, X2, Y2, scoring=scorer, cv=FOLDS) == pytest.approx(expected(None))
-    with pytest.raises(TypeError, match=r"neg_classification_error takes sample_weight only, got"):
+    with pytest.raises(TypeError, match=r"neg_zero_one_loss takes sample_weight only, got"):
         scorer.set_score_request(groups=True)
     with pytest.raises(ValueError, match="sample_weight"):
         scorer.set_score_request(sample_weight=3)
@@ -375,7 +376,7 @@ def test_names_that_there_are_not(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "options", "kind", "message"),
     [
-        ("youdn", {}, ValueError, r"no measure of predictions 'youdn'\. Did you mean 'youden'"),
+        ("youdn", {}, ValueError, r"no metric of predictions 'youdn'\. Did you mean 'youden'"),
         ("youden", {"clip": True}, TypeError, "'youden' has no option 'clip'"),
         ("youden", {"reference": "truth"}, ValueError, "'data', 'black_box', got 'truth'"),
         ("youden", {"undefined": None}, TypeError, "undefined must be a number"),
@@ -414,10 +415,8 @@ def test_copies_score_alike(kind: str, metric: Any) -> None:
 
 
 def test_a_scorer_shows_its_settings() -> None:
-    scorer = make_performance_scorer("f_measure", harmonic=True, pos_label="yes", undefined=0)
-    assert repr(scorer) == (
-        "f_measure(harmonic=True, pos_label='yes', undefined=0.0, reference='data')"
-    )
+    scorer = make_performance_scorer("f1", harmonic=True, pos_label="yes", undefined=0)
+    assert repr(scorer) == ("f1(harmonic=True, pos_label='yes', undefined=0.0, reference='data')")
     assert repr(make_performance_scorer(OWN)) == "neg_half_off(undefined=nan, reference='data')"
 
 

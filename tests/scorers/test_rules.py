@@ -552,14 +552,13 @@ def test_evaluations_may_be_scored_by_several_scorers() -> None:
 
 def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
-    kernel = METRICS["f1_weighted"].kernel
-    assert kernel is not None
+    function = METRICS["f1_weighted"].function
 
     def counted(*arrays: Any) -> float:
         taken.append(arrays)
-        return kernel(*arrays)
+        return function(*arrays)
 
-    metric = METRICS["f1_weighted"]._replace(kernel=counted)
+    metric = METRICS["f1_weighted"]._replace(function=counted)
     monkeypatch.setitem(METRICS, "f1_weighted", metric)
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     for _ in range(3):

@@ -9,7 +9,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 
 from skescore._text import did_you_mean
-from skescore.metrics._prediction import TASKS
+from skescore.metrics._arguments import TASKS
 from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
 from skescore.tuning.spaces._own import OWN_SEARCHES
 from skescore.tuning.spaces._psyke import PSYKE_SEARCHES
