@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore.attribution._bits import as_whole
 from skescore.attribution._brex import BReX
-from skescore.attribution._nearest import nearest_rows, taken
+from skescore.attribution._contrasts import as_table, nearest_rows, taken
+from skescore.attribution._formula import as_whole
 from skescore.attribution._responsibility import responsibility
 
 __all__ = ["AveragedResponsibility", "averaged_responsibility"]
@@ -136,12 +136,8 @@ def averaged_responsibility(
     remedy = "10 is the default."
     n_contrasts = as_whole("n_contrasts", n_contrasts, low=1, remedy=remedy)
     max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
-    rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-    if rows.ndim != 2 or len(rows) == 0:
-        raise ValueError(
-            f"X must be rows of features, got shape {rows.shape!r}. Pass one row as row[None, :]."
-        )
-    both, chosen, _ = nearest_rows(model, rows, background, max_batch, n_contrasts)
+    rows = as_table(X)
+    both, chosen = nearest_rows(model, rows, background, max_batch, n_contrasts)
     owner, rank = np.nonzero(chosen >= 0)
     degrees = np.empty((len(owner), rows.shape[1]))
     for start in range(0, len(owner), _BLOCK):

@@ -1,28 +1,360 @@
-"""Rows of formulae for scikit-learn: data sets, and formulae as fitted classifiers."""
+"""Boolean data of which the truth is known: formulae, drawn or the paper's, and labelled rows."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import NDArray
 
-from skescore._random import ASSIGNMENTS, child_generator
+from skescore._random import ASSIGNMENTS, FORMULAE, child_generator
 from skescore._text import did_you_mean
-from skescore.attribution._bits import LARGEST_TABLE, all_assignments, as_whole
-from skescore.attribution._formula import Formula
+from skescore.attribution._formula import (
+    LARGEST_TABLE,
+    Formula,
+    as_whole,
+    check_coding,
+    check_formula,
+    variable,
+)
+from skescore.attribution._formula_text import BINARY, Gate
 
-__all__ = ["FormulaClassifier", "make_boolean_dataset"]
+__all__ = [
+    "all_assignments",
+    "chain_formula",
+    "make_boolean_dataset",
+    "paper_formula",
+    "random_formula",
+]
 
-_CODINGS = ("01", "+-1")
+_FAMILIES = ("monotone", "non-monotone")
+_SHAPES = ("balanced", "chain", "uniform")
+_TRIES = 1000
 
 
-def _check_coding(coding: object) -> None:
-    if coding not in _CODINGS:
+def random_formula(
+    arity: int,
+    *,
+    n_inputs: int = 12,
+    family: str = "non-monotone",
+    read_once: bool = True,
+    extra: int | None = None,
+    shape: str = "uniform",
+    weights: Mapping[str, float] | None = None,
+    p_not: float = 0.25,
+    random_state: Any = None,
+) -> Formula:
+    """Draw a formula.
+
+    Use it for benchmarks of explainers: exact responsibilities of its answers are at hand.
+
+    Parameters
+    ----------
+    arity : int
+        Number of inputs that occur, drawn from all of them.
+    n_inputs : int, default=12
+        Number of inputs of a row.
+    family : {"monotone", "non-monotone"}, default="non-monotone"
+        Monotone formulae consist of ``and`` and ``or``; the others of ``xor`` and ``not`` as well.
+    read_once : bool, default=True
+        Whether each input that occurs does so once.
+    extra : int, optional
+        How many places are filled with an input that occurs elsewhere already: 0 for read-once
+        formulae, and 3 for others if not given.
+    shape : {"balanced", "chain", "uniform"}, default="uniform"
+        Where the list of leaves is cut in two, again and again: in the middle, before its last
+        leaf, or anywhere.
+    weights : mapping of str to float, optional
+        How often ``"and"``, ``"or"`` and ``"xor"`` are drawn, in any unit; an operator that is left
+        out never is. All of the family equally often if not given.
+    p_not : float from 0 to 1, default=0.25
+        How often a node, leaves included, of a non-monotone formula is negated.
+    random_state : int, Generator, SeedSequence or RandomState, optional
+        What the drawing depends on. The same number gives formulae and rows independent streams.
+
+    Returns
+    -------
+    Formula
+        The formula. Each input that occurs matters for some row; formulae with repeated inputs are
+        drawn again until that holds.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, arguments contradict each other, or no formula was found in
+        which every input matters.
+
+    Notes
+    -----
+    The paper says how many variables its formulae have, but not how they were drawn. With these
+    defaults the divergences it prints for B-ReX come out.
+
+    References
+    ----------
+    S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
+    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, section 6.1.
+
+    Examples
+    --------
+    >>> from skescore.attribution import random_formula
+    >>> formula = random_formula(4, family="monotone", random_state=0)
+    >>> formula.arity, formula.is_read_once, formula.is_monotone
+    (4, True, True)
+    >>> formula == random_formula(4, family="monotone", random_state=0)
+    True
+    """
+    n_inputs = as_whole("n_inputs", n_inputs, low=1, remedy="12 as in the paper is the default.")
+    arity = as_whole("arity", arity, low=1, remedy="A formula has a variable.")
+    if arity > n_inputs:
         raise ValueError(
-            f"coding must be '01' or '+-1', got {coding!r}. {did_you_mean(coding, _CODINGS)}"
+            f"arity must be at most n_inputs, got {arity!r} of {n_inputs!r} inputs. Pass "
+            f"n_inputs={arity}."
         )
+    _check_name("family", family, _FAMILIES)
+    _check_name("shape", shape, _SHAPES)
+    repeats = _checked_extra(extra, read_once, arity)
+    operators, shares = _checked_weights(weights, family)
+    if not isinstance(p_not, int | float) or not 0 <= p_not <= 1:
+        raise ValueError(f"p_not must be from 0 to 1, got {p_not!r}. Pass 0 for no negations.")
+    negated = 0.0 if family == "monotone" else float(p_not)
+    generator = child_generator(random_state, FORMULAE)
+    for _ in range(_TRIES):
+        drawn = generator.permutation(n_inputs)[:arity]
+        leaves = np.concatenate([drawn, generator.choice(drawn, repeats)]) if repeats else drawn
+        generator.shuffle(leaves)
+        gates = _drawn_tree(leaves.tolist(), shape, operators, shares, negated, generator)
+        formula = Formula(gates, n_inputs)
+        if len(formula.relevant_variables) == arity:
+            return formula
+    raise ValueError(
+        f"no formula of arity={arity!r} and extra={repeats!r} in which every variable matters came "
+        f"up in {_TRIES} tries. Pass a smaller extra or a larger arity."
+    )
+
+
+def _drawn_tree(
+    leaves: list[int],
+    shape: str,
+    operators: list[str],
+    shares: list[float],
+    p_not: float,
+    generator: np.random.Generator,
+) -> tuple[Gate, ...]:
+    """Cut the list of leaves in two until it is single leaves."""
+    gates: list[Gate] = []
+    operands: list[int] = []
+
+    def add(gate: Gate, negate: bool) -> None:
+        gates.append(gate)
+        if negate:
+            gates.append(("not", len(gates) - 1, -1))
+        operands.append(len(gates) - 1)
+
+    agenda: list[tuple[int, int, str, bool]] = [(0, len(leaves), "", False)]
+    while agenda:
+        start, stop, operator, negate = agenda.pop()
+        if operator:
+            right, left = operands.pop(), operands.pop()
+            add((operator, left, right), negate)
+            continue
+        negate = bool(generator.random() < p_not)
+        if stop - start == 1:
+            add(("var", leaves[start], -1), negate)
+            continue
+        operator = operators[int(generator.choice(len(operators), p=shares))]
+        if shape == "uniform":
+            cut = int(generator.integers(start + 1, stop))
+        else:
+            cut = stop - 1 if shape == "chain" else (start + stop) // 2
+        agenda += [(start, stop, operator, negate), (cut, stop, "", False), (start, cut, "", False)]
+    return tuple(gates)
+
+
+def _check_name(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}. "
+            f"{did_you_mean(value, known)}"
+        )
+
+
+def _checked_extra(extra: int | None, read_once: bool, arity: int) -> int:
+    if extra is None:
+        repeats = 0 if read_once else 3
+    else:
+        repeats = as_whole("extra", extra, low=0, remedy="Pass 0 for read-once formulae.")
+    if read_once != (repeats == 0):
+        raise ValueError(
+            f"extra must be 0 for read-once formulae and at least 1 for others, got {extra!r} with "
+            f"read_once={read_once!r}. Pass read_once=False to repeat variables."
+        )
+    if repeats and arity > LARGEST_TABLE:
+        raise ValueError(
+            f"arity must be at most {LARGEST_TABLE} where variables repeat, got {arity!r}: whether "
+            "each of them matters takes the truth table. Pass read_once=True."
+        )
+    return repeats
+
+
+def _checked_weights(
+    weights: Mapping[str, float] | None, family: str
+) -> tuple[list[str], list[float]]:
+    allowed = BINARY[:2] if family == "monotone" else BINARY
+    if weights is None:
+        weights = dict.fromkeys(allowed, 1.0)
+    for operator, weight in weights.items():
+        _check_name("an operator of weights", operator, BINARY)
+        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise ValueError(
+                f"weights must be finite and >= 0, got {weight!r} for {operator!r}. Pass "
+                "{'and': 1, 'or': 1} for operators that are drawn equally often."
+            )
+        if operator not in allowed and weight > 0:
+            raise ValueError(
+                f"weights of a monotone formula must leave out 'xor', got {weight!r}. Pass "
+                "family='non-monotone'."
+            )
+    total = math.fsum(weights.values())
+    if not total > 0:
+        raise ValueError(
+            f"weights must have a positive sum, got {dict(weights)!r}. Pass None for equal ones."
+        )
+    # In one order whatever that of the mapping, so that equal weights draw equal formulae.
+    operators = [operator for operator in allowed if weights.get(operator, 0) > 0]
+    return operators, [weights[operator] / total for operator in operators]
+
+
+_PAPER = {
+    "and": "x1 & x2",
+    "or": "x1 | x2",
+    "xor": "x1 ^ x2",
+    "xor-and-xor": "(x1 ^ x2) & (x3 ^ x4)",
+}
+
+
+def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
+    """Give one of the four small formulae of the paper.
+
+    Use it for the paper's Table 5.
+
+    Parameters
+    ----------
+    name : {"and", "or", "xor", "xor-and-xor"}
+        The formula: of the first two inputs, or of the first four.
+    n_inputs : int, default=12
+        Number of inputs of a row.
+
+    Returns
+    -------
+    Formula
+        The formula.
+
+    Raises
+    ------
+    ValueError
+        If the name is not known, or there are too few inputs.
+
+    References
+    ----------
+    S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
+    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, Table 5.
+
+    Examples
+    --------
+    >>> from skescore.attribution import paper_formula
+    >>> print(paper_formula("xor-and-xor"))
+    (x1 ^ x2) & (x3 ^ x4)
+    """
+    _check_name("name", name, tuple(_PAPER))
+    return Formula.parse(_PAPER[name], n_inputs)
+
+
+def chain_formula(
+    arity: int, *, family: str = "non-monotone", n_inputs: int | None = None
+) -> Formula:
+    """Give a chain of the paper: two operators in turn, grouped from the left.
+
+    Use it for the paper's Tables 1 and 2.
+
+    Parameters
+    ----------
+    arity : int
+        Number of variables, at least 2; they are the first inputs.
+    family : {"monotone", "non-monotone"}, default="non-monotone"
+        ``((x1 & x2) | x3) & ...`` or ``((x1 ^ x2) & x3) ^ ...``.
+    n_inputs : int, optional
+        Number of inputs of a row; 12, or `arity` if that is more.
+
+    Returns
+    -------
+    Formula
+        The formula.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, or there are too few inputs.
+
+    References
+    ----------
+    S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
+    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, section 6.2.
+
+    Examples
+    --------
+    >>> from skescore.attribution import chain_formula
+    >>> print(chain_formula(4))
+    ((x1 ^ x2) & x3) ^ x4
+    >>> print(chain_formula(4, family="monotone"))
+    ((x1 & x2) | x3) & x4
+    """
+    arity = as_whole("arity", arity, low=2, remedy="A chain links two variables or more.")
+    _check_name("family", family, _FAMILIES)
+    width = max(12, arity) if n_inputs is None else n_inputs
+    chain = variable(0, width)
+    for index in range(1, arity):
+        link = variable(index, width)
+        if index % 2 == 0:
+            chain = chain | link if family == "monotone" else chain & link
+        else:
+            chain = chain & link if family == "monotone" else chain ^ link
+    return chain
+
+
+def all_assignments(n_inputs: int) -> NDArray[np.uint8]:
+    """Give all rows of zeros and ones.
+
+    Use it for truth tables: input i of row k is bit i of k.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Number of columns, at most 24.
+
+    Returns
+    -------
+    ndarray of uint8, shape (2**n_inputs, n_inputs)
+        The assignments.
+
+    Raises
+    ------
+    ValueError
+        If `n_inputs` is not a whole number from 0 to 24.
+
+    Examples
+    --------
+    >>> from skescore.attribution import all_assignments
+    >>> all_assignments(2).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    remedy = "Sample rows instead: make_boolean_dataset(formula, n_samples=1000)."
+    n_inputs = as_whole("n_inputs", n_inputs, low=0, remedy=remedy)
+    if n_inputs > LARGEST_TABLE:
+        raise ValueError(f"n_inputs must be at most {LARGEST_TABLE}, got {n_inputs!r}. {remedy}")
+    codes = np.arange(1 << n_inputs, dtype=np.uint32)
+    return (codes[:, None] >> np.arange(n_inputs, dtype=np.uint32) & 1).astype(np.uint8)
 
 
 def make_boolean_dataset(
@@ -73,11 +405,8 @@ def make_boolean_dataset(
     >>> X.shape, X.max()
     ((500, 12), np.int64(1))
     """
-    _check_coding(coding)
-    if not isinstance(formula, Formula):
-        raise TypeError(
-            f"formula must be a Formula, got {formula!r}. Make it: Formula.parse(text)."
-        )
+    check_coding(coding)
+    check_formula(formula)
     n_inputs = formula.n_inputs
     if n_samples is None:
         bits = all_assignments(n_inputs).astype(np.bool_)
@@ -110,104 +439,3 @@ def _drawn(
         more = generator.integers(0, 2, (missing, n_inputs), dtype=np.int8).astype(np.bool_)
         bits = np.vstack([bits, more])
     return bits
-
-
-class FormulaClassifier(ClassifierMixin, BaseEstimator):
-    """A formula as a scikit-learn classifier.
-
-    Use it where a fitted classifier is wanted: extractors, explainers, searches. There is nothing
-    to learn, so `fit` only checks the formula.
-
-    Parameters
-    ----------
-    formula : Formula
-        What answers.
-    coding : {"01", "+-1"}, default="01"
-        How false and true are written in the rows.
-
-    Attributes
-    ----------
-    classes_ : ndarray of int
-        0 and 1.
-    n_features_in_ : int
-        Number of inputs of the formula.
-
-    Examples
-    --------
-    >>> from skescore.attribution import Formula
-    >>> model = Formula.parse("x1 & ~x2").as_classifier(coding="+-1")
-    >>> model.predict([[1, -1], [1, 1]]).tolist()
-    [1, 0]
-    >>> model.predict_proba([[1, -1]]).tolist()
-    [[0.0, 1.0]]
-    """
-
-    def __init__(self, formula: Formula, *, coding: str = "01") -> None:
-        self.formula = formula
-        self.coding = coding
-
-    def fit(self, X: Any = None, y: Any = None) -> FormulaClassifier:
-        """Check the formula; nothing is learned.
-
-        Parameters
-        ----------
-        X : array-like, optional
-            Ignored.
-        y : array-like, optional
-            Ignored.
-
-        Returns
-        -------
-        FormulaClassifier
-            The classifier itself.
-        """
-        if not isinstance(self.formula, Formula):
-            raise TypeError(
-                f"formula must be a Formula, got {self.formula!r}. Make it: Formula.parse(text)."
-            )
-        _check_coding(self.coding)
-        self.classes_ = np.array([0, 1])
-        self.n_features_in_ = self.formula.n_inputs
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Answer rows with 0 or 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_inputs)
-            The rows, in the classifier's coding.
-
-        Returns
-        -------
-        ndarray of int, shape (n_rows,)
-            The labels.
-        """
-        self.fit()  # an unfitted formula knows as much as a fitted one
-        if self.coding == "01":
-            return self.formula.predict(X)
-        rows = np.asarray(X)
-        if ((rows != -1) & (rows != 1)).any():
-            raise ValueError(
-                f"X must hold -1 or +1, got {np.unique(rows)[:5].tolist()!r}. Pass coding='01' for "
-                "zeros and ones."
-            )
-        return self.formula.predict(rows > 0)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Answer rows with the probabilities of 0 and 1, which are 0 or 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_inputs)
-            The rows, in the classifier's coding.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rows, 2)
-            The probabilities.
-        """
-        return np.eye(2)[self.predict(X)]

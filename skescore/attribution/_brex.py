@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,542 +14,69 @@ from sklearn.base import BaseEstimator
 
 from skescore._random import child_generator
 from skescore._text import did_you_mean
-from skescore.attribution._bits import as_whole
-from skescore.attribution._contrasts import row_keys, typical_row, with_threshold
-from skescore.attribution._decisions import Crossroads
+from skescore.attribution._contrasts import (
+    ContrastPairs,
+    batches,
+    nearest_rows,
+    taken,
+    typical_row,
+    with_threshold,
+)
 from skescore.attribution._flip_search import search_flip_sets
+from skescore.attribution._formula import as_whole
 from skescore.attribution._masks import (
     BackgroundMasks,
     KleeneMasks,
     ReplacedMasks,
     SampledMasks,
     SupervaluationMasks,
+    row_keys,
 )
-from skescore.attribution._nearest import nearest_rows, taken
 from skescore.attribution._refinement import (
     MOST_PROVEN,
     Certificates,
-    Memo,
-    counted,
+    MaskCache,
     evidence,
+    fewest_masked,
     refine,
 )
 from skescore.attribution._responsibility import Responsibilities, responsibility
 from skescore.attribution._result import Attribution
 
-__all__ = [
-    "BReX",
-    "Settings",
-    "explain",
-    "is_signs",
-    "one_of",
-    "read_baseline",
-    "read_rows",
-    "read_settings",
-]
-
-
-# --- what B-ReX is told: presets, parameters that override them, and rows ------------------------
+__all__ = ["BReX"]
 
 _MASKINGS = ("auto", "kleene", "supervaluation", "sampled", "baseline", "background")
 _CONTEXTS = ("witness", "original")
 _TYPICAL = ("mean", "median", "mode")
+#: All sets of blocks are tried.
 _MOST_BLOCKS = 8
-
-
-class Settings(NamedTuple):
-    """What a preset and the parameters that override it say.
-
-    Parameters
-    ----------
-    n_blocks, n_iterations : int
-        How features are cut, and how often.
-    context : {"witness", "original"}
-        Whether masks stay on while a block is refined.
-    patience : int or None
-        Passes without a new question after which a row is done.
-    certified : bool
-        Whether certificates count, and not the mean over passes.
-    """
-
-    n_blocks: int
-    n_iterations: int
-    context: str
-    patience: int | None
-    certified: bool
-
-
-_PRESETS = {
-    "certified": Settings(2, 30, "witness", 6, True),
-    "paper": Settings(4, 1, "witness", None, False),
-    "literal": Settings(4, 20, "original", None, False),
-}
-
-
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Check a choice.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls it.
-    value : object
-        What came.
-    allowed : tuple of str
-        What there is to choose from.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    if value not in allowed:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}. "
-            f"{did_you_mean(value, allowed)}".rstrip()
-        )
-
-
-def read_settings(params: Mapping[str, Any]) -> Settings:
-    """Check the parameters that need no rows.
-
-    Parameters
-    ----------
-    params : mapping
-        Parameters of the explainer.
-
-    Returns
-    -------
-    Settings
-        The preset with what overrides it.
-
-    Raises
-    ------
-    ValueError
-        If something is not allowed.
-    """
-    one_of("preset", params["preset"], tuple(_PRESETS))
-    one_of("masking", params["masking"], _MASKINGS)
-    preset = _PRESETS[params["preset"]]
-    given = {
-        name: params[name]
-        for name in ("n_blocks", "n_iterations", "context", "patience")
-        if params[name] is not None
-    }
-    for name, low in (("n_blocks", 2), ("n_iterations", 1), ("patience", 1)):
-        if name in given:
-            given[name] = as_whole(name, given[name], low=low, remedy="Leave it to the preset.")
-    settings = preset._replace(**given)
-    if settings.n_blocks > _MOST_BLOCKS:
-        raise ValueError(
-            f"n_blocks must be at most {_MOST_BLOCKS}, as all sets of blocks are tried, got "
-            f"{settings.n_blocks!r}. Take a few blocks and more iterations."
-        )
-    one_of("context", settings.context, _CONTEXTS)
-    if settings.certified and settings.context == "original":
-        raise ValueError(
-            "context must be 'witness' with preset='certified', got 'original', in which no mask "
-            "certifies anything. Pass preset='literal'."
-        )
-    if params["max_queries"] is not None:
-        as_whole("max_queries", params["max_queries"], low=1, remedy="None stands for no limit.")
-    as_whole("max_batch", params["max_batch"], low=1, remedy="8192 is the default.")
-    as_whole("n_completions", params["n_completions"], low=0, remedy="16 is the default.")
-    threshold = params["threshold"]
-    if threshold is not None and not 0 < threshold <= 1:
-        raise ValueError(
-            f"threshold must be above 0 and at most 1, got {threshold!r}. It is a probability; "
-            "leave it out to compare labels."
-        )
-    return settings
-
-
-def read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
-    """Check rows.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        One row or many.
-
-    Returns
-    -------
-    tuple of (array or DataFrame, tuple of str)
-        The rows, and the names of their columns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is no table of rows.
-    """
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense, got a sparse matrix. Pass X.toarray().")
-    if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
-        X = X.to_pandas()
-    if isinstance(X, pd.Series):
-        raise TypeError("X must be rows, got a Series. Pass one row of a frame as X.iloc[[0]].")
-    rows: Any = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-    if rows.ndim == 1 and len(rows):
-        rows = rows[None, :]
-    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
-        raise ValueError(
-            f"X must be rows of features, got shape {rows.shape!r}. Pass at least one row."
-        )
-    if isinstance(rows, pd.DataFrame):
-        if not rows.columns.is_unique:
-            twice = rows.columns[rows.columns.duplicated()][0]
-            raise ValueError(f"X must name its columns apart, got {twice!r} twice. Rename one.")
-        return rows.reset_index(drop=True), tuple(map(str, rows.columns))
-    return rows, tuple(f"x{i + 1}" for i in range(rows.shape[1]))
-
-
-def is_signs(rows: Any) -> bool:
-    """Tell whether rows are of -1 and +1.
-
-    Parameters
-    ----------
-    rows : array or DataFrame
-        The rows.
-
-    Returns
-    -------
-    bool
-        Whether there is nothing else, and some -1.
-    """
-    values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
-    return values.dtype.kind in "if" and bool(np.isin(values, (-1, 1)).all() and np.any(values < 0))
-
-
-def read_baseline(params: Mapping[str, Any], n_features: int) -> Any:
-    """Give the values of masked features.
-
-    Parameters
-    ----------
-    params : mapping
-        Parameters of the explainer.
-    n_features : int
-        How many are needed.
-
-    Returns
-    -------
-    array-like or DataFrame
-        One row.
-
-    Raises
-    ------
-    ValueError
-        If a word is unknown, or there is no background for it.
-    """
-    value = params["baseline"]
-    if isinstance(value, str):
-        one_of("baseline", value, _TYPICAL)
-        if params["background"] is None:
-            raise ValueError(
-                f"background must be given for baseline={value!r}, got None. Pass some rows."
-            )
-        return typical_row(params["background"], value)
-    return np.full(n_features, value) if np.ndim(value) == 0 else value
-
-
-# --- how B-ReX goes about rows: settings checked, a way of masking chosen, block after bl --------
-
 #: Features of which all flips are tried.
 _TABLE_LIMIT = 16
-#: Questions about one row that are expected per feature, without a table.
+#: Queries about one row that are expected per feature, without a table.
 _EXPECTED_MASKS, _EXPECTED_FLIPS = 2, 16
 #: Stream of random numbers of this explainer.
 _STREAM = 2
 #: Rows are worked on in blocks of so many, or fewer where witnesses of wide rows fill the memory.
 _BLOCK, _CELLS = 4096, 1 << 24
 
-Masker = KleeneMasks | ReplacedMasks | BackgroundMasks | SupervaluationMasks
+
+class _Settings(NamedTuple):
+    """What a preset and the parameters that override it say."""
+
+    n_blocks: int
+    n_iterations: int
+    context: str
+    #: Passes without a new query after which a row is done.
+    patience: int | None
+    #: Whether certificates count, and not the mean over passes.
+    certified: bool
 
 
-class _Task:
-    """Rows, the model, and how features are masked."""
-
-    def __init__(self, params: Mapping[str, Any], X: Any) -> None:
-        self.settings = read_settings(params)
-        self.params = params
-        self.rows, self.names = read_rows(X)
-        self.n_rows, self.n_features = self.rows.shape
-        self.max_batch = int(params["max_batch"])
-        model, threshold = params["model"], params["threshold"]
-        self.model = model
-        self.ask = model if threshold is None else with_threshold(model, threshold)
-        if not isinstance(self.ask, type) and hasattr(self.ask, "evaluate_kleene"):
-            self.ask = self.ask.predict  # a formula is asked like any other black box
-        self.n_model_rows = 0
-        self._contrast: Any = None
-        self._has_contrast = False
-        self.keys = row_keys(
-            self.rows, int(child_generator(params["random_state"], _STREAM).integers(1 << 63))
-        )
-        self.masking = self._choose(params["masking"])
-
-    # --- how to mask -------------------------------------------------------------------------
-
-    def _choose(self, masking: str) -> str:
-        kleene = hasattr(self.model, "evaluate_kleene")
-        if masking == "kleene" and not kleene:
-            raise ValueError(
-                "masking='kleene' needs a model with evaluate_kleene, such as Formula, got "
-                f"{type(self.model).__name__}. Pass masking='sampled', or the value that your "
-                "model reads as Unassigned: masking='baseline', baseline=0."
-            )
-        for name in ("baseline", "background"):
-            if masking == name and self.params[name] is None:
-                raise ValueError(f"{name} must be given for masking={name!r}, got None.")
-        if masking == "supervaluation":
-            widest = int(self.roads(slice(None)).differs.sum(axis=1).max())
-            if widest > _TABLE_LIMIT:
-                raise ValueError(
-                    f"masking='supervaluation' takes rows that differ from their contrast in at "
-                    f"most {_TABLE_LIMIT} features, got {widest!r}. Pass masking='sampled'."
-                )
-        if masking != "auto":
-            return masking
-        if self.params["baseline"] is not None:
-            return "baseline"
-        exact = kleene and getattr(self.model, "is_read_once", True)
-        exact = exact and self.params["contrast"] is None and self.params["threshold"] is None
-        if self.settings.certified and self._table_pays(exact):
-            return "supervaluation"
-        if exact or (kleene and not self.settings.certified):
-            return "kleene"
-        return "sampled"
-
-    def _table_pays(self, exact: bool) -> bool:
-        roads = self.roads(slice(None))
-        counts = roads.differs.sum(axis=1)
-        columns = roads.two_valued()
-        if counts.max() > _TABLE_LIMIT:
-            return False
-        table = sum(1 << count for count in counts.tolist())
-        if len(columns):
-            table = min(table, 1 << len(columns))
-        expected = (_EXPECTED_MASKS if exact else _EXPECTED_FLIPS) * int(counts.sum())
-        if self.params["max_queries"] is not None:
-            expected = min(expected, self.params["max_queries"] * self.n_rows)
-        return table <= expected
-
-    def contrast(self) -> Any:
-        """What flipped features become; None for the other of 0 and 1."""
-        if not self._has_contrast:
-            self._has_contrast = True
-            self._contrast = self.params["contrast"]
-            if self._contrast is None and is_signs(self.rows):
-                self._contrast = -self.rows
-            elif self._contrast is None and self.params["background"] is not None:
-                both, chosen, asked = nearest_rows(
-                    self.ask, self.rows, self.params["background"], self.max_batch
-                )
-                self._contrast = taken(both, chosen[:, 0])
-                self.n_model_rows += asked
-        return self._contrast
-
-    def roads(self, block: slice) -> Crossroads:
-        """The model between a block of rows and their contrasts."""
-        contrast = self.contrast()
-        whole = len(range(self.n_rows)[block]) == self.n_rows
-        of_each = contrast is not None and np.ndim(contrast) == 2 and len(contrast) == self.n_rows
-        if of_each and not whole:
-            contrast = contrast[block]
-        return Crossroads(self.ask, self.rows[block], contrast, self.max_batch)
-
-    def masker(self, block: slice) -> Masker:
-        """Who tells what masks do to a block of rows."""
-        rows = self.rows[block]
-        if self.masking == "kleene":
-            values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
-            return KleeneMasks(self.model, values, self.max_batch)
-        if self.masking == "background":
-            return BackgroundMasks(self.ask, rows, self.params["background"], self.max_batch)
-        if self.masking == "baseline":
-            return ReplacedMasks(
-                Crossroads(
-                    self.ask, rows, read_baseline(self.params, self.n_features), self.max_batch
-                )
-            )
-        roads = self.roads(block)
-        if self.masking == "supervaluation":
-            return SupervaluationMasks(roads)
-        return SampledMasks(roads, self.keys[block], int(self.params["n_completions"]))
-
-    # --- explanations ------------------------------------------------------------------------
-
-    def table(self) -> Attribution:
-        """Exact values from all flips."""
-        found = responsibility(
-            self.ask, self.rows, method="exhaustive", contrast=self.contrast(),
-            max_batch=self.max_batch, return_witnesses=True,
-        )  # fmt: skip
-        assert isinstance(found, Responsibilities)  # as witnesses were asked for
-        roads = self.roads(slice(None))
-        queries = 1 << roads.differs.sum(axis=1).astype(np.int64)
-        shared = len(roads.two_valued())
-        if shared and 1 << shared <= queries.sum():
-            queries[:] = 1 << shared
-        return Attribution(
-            found.values, self.names, queries, self.n_model_rows + found.n_queries,
-            found.witnesses, found.resolved, found.upper, np.zeros(self.n_rows, dtype=np.bool_),
-            self.masking,
-        )  # fmt: skip
-
-    def flips(self, block: slice) -> Attribution:
-        """Values from a search of flip sets."""
-        limit = self.params["max_queries"]
-        limit = max(1000, 10 * self.n_features) if limit is None else int(limit)
-        roads = self.roads(block)
-        # The row itself is the first question.
-        searches = search_flip_sets(roads, self.keys[block], limit - 1)
-        n, d = roads.differs.shape
-        sizes = np.zeros((n, d), dtype=np.int64)
-        resolved = ~roads.differs
-        witnesses: list[tuple[Any, ...]] = []
-        complete = np.array([search.complete for search in searches])
-        for place, search in enumerate(searches):
-            witness: list[tuple[int, ...] | None] = [None] * d
-            for members, exact in zip(search.sets, search.exact, strict=True):
-                names = [i for i in range(members.bit_length()) if members >> i & 1]
-                for i in names:
-                    if not sizes[place, i] or len(names) < sizes[place, i]:
-                        sizes[place, i] = len(names)
-                        witness[i] = tuple(j for j in names if j != i)
-                        resolved[place, i] = exact and len(names) <= search.complete + 1
-            if search.complete >= roads.differs[place].sum():
-                resolved[place] = True
-            witnesses.append(tuple(witness))
-        values = _degrees(sizes - 1)
-        upper = np.where(resolved, values, 1.0 / (complete[:, None] + 1))
-        return Attribution(
-            values, self.names, np.array([search.queries + 1 for search in searches]),
-            roads.n_queries, tuple(witnesses), resolved, np.maximum(upper, values),
-            np.array([search.exhausted for search in searches]), self.masking,
-        )  # fmt: skip
-
-    def passes(self, block: slice) -> Attribution:
-        """Values from passes of B-ReX."""
-        masker = self.masker(block)
-        settings, keys = self.settings, self.keys[block]
-        n, d = len(keys), self.n_features
-        inference = self.params["inference"]
-        if inference is None:
-            inference = settings.certified and masker.antitone
-        memo = Memo(
-            masker.same, n, d, inference=bool(inference), max_queries=self.params["max_queries"]
-        )
-        active = np.arange(n)
-        if masker.antitone:  # what keeps the decision when all is masked depends on nothing
-            everything = memo.same(active, np.ones((n, d), dtype=np.bool_))
-            active = active[everything != 1]
-        total, stale = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
-        n_passes = np.zeros((n, 1), dtype=np.int64)
-        empty = np.empty(0, dtype=np.int64)
-        found = [Certificates(empty, empty, np.zeros((0, d), dtype=np.bool_))]
-        for number in range(settings.n_iterations):
-            if not len(active):
-                break
-            before = memo.queries[active]
-            values, certificates = refine(
-                memo, active, keys[active], total[active], stream=number,
-                n_blocks=settings.n_blocks, keep_witness=settings.context == "witness",
-            )  # fmt: skip
-            total[active] += values
-            n_passes[active] += 1
-            found.append(certificates)
-            stale[active] = np.where(memo.queries[active] > before, 0, stale[active] + 1)
-            if settings.patience is not None:
-                active = active[stale[active] < settings.patience]
-        resolved = np.zeros((n, d), dtype=np.bool_)
-        upper = np.ones((n, d))
-        if not settings.certified:
-            values = total / np.maximum(n_passes, 1)
-            return self._attribution(values, memo, masker, None, resolved, upper)
-        certificates = Certificates(*(np.concatenate(c) for c in zip(*found, strict=True)))
-        sizes, sets = counted(certificates, n, d)
-        if inference and masker.antitone and d <= MOST_PROVEN:
-            proof = evidence(memo, np.arange(n), sizes, sets)
-            sizes, sets = proof.sizes, proof.witnesses
-            resolved, upper = proof.proven, _degrees(proof.least)
-        witnesses = _as_tuples(sizes, sets)
-        return self._attribution(_degrees(sizes), memo, masker, witnesses, resolved, upper)
-
-    def _attribution(
-        self,
-        values: NDArray[np.float64],
-        memo: Memo,
-        masker: Masker,
-        witnesses: tuple[Any, ...] | None,
-        resolved: NDArray[np.bool_],
-        upper: NDArray[np.float64],
-    ) -> Attribution:
-        return Attribution(
-            values, self.names, memo.queries, masker.n_model_rows, witnesses, resolved, upper,
-            memo.exhausted, self.masking,
-        )  # fmt: skip
-
-
-def _degrees(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.where(sizes >= 0, 1.0 / (1 + np.maximum(sizes, 0)), 0.0)
-
-
-def _as_tuples(sizes: NDArray[np.int64], sets: NDArray[np.bool_]) -> tuple[Any, ...]:
-    n, d = sizes.shape
-    witnesses: list[list[tuple[int, ...] | None]] = [[None] * d for _ in range(n)]
-    members: dict[tuple[int, int], list[int]] = {}
-    for place, feature, other in np.argwhere(sets).tolist():
-        members.setdefault((place, feature), []).append(other)
-    for place, feature in np.argwhere(sizes >= 0).tolist():
-        witnesses[place][feature] = tuple(members.get((place, feature), ()))
-    return tuple(map(tuple, witnesses))
-
-
-def explain(params: Mapping[str, Any], X: Any) -> Attribution:
-    """Explain rows.
-
-    Parameters
-    ----------
-    params : mapping
-        Parameters of the explainer.
-    X : array-like or DataFrame
-        The rows.
-
-    Returns
-    -------
-    Attribution
-        The explanations.
-    """
-    task = _Task(params, X)
-    if task.masking == "supervaluation" and task.settings.certified:
-        return task.table()
-    work = task.passes
-    if task.masking == "sampled" and task.settings.certified:
-        work = task.flips
-    length = max(1, min(_BLOCK, _CELLS // task.n_features**2))
-    if task.masking == "supervaluation":
-        length = min(length, max(1, _CELLS >> task.n_features))
-    blocks = [slice(start, start + length) for start in range(0, task.n_rows, length)]
-    parts = [work(block) for block in blocks]
-    if len(parts) == 1:
-        joined = parts[0]
-    else:
-        witnesses = None
-        if parts[0].witnesses is not None:
-            witnesses = tuple(row for part in parts for row in part.witnesses or ())
-        joined = Attribution(
-            np.concatenate([part.values for part in parts]), task.names,
-            np.concatenate([part.queries for part in parts]),
-            sum(part.n_model_rows for part in parts), witnesses,
-            np.concatenate([part.resolved for part in parts]),
-            np.concatenate([part.upper for part in parts]),
-            np.concatenate([part.exhausted for part in parts]), task.masking,
-        )  # fmt: skip
-    object.__setattr__(joined, "n_model_rows", joined.n_model_rows + task.n_model_rows)
-    return joined
-
-
-# --- Black-box explanations of single decisions by masking: B-ReX, and our certified vari --------
+_PRESETS = {
+    "certified": _Settings(2, 30, "witness", 6, True),
+    "paper": _Settings(4, 1, "witness", None, False),
+    "literal": _Settings(4, 20, "original", None, False),
+}
 
 
 class BReX(BaseEstimator):
@@ -704,13 +233,347 @@ class BReX(BaseEstimator):
         Returns
         -------
         Attribution
-            Degrees of responsibility, with questions asked, witnesses and flags.
+            Degrees of responsibility, with numbers of queries, witnesses and flags.
 
         Raises
         ------
         ValueError
             If a parameter is not allowed, does not suit the model or the rows, or is missing.
         TypeError
-            If the model is a regressor, or cannot be asked.
+            If the model is a regressor, or cannot be queried.
         """
-        return explain(self.get_params(deep=False), X)
+        settings = self._settings()
+        rows = _Rows(self, X)
+        masking = self._masking(rows, settings)
+        if settings.certified and masking == "supervaluation":
+            found = self._from_table(rows)
+        else:
+            length = min(_BLOCK, _CELLS // rows.n_features**2)
+            if masking == "supervaluation":
+                length = min(length, _CELLS >> rows.n_features)
+            by_flips = settings.certified and masking == "sampled"
+            found = _concatenated(
+                [
+                    self._from_flips(rows, block)
+                    if by_flips
+                    else self._from_passes(rows, block, masking, settings)
+                    for block in batches(rows.n_rows, length)
+                ]
+            )
+        return replace(found, n_model_rows=found.n_model_rows + rows.n_model_rows)
+
+    # --- parameters -------------------------------------------------------------------------
+
+    def _settings(self) -> _Settings:
+        """Check the parameters that need no rows, and put those given in place of the preset's."""
+        _check_choice("preset", self.preset, tuple(_PRESETS))
+        _check_choice("masking", self.masking, _MASKINGS)
+        given: dict[str, Any] = {}
+        for name, low in (("n_blocks", 2), ("n_iterations", 1), ("patience", 1)):
+            if (value := getattr(self, name)) is not None:
+                given[name] = as_whole(name, value, low=low, remedy="Leave it to the preset.")
+        if self.context is not None:
+            given["context"] = self.context
+        settings = _PRESETS[self.preset]._replace(**given)
+        if settings.n_blocks > _MOST_BLOCKS:
+            raise ValueError(
+                f"n_blocks must be at most {_MOST_BLOCKS}, as all sets of blocks are tried, got "
+                f"{settings.n_blocks!r}. Take a few blocks and more iterations."
+            )
+        _check_choice("context", settings.context, _CONTEXTS)
+        if settings.certified and settings.context == "original":
+            raise ValueError(
+                "context must be 'witness' with preset='certified', got 'original', in which no "
+                "mask certifies anything. Pass preset='literal'."
+            )
+        if self.max_queries is not None:
+            as_whole("max_queries", self.max_queries, low=1, remedy="None stands for no limit.")
+        as_whole("max_batch", self.max_batch, low=1, remedy="8192 is the default.")
+        as_whole("n_completions", self.n_completions, low=0, remedy="16 is the default.")
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise ValueError(
+                f"threshold must be above 0 and at most 1, got {self.threshold!r}. It is a "
+                "probability; leave it out to compare labels."
+            )
+        return settings
+
+    def _masking(self, rows: _Rows, settings: _Settings) -> str:
+        """The way of masking, chosen if it is "auto"."""
+        kleene = hasattr(self.model, "evaluate_kleene")
+        if self.masking == "kleene" and not kleene:
+            raise ValueError(
+                "masking='kleene' needs a model with evaluate_kleene, such as Formula, got "
+                f"{type(self.model).__name__}. Pass masking='sampled', or the value that your "
+                "model reads as Unassigned: masking='baseline', baseline=0."
+            )
+        for name, value in (("baseline", self.baseline), ("background", self.background)):
+            if self.masking == name and value is None:
+                raise ValueError(f"{name} must be given for masking={name!r}, got None.")
+        if self.masking == "supervaluation":
+            widest = int(rows.pairs().differs.sum(axis=1).max())
+            if widest > _TABLE_LIMIT:
+                raise ValueError(
+                    f"masking='supervaluation' takes rows that differ from their contrast in at "
+                    f"most {_TABLE_LIMIT} features, got {widest!r}. Pass masking='sampled'."
+                )
+        if self.masking != "auto":
+            return self.masking
+        if self.baseline is not None:
+            return "baseline"
+        exact = kleene and getattr(self.model, "is_read_once", True)
+        exact = exact and self.contrast is None and self.threshold is None
+        if settings.certified and self._table_pays(rows, exact):
+            return "supervaluation"
+        if exact or (kleene and not settings.certified):
+            return "kleene"
+        return "sampled"
+
+    def _table_pays(self, rows: _Rows, exact: bool) -> bool:
+        pairs = rows.pairs()
+        counts = pairs.differs.sum(axis=1)
+        columns = pairs.two_valued()
+        if counts.max() > _TABLE_LIMIT:
+            return False
+        table = sum(1 << count for count in counts.tolist())
+        if len(columns):
+            table = min(table, 1 << len(columns))
+        expected = (_EXPECTED_MASKS if exact else _EXPECTED_FLIPS) * int(counts.sum())
+        if self.max_queries is not None:
+            expected = min(expected, self.max_queries * rows.n_rows)
+        return table <= expected
+
+    def _replacement(self, n_features: int) -> Any:
+        """The values of masked features for masking="baseline"."""
+        if not isinstance(self.baseline, str):
+            scalar = np.ndim(self.baseline) == 0
+            return np.full(n_features, self.baseline) if scalar else self.baseline
+        _check_choice("baseline", self.baseline, _TYPICAL)
+        if self.background is None:
+            raise ValueError(
+                f"background must be given for baseline={self.baseline!r}, got None. Pass some "
+                "rows."
+            )
+        return typical_row(self.background, self.baseline)
+
+    # --- ways to explain --------------------------------------------------------------------
+
+    def _from_table(self, rows: _Rows) -> Attribution:
+        """Exact values from all flips."""
+        found = responsibility(
+            rows.decide, rows.table, method="exhaustive", contrast=rows.contrast,
+            max_batch=self.max_batch, return_witnesses=True,
+        )  # fmt: skip
+        assert isinstance(found, Responsibilities)  # as witnesses were wanted
+        pairs = rows.pairs()
+        queries = 1 << pairs.differs.sum(axis=1).astype(np.int64)
+        shared = len(pairs.two_valued())
+        if shared and 1 << shared <= queries.sum():
+            queries[:] = 1 << shared
+        return Attribution(
+            found.values, rows.names, queries, found.n_queries, found.witnesses, found.resolved,
+            found.upper, np.zeros(rows.n_rows, dtype=np.bool_), "supervaluation",
+        )  # fmt: skip
+
+    def _from_flips(self, rows: _Rows, block: slice) -> Attribution:
+        """Values from a search of flip sets."""
+        limit = self.max_queries
+        limit = max(1000, 10 * rows.n_features) if limit is None else int(limit)
+        pairs = rows.pairs(block)
+        # The row itself is the first query.
+        searches = search_flip_sets(pairs, rows.keys[block], limit - 1)
+        n, d = pairs.differs.shape
+        sizes = np.zeros((n, d), dtype=np.int64)
+        resolved = ~pairs.differs
+        witnesses: list[tuple[Any, ...]] = []
+        complete = np.array([search.complete for search in searches])
+        for row, search in enumerate(searches):
+            witness: list[tuple[int, ...] | None] = [None] * d
+            for members, exact in zip(search.sets, search.exact, strict=True):
+                for i in members:
+                    if not sizes[row, i] or len(members) < sizes[row, i]:
+                        sizes[row, i] = len(members)
+                        witness[i] = tuple(j for j in members if j != i)
+                        resolved[row, i] = exact and len(members) <= search.complete + 1
+            if search.complete >= pairs.differs[row].sum():
+                resolved[row] = True
+            witnesses.append(tuple(witness))
+        values = _degrees(sizes - 1)
+        upper = np.where(resolved, values, 1.0 / (complete[:, None] + 1))
+        return Attribution(
+            values, rows.names, np.array([search.queries + 1 for search in searches]),
+            pairs.n_queries, tuple(witnesses), resolved, np.maximum(upper, values),
+            np.array([search.exhausted for search in searches]), "sampled",
+        )  # fmt: skip
+
+    def _masker(self, rows: _Rows, block: slice, masking: str) -> KleeneMasks | ReplacedMasks:
+        table = rows.table[block]
+        if masking == "kleene":
+            values = table.to_numpy() if isinstance(table, pd.DataFrame) else table
+            return KleeneMasks(self.model, values, self.max_batch)
+        if masking == "background":
+            return BackgroundMasks(rows.decide, table, self.background, self.max_batch)
+        if masking == "baseline":
+            other = self._replacement(rows.n_features)
+            return ReplacedMasks(ContrastPairs(rows.decide, table, other, self.max_batch))
+        if masking == "supervaluation":
+            return SupervaluationMasks(rows.pairs(block))
+        return SampledMasks(rows.pairs(block), rows.keys[block], int(self.n_completions))
+
+    def _from_passes(
+        self, rows: _Rows, block: slice, masking: str, settings: _Settings
+    ) -> Attribution:
+        """Values from passes over the blocks of features."""
+        masker, keys = self._masker(rows, block, masking), rows.keys[block]
+        n, d = len(keys), rows.n_features
+        inference = settings.certified and masker.antitone
+        if self.inference is not None:
+            inference = bool(self.inference)
+        cache = MaskCache(
+            masker.same, n, d, inference=inference, max_queries=self.max_queries
+        )  # fmt: skip
+        active = np.arange(n)
+        if masker.antitone:  # what keeps the decision when all is masked depends on nothing
+            everything = cache.same(active, np.ones((n, d), dtype=np.bool_))
+            active = active[everything != 1]
+        total, stale = np.zeros((n, d)), np.zeros(n, dtype=np.int64)
+        n_passes = np.zeros((n, 1), dtype=np.int64)
+        empty = np.empty(0, dtype=np.int64)
+        passes = [Certificates(empty, empty, np.zeros((0, d), dtype=np.bool_))]
+        for number in range(settings.n_iterations):
+            if not len(active):
+                break
+            before = cache.queries[active]
+            values, certificates = refine(
+                cache, active, keys[active], total[active], stream=number,
+                n_blocks=settings.n_blocks, keep_witness=settings.context == "witness",
+            )  # fmt: skip
+            total[active] += values
+            n_passes[active] += 1
+            passes.append(certificates)
+            stale[active] = np.where(cache.queries[active] > before, 0, stale[active] + 1)
+            if settings.patience is not None:
+                active = active[stale[active] < settings.patience]
+        resolved, upper = np.zeros((n, d), dtype=np.bool_), np.ones((n, d))
+        witnesses = None
+        if settings.certified:
+            joined = Certificates(*(np.concatenate(c) for c in zip(*passes, strict=True)))
+            sizes, sets = fewest_masked(joined, n, d)
+            if inference and masker.antitone and d <= MOST_PROVEN:
+                proof = evidence(cache, sizes, sets)
+                sizes, sets = proof.sizes, proof.witnesses
+                resolved, upper = proof.proven, _degrees(proof.least)
+            values, witnesses = _degrees(sizes), _as_tuples(sizes, sets)
+        else:
+            values = total / np.maximum(n_passes, 1)
+        return Attribution(
+            values, rows.names, cache.queries, masker.n_model_rows, witnesses, resolved, upper,
+            cache.exhausted, masking,
+        )  # fmt: skip
+
+
+class _Rows:
+    """The rows of one call, and what they are compared with, which is found when it is needed."""
+
+    def __init__(self, brex: BReX, X: Any) -> None:
+        self.table, self.names = _read_rows(X)
+        self.n_rows, self.n_features = self.table.shape
+        decide = brex.model
+        if brex.threshold is not None:
+            decide = with_threshold(brex.model, brex.threshold)
+        elif hasattr(decide, "evaluate_kleene") and not isinstance(decide, type):
+            decide = decide.predict  # a formula is queried like any other black box
+        self.decide = decide
+        generator = child_generator(brex.random_state, _STREAM)
+        self.keys = row_keys(self.table, int(generator.integers(1 << 63)))
+        self.n_model_rows = 0
+        self._given, self._background = brex.contrast, brex.background
+        self._max_batch = int(brex.max_batch)
+
+    @cached_property
+    def contrast(self) -> Any:
+        """What flipped features become; None for the other of 0 and 1."""
+        if self._given is not None:
+            return self._given
+        if _is_signs(self.table):
+            return -self.table
+        if self._background is None:
+            return None
+        both, chosen = nearest_rows(self.decide, self.table, self._background, self._max_batch)
+        self.n_model_rows += len(both)
+        return taken(both, chosen[:, 0])
+
+    def pairs(self, block: slice = slice(None)) -> ContrastPairs:
+        """Rows of a block with their contrasts."""
+        contrast = self.contrast
+        part = self.table[block]
+        of_each = np.ndim(contrast) == 2 and len(contrast) == self.n_rows
+        if of_each and len(part) < self.n_rows:
+            contrast = contrast[block]
+        return ContrastPairs(self.decide, part, contrast, self._max_batch)
+
+
+def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
+    """Rows as a frame or matrix, and the names of their columns."""
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense, got a sparse matrix. Pass X.toarray().")
+    if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
+        X = X.to_pandas()
+    if isinstance(X, pd.Series):
+        raise TypeError("X must be rows, got a Series. Pass one row of a frame as X.iloc[[0]].")
+    rows: Any = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    if rows.ndim == 1 and len(rows):
+        rows = rows[None, :]
+    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
+        raise ValueError(
+            f"X must be rows of features, got shape {rows.shape!r}. Pass at least one row."
+        )
+    if isinstance(rows, pd.DataFrame):
+        if not rows.columns.is_unique:
+            twice = rows.columns[rows.columns.duplicated()][0]
+            raise ValueError(f"X must name its columns apart, got {twice!r} twice. Rename one.")
+        return rows.reset_index(drop=True), tuple(map(str, rows.columns))
+    return rows, tuple(f"x{i + 1}" for i in range(rows.shape[1]))
+
+
+def _is_signs(rows: Any) -> bool:
+    """Return whether rows are of -1 and +1."""
+    values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
+    return values.dtype.kind in "if" and bool(np.isin(values, (-1, 1)).all() and np.any(values < 0))
+
+
+def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}. "
+            f"{did_you_mean(value, allowed)}".rstrip()
+        )
+
+
+def _degrees(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.where(sizes >= 0, 1.0 / (1 + np.maximum(sizes, 0)), 0.0)
+
+
+def _as_tuples(sizes: NDArray[np.int64], sets: NDArray[np.bool_]) -> tuple[Any, ...]:
+    """Witnesses as tuples of features; None without one."""
+    n, d = sizes.shape
+    witnesses: list[list[tuple[int, ...] | None]] = [[None] * d for _ in range(n)]
+    members: dict[tuple[int, int], list[int]] = {}
+    for row, feature, other in np.argwhere(sets).tolist():
+        members.setdefault((row, feature), []).append(other)
+    for row, feature in np.argwhere(sizes >= 0).tolist():
+        witnesses[row][feature] = tuple(members.get((row, feature), ()))
+    return tuple(map(tuple, witnesses))
+
+
+def _concatenated(parts: Sequence[Attribution]) -> Attribution:
+    if len(parts) == 1:
+        return parts[0]
+    witnesses = None
+    if parts[0].witnesses is not None:
+        witnesses = tuple(row for part in parts for row in part.witnesses or ())
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("values", "queries", "resolved", "upper", "exhausted")
+    }
+    n_model_rows = sum(part.n_model_rows for part in parts)
+    return replace(parts[0], n_model_rows=n_model_rows, witnesses=witnesses, **columns)

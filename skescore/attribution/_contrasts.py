@@ -1,97 +1,301 @@
-"""Rows beside the explained ones: backgrounds, typical rows, and numbers that stand for rows."""
+"""What rows are compared with, and what a model decides between rows and their contrasts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
-from skescore.attribution._refinement import mixed
+from skescore.attribution._formula import as_whole
 
-__all__ = ["joined", "parts", "row_keys", "typical_row", "with_threshold"]
+__all__ = [
+    "ContrastPairs",
+    "as_table",
+    "background_rows",
+    "batches",
+    "nearest_contrasts",
+    "nearest_rows",
+    "stacked",
+    "taken",
+    "typical_row",
+    "with_threshold",
+]
+
+#: Distances that are alive at a time.
+_CELLS = 1 << 24
 
 
-def parts(n: int, length: int) -> list[tuple[int, int]]:
-    """Cut 0, 1, ..., n - 1 into parts of a length.
+# --- what a model decides ------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    n, length : int
-        How many, and how many at a time.
 
-    Returns
-    -------
-    list of (int, int)
-        Start and stop of each part.
+def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
+    """Return the function from rows to a vector of labels that a model or callable stands for."""
+    predict = getattr(model, "predict", model)
+    if isinstance(model, type) or not callable(predict):
+        raise TypeError(
+            f"model must be a Formula, a fitted classifier or a function of rows, got {model!r}. "
+            "Pass model.predict, or the instance rather than its class."
+        )
+    if getattr(model, "_estimator_type", None) == "regressor" or _is_regressor(model):
+        raise TypeError(
+            f"model must decide between classes, got the regressor {model!r}. Pass a function that "
+            "does: lambda X: model.predict(X) > threshold."
+        )
+
+    def decide(rows: Any) -> NDArray[Any]:
+        y_pred = np.asarray(predict(rows))
+        if y_pred.ndim == 2 and y_pred.shape[1] > 1 and predict is model:
+            y_pred = _finite(y_pred).argmax(axis=1)
+        y_pred = y_pred.reshape(-1) if y_pred.shape[1:] == (1,) else y_pred
+        if y_pred.shape != (len(rows),):
+            raise ValueError(
+                f"model must predict one label for each of {len(rows)} rows, got an array of shape "
+                f"{y_pred.shape!r}. Models of several outputs are explained one at a time."
+            )
+        if y_pred.dtype.kind == "f":
+            whole = _finite(y_pred) == np.round(y_pred)
+            if not whole.all():
+                raise ValueError(
+                    f"model must predict labels, got {float(y_pred[~whole][0])!r}. Of scores "
+                    "take the decision: lambda X: scores(X) > 0.5."
+                )
+        return y_pred
+
+    return decide
+
+
+def _is_regressor(model: Any) -> bool:
+    if not hasattr(model, "__sklearn_tags__"):
+        return False
+    try:
+        return bool(is_regressor(model))
+    except (AttributeError, TypeError):  # tags that are not complete tell nothing
+        return False
+
+
+def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
+    if y_pred.dtype.kind == "f" and not np.isfinite(y_pred).all():
+        raise ValueError(
+            "model must predict a label for every row, got NaN or infinity. Leave out the rows "
+            "that it cannot decide."
+        )
+    return y_pred
+
+
+def with_threshold(model: Any, threshold: float) -> Any:
+    """Return a function from rows to indices of classes; one more where none is probable enough."""
+    predict = getattr(model, "predict_proba", model)
+    if not callable(predict):
+        raise TypeError(
+            f"threshold needs a model with predict_proba, got {model!r}. Pass a function that "
+            "gives one column of probabilities per class, or no threshold."
+        )
+
+    def decide(rows: Any) -> NDArray[np.int64]:
+        scores = np.asarray(predict(rows), dtype=float)
+        if scores.ndim != 2 or not np.isfinite(scores).all():
+            raise ValueError(
+                f"threshold needs finite probabilities per class, got shape {scores.shape!r}. "
+                "Leave it out to compare labels."
+            )
+        best = scores.argmax(axis=1)
+        return np.where(scores.max(axis=1) >= threshold, best, scores.shape[1])
+
+    return decide
+
+
+class ContrastPairs:
+    """Rows with their contrasts, and what the model decides if features take the contrast's values.
+
+    `contrast` is one row for all or one for each; rows of zeros and ones have their opposites if it
+    is None. `differs` tells where a row and its contrast are not the same, `n_queries` counts the
+    points that the model was queried about.
     """
+
+    def __init__(self, model: Any, X: Any, contrast: Any, max_batch: int) -> None:
+        self._decide = label_function(model)
+        self._max_batch = max_batch
+        self.n_queries = 0
+        rows = as_table(X)
+        others = _opposite(rows) if contrast is None else _contrasts_of(rows, contrast)
+        self.n_rows, self.n_features = rows.shape
+        self._both = stacked(rows, others)
+        #: Index of each row's contrast in the table of both.
+        self._partner = self.n_rows + np.arange(self.n_rows) * (len(others) == self.n_rows)
+        columns = [
+            self._both.iloc[:, j] if isinstance(self._both, pd.DataFrame) else self._both[:, j]
+            for j in range(self.n_features)
+        ]
+        codes = [pd.factorize(column, use_na_sentinel=False)[0] for column in columns]
+        self._codes = np.array(codes, dtype=np.int64).reshape(self.n_features, -1).T
+        self.differs = self._codes[: self.n_rows] != self._codes[self._partner]
+        self._own: NDArray[Any] | None = None
+
+    def predict_mixed(self, indices: NDArray[np.int64]) -> NDArray[Any]:
+        """Predict points whose every column has the value of the row, or contrast, of an index."""
+        y_pred = []
+        for part in batches(len(indices), self._max_batch):
+            y_pred.append(self._decide(self._points(indices[part])))
+            self.n_queries += len(indices[part])
+        return np.concatenate(y_pred)
+
+    def _points(self, indices: NDArray[np.int64]) -> Any:
+        if not isinstance(self._both, pd.DataFrame):
+            return self._both[indices, np.arange(self.n_features)]
+        columns = [
+            pd.Series(self._both.iloc[:, j].array.take(indices[:, j]))
+            for j in range(self.n_features)
+        ]
+        return pd.concat(columns, axis=1).set_axis(self._both.columns, axis=1)
+
+    def decisions(self) -> NDArray[Any]:
+        """What the model decides on the rows themselves; it is queried once."""
+        if self._own is None:
+            own = np.repeat(np.arange(self.n_rows)[:, None], self.n_features, axis=1)
+            self._own = self.predict_mixed(own)
+        return self._own
+
+    def changes(self, index: NDArray[np.int64], flipped: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether flips of features (n, n_features) change the decisions of rows (n,)."""
+        changed = np.empty(len(index), dtype=np.bool_)
+        own = self.decisions()
+        for part in batches(len(index), self._max_batch):  # whose points are alive together
+            at = index[part, None]
+            points = np.where(flipped[part], self._partner[at], at)
+            changed[part] = self.predict_mixed(points) != own[index[part]]
+        return changed
+
+    def two_valued(self) -> NDArray[np.int64]:
+        """Columns that take two values among rows and contrasts; none if some column has more."""
+        largest = self._codes.max(axis=0, initial=0)
+        return np.flatnonzero(largest == 1) if (largest <= 1).all() else np.array([], dtype=int)
+
+    def table(self, columns: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Decisions on all combinations of two-valued columns, and the entry that each row is.
+
+        Entry k has the second value of column i if bit i of k is 1.
+        """
+        n_points = 1 << len(columns)
+        indices = np.zeros((n_points, self.n_features), dtype=np.int64)
+        for bit, column in enumerate(columns):
+            second = int(self._codes[:, column].argmax())  # codes count from 0: the first is at 0
+            indices[:, column] = np.where(np.arange(n_points) >> bit & 1, second, 0)
+        table = pd.factorize(self.predict_mixed(indices))[0]
+        codes = self._codes[: self.n_rows, columns] @ (1 << np.arange(len(columns)))
+        return table, codes
+
+
+# --- rows to compare with ------------------------------------------------------------------------
+
+
+def as_table(X: Any) -> Any:
+    """Give rows as a frame or a matrix."""
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense, got a sparse matrix. Pass X.toarray().")
+    rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+    if rows.ndim != 2 or rows.shape[0] == 0:
+        raise ValueError(
+            f"X must be rows of features, got shape {rows.shape!r}. Pass one row as row[None, :]."
+        )
+    return rows
+
+
+def batches(n: int, length: int) -> Iterator[slice]:
+    """Cut 0, 1, ..., n - 1 into slices of a length."""
     length = max(1, length)
-    return [(start, min(start + length, n)) for start in range(0, n, length)]
+    for start in range(0, n, length):
+        yield slice(start, min(start + length, n))
 
 
-def joined(X: Any, background: Any) -> tuple[Any, int]:
-    """Put rows and background into one table.
+def stacked(rows: Any, others: Any) -> Any:
+    """Put two tables of the same columns one above the other."""
+    if isinstance(rows, pd.DataFrame):
+        return pd.concat([rows, others], ignore_index=True)
+    if rows.dtype.kind in "OUS" or others.dtype.kind in "OUS":
+        rows, others = rows.astype(object), others.astype(object)
+    return np.concatenate([rows, others])
 
-    Parameters
-    ----------
-    X, background : array-like or DataFrame
-        The rows.
 
-    Returns
-    -------
-    tuple of (array or DataFrame, int)
-        The table, and how many of its rows are those of `X`.
+def taken(table: Any, index: NDArray[np.int64]) -> Any:
+    """Give some rows of a table; those of a frame are numbered from 0."""
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[index].reset_index(drop=True)
+    return table[index]
 
-    Raises
-    ------
-    ValueError
-        If they have not the same columns, or there is no background.
-    """
-    if isinstance(X, pd.DataFrame):
-        others = background
-        if not isinstance(others, pd.DataFrame):
-            others = pd.DataFrame(np.atleast_2d(np.asarray(background)))
-            if others.shape[1] == X.shape[1]:
-                others.columns = X.columns
-        missing = [name for name in X.columns if name not in set(others.columns)]
+
+def _in_columns_of(rows: Any, others: Any, name: str) -> Any:
+    """Other rows in the order of the columns, as a frame if `rows` is one."""
+    if not isinstance(rows, pd.DataFrame):
+        return np.atleast_2d(np.asarray(others))
+    if isinstance(others, pd.DataFrame):
+        missing = [column for column in rows.columns if column not in set(others.columns)]
         if missing:
             raise ValueError(
-                f"background must have the columns of X, got none named {missing[0]!r}. Pass rows "
-                "of the same table."
+                f"{name} must have the columns of X, got none named {missing[0]!r}. Pass rows of "
+                "the same table."
             )
-        others = others[list(X.columns)]
-    else:
-        others = np.atleast_2d(np.asarray(background))
-        if others.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"background must be rows of {X.shape[1]} features, got shape {others.shape!r}. "
-                "Pass rows such as those the model was fitted on."
-            )
-    if len(others) == 0:
-        raise ValueError("background must have a row, got none. Pass some training rows.")
-    if isinstance(X, pd.DataFrame):
-        return pd.concat([X, others], ignore_index=True), len(X)
-    if X.dtype.kind in "OUS" or others.dtype.kind in "OUS":
-        return np.concatenate([X.astype(object), others.astype(object)]), len(X)
-    return np.concatenate([X, others]), len(X)
+        return others[list(rows.columns)].reset_index(drop=True)
+    others = pd.DataFrame(np.atleast_2d(np.asarray(others)))
+    same = others.shape[1] == rows.shape[1]
+    return others.set_axis(rows.columns, axis=1) if same else others
+
+
+def _opposite(rows: Any) -> Any:
+    values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
+    if values.dtype != np.bool_ and not np.isin(values, (0, 1)).all():
+        raise ValueError(
+            "X must hold zeros and ones where no contrast is given, got other values. Pass "
+            "contrast=: the row, or rows, whose values a flipped feature takes, such as "
+            "X_train.median() or nearest_contrasts(model, X, X_train). BReX finds the nearest by "
+            "itself with background=X_train."
+        )
+    if not isinstance(rows, pd.DataFrame):
+        return ~rows if values.dtype == np.bool_ else 1 - rows
+    columns = [rows.iloc[:, j] for j in range(rows.shape[1])]
+    others = pd.concat([~c if c.dtype == np.bool_ else 1 - c for c in columns], axis=1)
+    return others.set_axis(rows.columns, axis=1)
+
+
+def _contrasts_of(rows: Any, contrast: Any) -> Any:
+    if isinstance(contrast, pd.Series) and isinstance(rows, pd.DataFrame):
+        contrast = contrast.to_frame().T
+    others = _in_columns_of(rows, contrast, "contrast")
+    if others.shape not in {(1, rows.shape[1]), rows.shape}:
+        raise ValueError(
+            f"contrast must be one row of {rows.shape[1]} features or {len(rows)} of them, got "
+            f"shape {np.shape(contrast)!r}. Pass a typical row, or one per row of X."
+        )
+    if not isinstance(rows, pd.DataFrame):
+        return others
+    columns = [_like(others.iloc[:, j], rows.iloc[:, j]) for j in range(rows.shape[1])]
+    return pd.concat(columns, axis=1)
+
+
+def _like(other: pd.Series, column: pd.Series) -> pd.Series:
+    """Values of a contrast in the type of the column that they go into."""
+    complaint = (
+        f"contrast must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
+        f"{column.dtype}. Pass values that the column can hold."
+    )
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if not (other.isin(column.dtype.categories) | other.isna()).all():
+            raise ValueError(complaint)
+        return other.astype(column.dtype)
+    try:
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            # A median of whole numbers need not be whole.
+            return pd.to_numeric(other)
+        return other.astype(column.dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(complaint) from error
 
 
 def typical_row(background: Any, how: str) -> Any:
-    """Give the mean, median or most frequent value of each column.
-
-    Parameters
-    ----------
-    background : array-like or DataFrame
-        Rows.
-    how : {"mean", "median", "mode"}
-        What is typical. Columns that are no numbers have their mode.
-
-    Returns
-    -------
-    ndarray or DataFrame
-        One row.
-    """
+    """Give the mean, median or most frequent value of each column."""
     framed = isinstance(background, pd.DataFrame)
     frame = background if framed else pd.DataFrame(np.asarray(background))
     values = {}
@@ -106,64 +310,114 @@ def typical_row(background: Any, how: str) -> Any:
     return row if framed else row.to_numpy()[0]
 
 
-def row_keys(X: Any, seed: int) -> NDArray[np.uint64]:
-    """Give a number to each row that depends on its values alone, and on the seed.
+def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8192) -> Any:
+    """Find for each row the nearest background row with another decision.
+
+    Use it for the `contrast` of `responsibility`: the degrees then tell which features separate a
+    row from the closest case that was decided otherwise. A typical row of one class, or a median,
+    may be decided as the row is, and then there may be nothing to explain.
 
     Parameters
     ----------
-    X : ndarray or DataFrame
+    model : Formula, estimator or callable
+        What decides, as in `responsibility`.
+    X : array-like or DataFrame, shape (n_rows, n_features)
         The rows.
-    seed : int
-        The seed.
+    background : array-like or DataFrame, shape (n_background, n_features)
+        Where to look, such as the training rows.
+    max_batch : int, default=8192
+        Rows per query of the model, at most.
 
     Returns
     -------
-    ndarray of uint64, shape (n_rows,)
-        The numbers.
+    ndarray or DataFrame, shape (n_rows, n_features)
+        One background row for each row. Of several nearest ones it is the first.
+
+    Raises
+    ------
+    ValueError
+        If the background decides every row as a row of `X` is decided, or columns do not fit.
+
+    Notes
+    -----
+    The distance is the sum of absolute differences of numbers, each in standard deviations of the
+    background, and of one for each column of names that differs.
+
+    Examples
+    --------
+    >>> from skescore.attribution import nearest_contrasts, responsibility
+    >>> def approved(X):
+    ...     return (X[:, 0] > 50) & (X[:, 1] < 10)
+    >>> background = [[60, 5, 1], [45, 9, 2], [52, 12, 3], [20, 30, 4]]
+    >>> contrast = nearest_contrasts(approved, [[58, 8, 1]], background)
+    >>> contrast.tolist()
+    [[45, 9, 2]]
+    >>> responsibility(approved, [[58, 8, 1]], contrast=contrast).tolist()
+    [[1.0, 0.0, 0.0]]
     """
-    values = X.to_numpy() if isinstance(X, pd.DataFrame) else X
-    keys = np.full(len(X), seed, dtype=np.uint64)
-    if values.dtype.kind == "O":
-        columns = [pd.Series(values[:, j]) for j in range(values.shape[1])]
-        words = [pd.util.hash_array(c.to_numpy(), categorize=False) for c in columns]
-    else:
-        numbers = values.astype(np.float64) + 0.0  # there is one zero
-        words = list(np.ascontiguousarray(numbers.T).view(np.uint64))
-    for word in words:
-        keys = mixed(keys ^ mixed(np.asarray(word, dtype=np.uint64)))
-    return keys
+    max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
+    both, chosen = nearest_rows(model, as_table(X), background, max_batch)
+    return taken(both, chosen[:, 0])
 
 
-def with_threshold(model: Any, threshold: float) -> Any:
-    """Make the decision of a model "undecided" where its best class is not probable enough.
+def nearest_rows(
+    model: Any, X: Any, background: Any, max_batch: int, n_nearest: int = 1
+) -> tuple[Any, NDArray[np.int64]]:
+    """Find for each row the nearest background rows with another decision.
 
-    Parameters
-    ----------
-    model : estimator or callable
-        A classifier with ``predict_proba``, or a function that gives probabilities per class.
-    threshold : float
-        Least probability of a decision.
-
-    Returns
-    -------
-    callable
-        From rows to numbers of classes; one more stands for undecided.
+    Returns the table of rows and background below it, and the indices of the found rows in it, the
+    nearest first, of shape (n_rows, n_nearest); -1 where there are no more.
     """
-    ask = getattr(model, "predict_proba", model)
-    if not callable(ask):
-        raise TypeError(
-            f"threshold needs a model with predict_proba, got {model!r}. Pass a function that "
-            "gives one column of probabilities per class, or no threshold."
-        )
-
-    def decide(rows: Any) -> NDArray[np.int64]:
-        scores = np.asarray(ask(rows), dtype=float)
-        if scores.ndim != 2 or not np.isfinite(scores).all():
+    n_rows, others = len(X), background_rows(X, background)
+    both = stacked(X, others)
+    decide = label_function(model)
+    framed = isinstance(both, pd.DataFrame)
+    labels = np.concatenate(
+        [
+            decide(both.iloc[part] if framed else both[part])
+            for part in batches(len(both), max_batch)
+        ]
+    )
+    columns = [both.iloc[:, j] if framed else pd.Series(both[:, j]) for j in range(both.shape[1])]
+    coded = []
+    for column in columns:
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            numbers = column.to_numpy(dtype=float, na_value=np.nan)
+            deviation = float(np.nanstd(numbers[n_rows:]))
+            coded.append((True, numbers / (deviation if deviation > 0 else 1.0)))
+        else:
+            coded.append((False, pd.factorize(column, use_na_sentinel=False)[0].astype(float)))
+    chosen = np.full((n_rows, n_nearest), -1, dtype=np.int64)
+    for part in batches(n_rows, _CELLS // len(others)):
+        distance = np.zeros((part.stop - part.start, len(others)))
+        for numeric, values in coded:
+            apart = np.abs(values[part, None] - values[n_rows:])
+            # What is missing on one side only is as different as another category.
+            unknown = np.isnan(values[part, None]) != np.isnan(values[n_rows:])
+            apart = np.where(np.isnan(apart), unknown, apart)
+            distance += apart if numeric else apart > 0
+        distance[labels[part, None] == labels[n_rows:]] = np.inf
+        alone = np.isinf(distance).all(axis=1)
+        if alone.any():
+            row = part.start + int(np.argmax(alone))
             raise ValueError(
-                f"threshold needs finite probabilities per class, got shape {scores.shape!r}. "
-                "Leave it out to compare labels."
+                f"background must have a row with another decision than row {row} of X, got "
+                f"{labels[[row]].tolist()[0]!r} in all {len(others)}. Pass more rows, or contrast=."
             )
-        best = scores.argmax(axis=1)
-        return np.where(scores.max(axis=1) >= threshold, best, scores.shape[1])
+        order = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
+        there = np.isfinite(np.take_along_axis(distance, order, axis=1))
+        chosen[part, : order.shape[1]] = np.where(there, n_rows + order, -1)
+    return both, chosen
 
-    return decide
+
+def background_rows(rows: Any, background: Any) -> Any:
+    """Give background rows, at least one, in the columns of the rows."""
+    others = _in_columns_of(rows, background, "background")
+    if others.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"background must be rows of {rows.shape[1]} features, got shape {others.shape!r}. "
+            "Pass rows such as those the model was fitted on."
+        )
+    if len(others) == 0:
+        raise ValueError("background must have a row, got none. Pass some training rows.")
+    return others

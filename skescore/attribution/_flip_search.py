@@ -1,7 +1,7 @@
-"""Small flip sets of models that only answer complete rows, found by shrinking random ones.
+"""Small flip sets of models that only take complete rows, found by shrinking random ones.
 
 Sets of features are the bits of a number. A search is a generator: it yields sets to flip and is
-sent whether the decision changed, so that all rows' questions share the calls of the model. Its
+sent whether the decision changed, so that all rows' queries share the calls of the model. Its
 parts are generators too, which yield what must be known before they go on.
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Generator
+from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore.attribution._decisions import Crossroads
+from skescore.attribution._contrasts import ContrastPairs
 
 __all__ = ["FoundFlips", "search_flip_sets"]
 
@@ -27,40 +28,31 @@ _TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
 #: All parts of sets up to this size are looked at.
 _VERIFIED = 4
 #: From this size on, a set loses several features at a time; from this one on, all that may go are
-#: asked about at once, as sets that wide would take too many calls of the model.
+#: queried at once, as sets that wide would take too many calls of the model.
 _COARSE, _WIDE = 8, 64
 #: Targets that are looked into at a time: one per so many features, and at most so many. Beyond
 #: the first, they do not know yet what the others find, so that narrow rows have only one.
 _PER_LANE, _MOST_LANES = 8, 32
-#: Pairs may take this share of the questions.
+#: Pairs may take this share of the queries.
 _PAIR_SHARE = 0.5
 
-Asking = Generator[list[int], list[bool], None]
-Wishing = Generator[list[int], None, None]
-Finding = Generator[list[int], None, int]
+#: A search, sent whether sets flip; parts of it, which look that up; and those that return a set.
+Search = Generator[list[int], list[bool], None]
+Steps = Generator[list[int], None, None]
+SetSteps = Generator[list[int], None, int]
 
 
 class FoundFlips(NamedTuple):
-    """What a search found about one row.
+    """What a search found about one row."""
 
-    Parameters
-    ----------
-    sets : list of int
-        Flip sets of which no part is known to be one.
-    exact : list of bool
-        Whether all parts of the set have been looked at.
-    complete : int
-        All sets of up to so many features have been tried, or contain one that flips.
-    queries : int
-        Sets that were asked about.
-    exhausted : bool
-        Whether the budget ended the search.
-    """
-
-    sets: list[int]
+    #: Flip sets, as sorted features, of which no part is known to be one.
+    sets: list[tuple[int, ...]]
+    #: Of each, whether all its parts have been looked at.
     exact: list[bool]
+    #: All sets of up to so many features have been tried, or contain one that flips.
     complete: int
     queries: int
+    #: Whether the budget ended the search.
     exhausted: bool
 
 
@@ -73,7 +65,9 @@ def _bits(members: int) -> list[int]:
     return found
 
 
-class _Search:
+class FlipSearch:
+    """The search of one row, over the features that differ from its contrast."""
+
     def __init__(self, n_features: int, limit: int, seed: int) -> None:
         self.n_features, self.limit = n_features, limit
         self.random = random.Random(seed)
@@ -87,22 +81,20 @@ class _Search:
         #: Features that do not flip the decision alone.
         self.open: list[int] = []
 
-    def ask(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
+    def _look_up(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
         new = [members for members in dict.fromkeys(sets) if members not in self.known]
         if new:
             yield new
         return [self.known[members] for members in sets]
 
-    def flips(self, members: int) -> Generator[list[int], None, bool]:
+    def _flips(self, members: int) -> Generator[list[int], None, bool]:
         if members in self.known:
             return self.known[members]
-        return (yield from self.ask([members]))[0]
+        return (yield from self._look_up([members]))[0]
 
-    # --- the plan ----------------------------------------------------------------------------
-
-    def run(self) -> Asking:
-        """Pass the questions of the plan on while the budget lasts, and keep the answers."""
-        plan = self._run()
+    def run(self) -> Search:
+        """Pass the queries of the plan on while the budget lasts, and keep what they give."""
+        plan = self._plan()
         for wanted in plan:
             if self.queries + len(wanted) > self.limit:
                 self.exhausted = True
@@ -111,9 +103,9 @@ class _Search:
             self.queries += len(wanted)
             self.known.update(zip(wanted, (yield wanted), strict=True))
 
-    def _run(self) -> Wishing:
+    def _plan(self) -> Steps:
         singles = [1 << i for i in range(self.n_features)]
-        for member, alone in zip(singles, (yield from self.ask(singles)), strict=True):
+        for member, alone in zip(singles, (yield from self._look_up(singles)), strict=True):
             if alone:
                 self._note(member)
             else:
@@ -134,12 +126,12 @@ class _Search:
 
     def _look_into(self, members: int, target: int) -> Generator[list[int], None, bool]:
         """Try a set; if it flips, keep what remains when nothing more can be left out."""
-        if not (yield from self.flips(members)):
+        if not (yield from self._flips(members)):
             return False
         yield from self._record((yield from self._shrink(members, target)))
         return True
 
-    def _find_any(self, tries: int) -> Wishing:
+    def _find_any(self, tries: int) -> Steps:
         """Try random sets until more than single features flips."""
         for number in range(tries):
             if any(size > 1 for size in self.size.values()):
@@ -151,12 +143,12 @@ class _Search:
             if len(self.known) >= 1 << len(self.open) - 1:  # most sets have been seen
                 return
 
-    def _pairs(self) -> Wishing:
+    def _pairs(self) -> Steps:
         n_pairs = math.comb(len(self.open), 2)
         if n_pairs > _PAIR_SHARE * self.limit or n_pairs > self.limit - self.queries:
             return
         pairs = [a | b for a, b in combinations(self.open, 2)]
-        for pair, flips in zip(pairs, (yield from self.ask(pairs)), strict=True):
+        for pair, flips in zip(pairs, (yield from self._look_up(pairs)), strict=True):
             if flips:
                 self._note(pair)
         self.complete = 2
@@ -164,24 +156,21 @@ class _Search:
         if len(self.open) == 2 or all(self.known[pair] for pair in pairs):
             self.complete = len(self.open)
 
-    def _find_rest(self) -> Wishing:
+    def _find_rest(self) -> Steps:
         """Look for sets with features that are in none yet, or in large ones only.
 
-        Several lanes at once, whose questions go to the model together.
+        Several lanes at once, whose queries go to the model together.
         """
         tries = dict.fromkeys(self.open, 0)
         n_lanes = max(1, min(_MOST_LANES, len(self.open) // _PER_LANE))
         lanes = [self._lane(tries) for _ in range(n_lanes)]
-        wishes = [(lane, wish) for lane in lanes if (wish := next(lane, None)) is not None]
-        while wishes:
-            yield list(dict.fromkeys(members for _, wish in wishes for members in wish))
-            lanes, wishes = [lane for lane, _ in wishes], []
-            for lane in lanes:
-                # What another lane was told, this one may know before it has asked.
-                if (wish := next(lane, None)) is not None:
-                    wishes.append((lane, wish))
+        wanted = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
+        while wanted:
+            yield list(dict.fromkeys(members for _, sets in wanted for members in sets))
+            # What one lane queried, the next need not query again.
+            wanted = [(lane, sets) for lane, _ in wanted if (sets := next(lane, None)) is not None]
 
-    def _lane(self, tries: dict[int, int]) -> Wishing:
+    def _lane(self, tries: dict[int, int]) -> Steps:
         """Look into one target after another, those first that were tried least."""
         vain = 0
         while vain < _VAIN_TRIES:
@@ -220,7 +209,7 @@ class _Search:
 
     # --- sets --------------------------------------------------------------------------------
 
-    def _shrink(self, members: int, last: int) -> Finding:
+    def _shrink(self, members: int, last: int) -> SetSteps:
         """Leave out whatever can be left out; `last` is kept as long as possible."""
         while members.bit_count() > _WIDE:
             before = members
@@ -234,24 +223,24 @@ class _Search:
             order = _bits(members & ~last)
             self.random.shuffle(order)
             for member in [*order, *_bits(members & last)]:
-                if members != member and (yield from self.flips(members ^ member)):
+                if members != member and (yield from self._flips(members ^ member)):
                     members ^= member
             if members == before:
                 return members
 
-    def _shrink_coarsely(self, members: int, last: int) -> Finding:
+    def _shrink_coarsely(self, members: int, last: int) -> SetSteps:
         length = members.bit_count() // 2
         while length > 1:
             order = _bits(members & ~last)
             self.random.shuffle(order)
             for start in range(0, len(order), length):
                 chunk = sum(order[start : start + length])
-                if chunk != members and (yield from self.flips(members ^ chunk)):
+                if chunk != members and (yield from self._flips(members ^ chunk)):
                     members ^= chunk
             length //= 2
         return members
 
-    def _shrink_widely(self, members: int, last: int) -> Finding:
+    def _shrink_widely(self, members: int, last: int) -> SetSteps:
         """Leave out chunks, smaller and smaller: as many as can go together of those that can."""
         length = members.bit_count() // 2
         while length:
@@ -262,22 +251,21 @@ class _Search:
             starts = range(0, len(order), length)
             chunks = [sum(order[start : start + length]) for start in starts]
             without = [members ^ chunk for chunk in chunks]
-            answers = yield from self.ask([rest for rest in without if rest])
-            flips = dict(zip((rest for rest in without if rest), answers, strict=True))
-            loose = [chunk for chunk in chunks if flips.get(members ^ chunk, False)]
+            yield from self._look_up([rest for rest in without if rest])
+            loose = [chunk for chunk in chunks if members != chunk and self.known[members ^ chunk]]
             prefixes, count = [], len(loose)
             while count:
                 prefixes.append(members ^ sum(loose[:count]))
                 count //= 2
             prefixes = [rest for rest in prefixes if rest]
-            for rest, still in zip(prefixes, (yield from self.ask(prefixes)), strict=True):
+            for rest, still in zip(prefixes, (yield from self._look_up(prefixes)), strict=True):
                 if still:
                     members = rest
                     break
             length //= 2
         return members
 
-    def _record(self, members: int) -> Wishing:
+    def _record(self, members: int) -> Steps:
         """Take in a set from which no single feature can be left out, or a part that flips."""
         size = members.bit_count()
         if members in self.sets:
@@ -287,7 +275,9 @@ class _Search:
             for smaller in range(2, size - 1):
                 chosen = [sum(part) for part in combinations(parts, smaller)]
                 hits = [
-                    c for c, hit in zip(chosen, (yield from self.ask(chosen)), strict=True) if hit
+                    c
+                    for c, hit in zip(chosen, (yield from self._look_up(chosen)), strict=True)
+                    if hit
                 ]
                 if hits:
                     for hit in hits:
@@ -304,88 +294,50 @@ class _Search:
             self.by_member[member].append(members)
             self.size[member] = min(self.size.get(member, size), size)
 
-    def result(self) -> FoundFlips:
+    def result(self, columns: NDArray[np.int64]) -> FoundFlips:
+        """What was found; feature i of the search is `columns[i]` of the rows."""
         flipping = [members for members, flips in self.known.items() if flips]
-        sets = [
-            members for members in self.sets
-            if not any(part != members and part & members == part for part in flipping)
-        ]  # fmt: skip
-        exact = []
-        for members in sets:
-            parts = _bits(members)
-            size = len(parts)
-            exact.append(
-                size <= self.complete + 1
-                or (
-                    size <= _VERIFIED
-                    and all(
-                        sum(part) in self.known
-                        for smaller in range(1, size)
-                        for part in combinations(parts, smaller)
-                    )
-                )
+        found, exact = [], []
+        for members in self.sets:
+            if any(part != members and part & members == part for part in flipping):
+                continue
+            features = _bits(members)
+            size = len(features)
+            looked_at = size <= _VERIFIED and all(
+                sum(part) in self.known
+                for smaller in range(1, size)
+                for part in combinations(features, smaller)
             )
-        return FoundFlips(sets, exact, self.complete, self.queries, self.exhausted)
+            found.append(tuple(int(columns[member.bit_length() - 1]) for member in features))
+            exact.append(size <= self.complete + 1 or looked_at)
+        return FoundFlips(found, exact, self.complete, self.queries, self.exhausted)
 
 
 def search_flip_sets(
-    roads: Crossroads, keys: NDArray[np.uint64], max_queries: int
+    pairs: ContrastPairs, keys: NDArray[np.uint64], max_queries: int
 ) -> list[FoundFlips]:
-    """Search small flip sets of all rows, one call of the model for a step of all searches.
+    """Search small flip sets of all rows, with one call of the model per step of all searches.
 
-    Parameters
-    ----------
-    roads : Crossroads
-        The model between rows and their contrasts.
-    keys : ndarray of uint64, shape (n_rows,)
-        What the drawing depends on.
-    max_queries : int
-        Questions per row, at most.
-
-    Returns
-    -------
-    list of FoundFlips
-        Of each row; bit i of a set is feature i.
+    `keys` are what the drawing of each row depends on; `max_queries` holds for each row.
     """
-    columns = [np.flatnonzero(row) for row in roads.differs]
+    columns = [np.flatnonzero(row) for row in pairs.differs]
     searches = [
-        _Search(len(own), max_queries, int(key)) for own, key in zip(columns, keys, strict=True)
+        FlipSearch(len(own), max_queries, int(key)) for own, key in zip(columns, keys, strict=True)
     ]
-    running = {place: search.run() for place, search in enumerate(searches)}
-    wanted: dict[int, list[int]] = {}
-    for place, generator in list(running.items()):
-        _advance(running, wanted, place, generator, None)
+    running = {row: search.run() for row, search in enumerate(searches)}
+    wanted = {row: sets for row, run in running.items() if (sets := next(run, None)) is not None}
     while wanted:
-        places = np.repeat(
-            np.fromiter(wanted, dtype=np.int64, count=len(wanted)),
-            [len(sets) for sets in wanted.values()],
-        )
-        flips = np.zeros((len(places), roads.n_features), dtype=np.bool_)
-        start = 0
-        for place, sets in wanted.items():
-            own = columns[place]
-            flips[start : start + len(sets), own] = _unpacked(sets, len(own))
-            start += len(sets)
-        answers = roads.changes(places, flips).tolist()
-        start, asked, wanted = 0, wanted, {}
-        for place, sets in asked.items():
-            part = answers[start : start + len(sets)]
-            start += len(sets)
-            _advance(running, wanted, place, running[place], part)
-    return [_spread(search.result(), own) for search, own in zip(searches, columns, strict=True)]
-
-
-def _advance(
-    running: dict[int, Asking],
-    wanted: dict[int, list[int]],
-    place: int,
-    generator: Asking,
-    answers: list[bool] | None,
-) -> None:
-    try:
-        wanted[place] = next(generator) if answers is None else generator.send(answers)
-    except StopIteration:
-        del running[place]
+        counts = [len(sets) for sets in wanted.values()]
+        flips = np.zeros((sum(counts), pairs.n_features), dtype=np.bool_)
+        starts = np.cumsum([0, *counts])
+        for start, (row, sets) in zip(starts, wanted.items(), strict=False):
+            flips[start : start + len(sets), columns[row]] = _unpacked(sets, len(columns[row]))
+        changed = pairs.changes(np.repeat(list(wanted), counts), flips).tolist()
+        queried, wanted = wanted, {}
+        for start, (row, sets) in zip(starts, queried.items(), strict=False):
+            with suppress(StopIteration):
+                wanted[row] = running[row].send(changed[start : start + len(sets)])
+    return [search.result(own) for search, own in zip(searches, columns, strict=True)]
 
 
 def _unpacked(sets: list[int], width: int) -> NDArray[np.bool_]:
@@ -393,12 +345,3 @@ def _unpacked(sets: list[int], width: int) -> NDArray[np.bool_]:
     octets = b"".join(members.to_bytes(n_bytes, "little") for members in sets)
     table = np.frombuffer(octets, dtype=np.uint8).reshape(len(sets), n_bytes)
     return np.unpackbits(table, axis=1, bitorder="little", count=width).view(np.bool_)
-
-
-def _spread(found: FoundFlips, columns: NDArray[np.int64]) -> FoundFlips:
-    """Number the features as the rows do."""
-    names = [1 << int(column) for column in columns]
-    sets = [
-        sum(names[member.bit_length() - 1] for member in _bits(members)) for members in found.sets
-    ]
-    return found._replace(sets=sets)

@@ -1,24 +1,18 @@
-"""Immutable Boolean formulae, evaluated over many rows at once."""
+"""Immutable Boolean formulae, evaluated over many rows at once, also as classifiers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skescore.attribution._bits import (
-    LARGEST_TABLE,
-    as_bits,
-    as_rows,
-    as_whole,
-    halves,
-    refuse_value,
-)
+from skescore._text import did_you_mean
 from skescore.attribution._formula_text import (
     BINARY,
     Gate,
@@ -28,121 +22,34 @@ from skescore.attribution._formula_text import (
     parse_gates,
 )
 
-if TYPE_CHECKING:
-    from skescore.attribution._boolean_data import FormulaClassifier
+__all__ = [
+    "LARGEST_TABLE",
+    "Formula",
+    "FormulaClassifier",
+    "as_bits",
+    "as_whole",
+    "check_coding",
+    "check_formula",
+    "halves",
+    "variable",
+]
 
-__all__ = ["Formula", "check_gates", "evaluate_gates", "evaluate_gates_kleene", "variable"]
+#: A table has 2**inputs entries; more than this many inputs are refused rather than tried.
+LARGEST_TABLE = 24
 
-
-# --- a formula's gates: checked as a tree, then evaluated column by column -----------------------
-
-
-def check_gates(gates: Sequence[Gate], n_inputs: int) -> None:
-    """Check that gates are one tree over the inputs.
-
-    Parameters
-    ----------
-    gates : sequence of gates
-        To be in postfix order.
-    n_inputs : int
-        Number of inputs.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-    """
-    complete = bool(gates)
-    stack: list[int] = []
-    for position, (operator, left, right) in enumerate(gates):
-        if operator == "var":
-            if not 0 <= left < n_inputs:
-                raise ValueError(
-                    f"n_inputs must exceed every input's index, got {n_inputs!r} with x{left + 1}, "
-                    f"index {left}. Pass n_inputs={left + 1} or more."
-                )
-        else:
-            wanted = [left] if operator == "not" else [left, right]
-            known = operator == "not" or operator in BINARY
-            if not known or stack[len(stack) - len(wanted) :] != wanted:
-                complete = False
-                break
-            del stack[len(stack) - len(wanted) :]
-        stack.append(position)
-    if not complete or len(stack) != 1:
-        shown = repr(gates)
-        raise ValueError(
-            "gates must be one tree in postfix order, got "
-            f"{shown if len(shown) <= 80 else shown[:77] + '...'}. Build formulae with "
-            "Formula.parse, Formula.from_expr or variable."
-        )
-
-
-def evaluate_gates(gates: Sequence[Gate], columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Evaluate two-valued inputs.
-
-    Parameters
-    ----------
-    gates : sequence of gates
-        In postfix order.
-    columns : ndarray of bool, shape (n_inputs, n_rows)
-        The inputs.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_rows,)
-        The values.
-    """
-    stack: list[NDArray[np.bool_]] = []
-    for operator, left, _ in gates:
-        if operator == "var":
-            stack.append(columns[left])
-            continue
-        last = stack.pop()
-        if operator == "not":
-            stack.append(~last)
-        elif operator == "and":
-            stack.append(stack.pop() & last)
-        elif operator == "or":
-            stack.append(stack.pop() | last)
-        else:
-            stack.append(stack.pop() ^ last)
-    return np.array(stack[0])  # a copy: the formula x1 must not give a view of its input
-
-
-def evaluate_gates_kleene(gates: Sequence[Gate], columns: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Evaluate three-valued inputs by the strong Kleene logic.
-
-    Parameters
-    ----------
-    gates : sequence of gates
-        In postfix order.
-    columns : ndarray of int8, shape (n_inputs, n_rows)
-        The inputs: -1 is false, 0 is Unassigned, +1 is true.
-
-    Returns
-    -------
-    ndarray of int8, shape (n_rows,)
-        The values in the same coding.
-    """
-    stack: list[NDArray[np.int8]] = []
-    for operator, left, _ in gates:
-        if operator == "var":
-            stack.append(columns[left])
-            continue
-        last = stack.pop()
-        if operator == "not":
-            stack.append(np.asarray(-last))
-        elif operator == "and":
-            stack.append(np.minimum(stack.pop(), last))
-        elif operator == "or":
-            stack.append(np.maximum(stack.pop(), last))
-        else:
-            stack.append(np.asarray(-(stack.pop() * last)))
-    return np.array(stack[0])
-
-
-# --- Immutable Boolean formulae, evaluated over many rows at once --------------------------------
+#: What gates do with their operands; false, Unassigned and true are -1, 0 and 1 in Kleene logic.
+_TWO_VALUED: Mapping[str, Callable[..., Any]] = {
+    "not": np.logical_not,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+}
+_KLEENE: Mapping[str, Callable[..., Any]] = {
+    "not": np.negative,
+    "and": np.minimum,
+    "or": np.maximum,
+    "xor": lambda left, right: -(left * right),
+}
 
 
 def variable(index: int, n_inputs: int | None = None) -> Formula:
@@ -236,7 +143,35 @@ class Formula:
         as_whole("n_inputs", self.n_inputs, low=1, remedy=remedy)
         if not isinstance(self.gates, tuple):
             object.__setattr__(self, "gates", tuple(map(tuple, self.gates)))
-        check_gates(self.gates, self.n_inputs)
+        self._check_tree()
+
+    def _check_tree(self) -> None:
+        """Check that the gates are one tree over the inputs, in postfix order."""
+        gates, n_inputs = self.gates, self.n_inputs
+        complete = bool(gates)
+        stack: list[int] = []
+        for position, (operator, left, right) in enumerate(gates):
+            if operator == "var":
+                if not 0 <= left < n_inputs:
+                    raise ValueError(
+                        f"n_inputs must exceed every input's index, got {n_inputs!r} with "
+                        f"x{left + 1}, index {left}. Pass n_inputs={left + 1} or more."
+                    )
+            else:
+                wanted = [left] if operator == "not" else [left, right]
+                known = operator == "not" or operator in BINARY
+                if not known or stack[len(stack) - len(wanted) :] != wanted:
+                    complete = False
+                    break
+                del stack[len(stack) - len(wanted) :]
+            stack.append(position)
+        if not complete or len(stack) != 1:
+            shown = repr(gates)
+            raise ValueError(
+                "gates must be one tree in postfix order, got "
+                f"{shown if len(shown) <= 80 else shown[:77] + '...'}. Build formulae with "
+                "Formula.parse, Formula.from_expr or variable."
+            )
 
     # --- made from, written as ----------------------------------------------------------------
 
@@ -394,6 +329,20 @@ class Formula:
 
     # --- evaluating ---------------------------------------------------------------------------
 
+    def _evaluated(
+        self, columns: NDArray[Any], operations: Mapping[str, Callable[..., Any]]
+    ) -> NDArray[Any]:
+        """Values of the root for inputs of shape (n_inputs, n_rows)."""
+        stack: list[NDArray[Any]] = []
+        for operator, left, _ in self.gates:
+            if operator == "var":
+                stack.append(columns[left])
+                continue
+            last = stack.pop()
+            operands = (last,) if operator == "not" else (stack.pop(), last)
+            stack.append(np.asarray(operations[operator](*operands)))
+        return np.array(stack[0])  # a copy: the formula x1 must not give a view of its input
+
     def evaluate(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Evaluate rows of zeros and ones.
 
@@ -413,7 +362,7 @@ class Formula:
             If the shape is wrong or another value occurs.
         """
         bits = as_bits(X, self.n_inputs)
-        return evaluate_gates(self.gates, np.ascontiguousarray(bits.T))
+        return self._evaluated(np.ascontiguousarray(bits.T), _TWO_VALUED)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Answer rows as a classifier with the labels 0 and 1 does.
@@ -455,11 +404,11 @@ class Formula:
         ValueError
             If the shape is wrong or another value occurs.
         """
-        values = as_rows(V, self.n_inputs, "V")
+        values = _as_rows(V, self.n_inputs, "V")
         wrong = (values != -1) & (values != 0) & (values != 1)
         if wrong.any():
-            refuse_value("V", values, wrong, "-1 (false), 0 (Unassigned) or +1 (true)")
-        return evaluate_gates_kleene(self.gates, np.ascontiguousarray(values.T, dtype=np.int8))
+            _refuse_value("V", values, wrong, "-1 (false), 0 (Unassigned) or +1 (true)")
+        return self._evaluated(np.ascontiguousarray(values.T, dtype=np.int8), _KLEENE)
 
     def kleene(self, X: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
         """Evaluate rows of zeros and ones of which some inputs are Unassigned.
@@ -490,7 +439,7 @@ class Formula:
                 f"mask must have the shape of X, {bits.shape!r}, or of one row, got "
                 f"{hidden.shape!r}. Repeat the rows of X for several masks."
             ) from None
-        return evaluate_gates_kleene(self.gates, np.ascontiguousarray(values.T))
+        return self._evaluated(np.ascontiguousarray(values.T), _KLEENE)
 
     def truth_table(self, *, variables: tuple[int, ...] | None = None) -> NDArray[np.bool_]:
         """Evaluate all assignments.
@@ -525,7 +474,7 @@ class Formula:
         codes = np.arange(1 << len(varied), dtype=np.uint32)
         for bit, index in enumerate(varied):
             columns[index] = codes >> np.uint32(bit) & np.uint32(1)
-        return evaluate_gates(self.gates, columns)
+        return self._evaluated(columns, _TWO_VALUED)
 
     def as_classifier(self, *, coding: str = "01") -> FormulaClassifier:
         """Wrap the formula as a fitted scikit-learn classifier.
@@ -545,6 +494,169 @@ class Formula:
         ValueError
             If the coding is not known.
         """
-        from skescore.attribution._boolean_data import FormulaClassifier
-
         return FormulaClassifier(self, coding=coding).fit()
+
+
+class FormulaClassifier(ClassifierMixin, BaseEstimator):
+    """A formula as a scikit-learn classifier.
+
+    Use it where a fitted classifier is wanted: extractors, explainers, searches. There is nothing
+    to learn, so `fit` only checks the formula.
+
+    Parameters
+    ----------
+    formula : Formula
+        What answers.
+    coding : {"01", "+-1"}, default="01"
+        How false and true are written in the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of int
+        0 and 1.
+    n_features_in_ : int
+        Number of inputs of the formula.
+
+    Examples
+    --------
+    >>> from skescore.attribution import Formula
+    >>> model = Formula.parse("x1 & ~x2").as_classifier(coding="+-1")
+    >>> model.predict([[1, -1], [1, 1]]).tolist()
+    [1, 0]
+    >>> model.predict_proba([[1, -1]]).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, formula: Formula, *, coding: str = "01") -> None:
+        self.formula = formula
+        self.coding = coding
+
+    def fit(self, X: Any = None, y: Any = None) -> FormulaClassifier:
+        """Check the formula; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            Ignored.
+        y : array-like, optional
+            Ignored.
+
+        Returns
+        -------
+        FormulaClassifier
+            The classifier itself.
+        """
+        check_formula(self.formula)
+        check_coding(self.coding)
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = self.formula.n_inputs
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Answer rows with 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            The rows, in the classifier's coding.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            The labels.
+        """
+        self.fit()  # an unfitted formula knows as much as a fitted one
+        if self.coding == "01":
+            return self.formula.predict(X)
+        rows = np.asarray(X)
+        if ((rows != -1) & (rows != 1)).any():
+            raise ValueError(
+                f"X must hold -1 or +1, got {np.unique(rows)[:5].tolist()!r}. Pass coding='01' for "
+                "zeros and ones."
+            )
+        return self.formula.predict(rows > 0)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Answer rows with the probabilities of 0 and 1, which are 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_inputs)
+            The rows, in the classifier's coding.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, 2)
+            The probabilities.
+        """
+        return np.eye(2)[self.predict(X)]
+
+
+# --- checks, rows of bits and truth tables ---------------------------------------------------
+
+
+def check_formula(formula: object) -> None:
+    """Raise a TypeError for what is no formula."""
+    if not isinstance(formula, Formula):
+        raise TypeError(
+            f"formula must be a Formula, got {formula!r}. Make it: Formula.parse(text)."
+        )
+
+
+def check_coding(coding: object) -> None:
+    """Raise a ValueError for an unknown way to write false and true."""
+    if coding not in ("01", "+-1"):
+        raise ValueError(
+            f"coding must be '01' or '+-1', got {coding!r}. {did_you_mean(coding, ('01', '+-1'))}"
+        )
+
+
+def as_whole(name: str, value: object, *, low: int, remedy: str) -> int:
+    """Check a count or an index."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low:
+        return int(value)
+    raise ValueError(f"{name} must be a whole number >= {low}, got {value!r}. {remedy}")
+
+
+def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """By input, the entries of a truth table where it is 0 and, in the same order, 1."""
+    bits = table.size.bit_length() - 1
+    cubes = [table.reshape(-1, 2, 1 << bit) for bit in range(bits)]
+    return [(cube[:, 0], cube[:, 1]) for cube in cubes]
+
+
+def _as_rows(X: ArrayLike, n_inputs: int, name: str) -> NDArray[Any]:
+    """Check the shape of one row, or of many."""
+    rows = np.asarray(X)
+    if rows.ndim not in (1, 2) or rows.shape[-1] != n_inputs:
+        raise ValueError(
+            f"{name} must have shape (n_rows, {n_inputs}), got {rows.shape!r}. The formula has "
+            f"n_inputs={n_inputs}: give each of them a column, whether it occurs or not."
+        )
+    return rows
+
+
+def as_bits(X: ArrayLike, n_inputs: int, name: str = "X") -> NDArray[np.bool_]:
+    """Give rows of zeros and ones as flags."""
+    rows = _as_rows(X, n_inputs, name)
+    if rows.dtype != np.bool_:
+        wrong = (rows != 0) & (rows != 1)
+        if wrong.any():
+            _refuse_value(name, rows, wrong, "0 or 1")
+    return rows.astype(np.bool_)
+
+
+def _refuse_value(
+    name: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str
+) -> NoReturn:
+    """Raise the error about the first wrong value."""
+    where = tuple(int(index) for index in np.argwhere(wrong)[0])
+    value = values[where]
+    shown = value.item() if isinstance(value, np.generic) else value
+    axes = ("row", "column")[-len(where) :]
+    place = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
+    remedy = "(X + 1) / 2 turns -1 and +1 into 0 and 1." if shown == -1 else ""
+    raise ValueError(f"{name} must hold {allowed}, got {shown!r} in {place}. {remedy}".rstrip())

@@ -63,23 +63,7 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
-    """Read a formula with operators between their operands.
-
-    Parameters
-    ----------
-    text : str
-        The formula.
-
-    Returns
-    -------
-    tuple of gates
-        In postfix order.
-
-    Raises
-    ------
-    ValueError
-        If the text is no formula, with the position.
-    """
+    """Read a formula with operators between their operands."""
     gates: list[Gate] = []
     operands: list[int] = []  # gates that wait for their operator
     waiting: list[tuple[str, int]] = []  # operators and brackets that wait for their operand
@@ -127,23 +111,7 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
 
 
 def gates_from_expr(expr: Any) -> tuple[Gate, ...]:
-    """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``.
-
-    Parameters
-    ----------
-    expr : nested list or tuple
-        The formula; variables count from 0.
-
-    Returns
-    -------
-    tuple of gates
-        In postfix order.
-
-    Raises
-    ------
-    ValueError
-        If a part is no formula.
-    """
+    """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``."""
     gates: list[Gate] = []
     operands: list[int] = []
     agenda: list[tuple[Any, bool]] = [(expr, False)]
@@ -184,18 +152,7 @@ def _checked_part(part: Any) -> tuple[str, int]:
 
 
 def gates_to_expr(gates: Sequence[Gate]) -> list[Any]:
-    """Write nested prefix lists.
-
-    Parameters
-    ----------
-    gates : sequence of gates
-        In postfix order.
-
-    Returns
-    -------
-    list
-        What `gates_from_expr` reads.
-    """
+    """Write nested prefix lists."""
     written: list[list[Any]] = []
     for operator, left, right in gates:
         if operator == "var":
@@ -208,18 +165,7 @@ def gates_to_expr(gates: Sequence[Gate]) -> list[Any]:
 
 
 def gates_to_text(gates: Sequence[Gate]) -> str:
-    """Write operators between their operands, with brackets wherever two kinds of them meet.
-
-    Parameters
-    ----------
-    gates : sequence of gates
-        In postfix order.
-
-    Returns
-    -------
-    str
-        What `parse_gates` reads as the same gates.
-    """
+    """Write operators between their operands, with brackets wherever two kinds of them meet."""
     pieces: list[str] = []
     agenda: list[int | str] = [len(gates) - 1]
     while agenda:

@@ -1,4 +1,9 @@
-"""Ways to mask features: what a model is shown where a feature is unassigned."""
+"""Ways to mask features, masks as words, and random numbers that depend on rows and masks alone.
+
+Every way has ``same(index, masks)``, which returns whether masks of shape (n, n_features) keep the
+decisions of the rows with these indices, and `n_model_rows`, the rows that the model was queried
+about. It is `antitone` if a part of a mask that keeps the decision keeps it too.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore.attribution._bits import as_bits
-from skescore.attribution._contrasts import joined, parts
-from skescore.attribution._decisions import Crossroads
-from skescore.attribution._refinement import mixed, packed, uniforms
+from skescore.attribution._contrasts import ContrastPairs, background_rows, batches, stacked
+from skescore.attribution._formula import as_bits
 
 __all__ = [
     "BackgroundMasks",
@@ -19,193 +22,192 @@ __all__ = [
     "ReplacedMasks",
     "SampledMasks",
     "SupervaluationMasks",
+    "packed",
+    "row_keys",
+    "uniforms",
 ]
 
-Places = NDArray[np.int64]
+Index = NDArray[np.int64]
 Masks = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 #: Cells of tables that are alive at a time.
 _CELLS = 1 << 24
 
 
 class KleeneMasks:
-    """The model reads unassigned inputs itself and may answer "unassigned", which is a change.
-
-    Parameters
-    ----------
-    model : Formula
-        Anything with ``evaluate_kleene``.
-    X : array-like, shape (n_rows, n_inputs)
-        Rows of zeros and ones.
-    max_batch : int
-        Rows asked for at once, at most.
-    """
+    """The model reads unassigned inputs itself; it may predict "unassigned", which is a change."""
 
     antitone = True
 
     def __init__(self, model: Any, X: Any, max_batch: int) -> None:
-        rows = as_bits(X, getattr(model, "n_inputs", np.shape(X)[1]))
-        self._signs = np.where(rows, 1, -1).astype(np.int8)
+        bits = as_bits(X, getattr(model, "n_inputs", np.shape(X)[1]))
+        self._signs = np.where(bits, 1, -1).astype(np.int8)
         self._model, self._max_batch = model, max_batch
         self.n_model_rows = 0
-        self._own = self._ask(self._signs)
+        self._own = self._predict(self._signs)
 
-    def _ask(self, signs: NDArray[np.int8]) -> NDArray[Any]:
+    def _predict(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         self.n_model_rows += len(signs)
         parts = [
-            np.asarray(self._model.evaluate_kleene(signs[start : start + self._max_batch]))
-            for start in range(0, len(signs), self._max_batch)
+            np.asarray(self._model.evaluate_kleene(signs[part]))
+            for part in batches(len(signs), self._max_batch)
         ]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int8)
 
-    def same(self, places: Places, masks: Masks) -> NDArray[np.bool_]:
-        """Tell whether masks keep the decision."""
-        signs = np.where(masks, np.int8(0), self._signs[places])
-        return np.asarray(self._ask(signs) == self._own[places])
+    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+        """Return whether masks keep the decision."""
+        signs = np.where(masks, np.int8(0), self._signs[index])
+        return np.asarray(self._predict(signs) == self._own[index])
 
 
 class ReplacedMasks:
-    """Masked features take other values: those of one row for all, or of one for each.
-
-    Parameters
-    ----------
-    roads : Crossroads
-        The model between rows and what replaces them.
-    """
+    """Masked features take other values: those of one row for all, or of one for each."""
 
     antitone = False
 
-    def __init__(self, roads: Crossroads) -> None:
-        self._roads = roads
+    def __init__(self, pairs: ContrastPairs) -> None:
+        self._pairs = pairs
 
     @property
     def n_model_rows(self) -> int:
-        """Rows that the model answered."""
-        return self._roads.n_queries
+        """Rows that the model was queried about."""
+        return self._pairs.n_queries
 
-    def same(self, places: Places, masks: Masks) -> NDArray[np.bool_]:
-        """Tell whether masks keep the decision."""
-        return ~self._roads.changes(places, masks)
+    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+        """Return whether masks keep the decision."""
+        return ~self._pairs.changes(index, masks)
 
 
 class SampledMasks(ReplacedMasks):
     """A mask keeps the decision if neither flipping all of it nor random parts of it change it.
 
-    Parameters
-    ----------
-    roads : Crossroads
-        The model between rows and their contrasts.
-    keys : ndarray of uint64, shape (n_rows,)
-        What random parts depend on, beside the mask.
-    n_completions : int
-        Number of parts.
+    The `n_completions` random parts depend on the mask and on the row's key.
     """
 
-    def __init__(self, roads: Crossroads, keys: NDArray[np.uint64], n_completions: int) -> None:
-        super().__init__(roads)
-        self._keys, self._n = keys, n_completions
+    def __init__(self, pairs: ContrastPairs, keys: Words, n_completions: int) -> None:
+        super().__init__(pairs)
+        self._keys, self._n_completions = keys, n_completions
 
-    def same(self, places: Places, masks: Masks) -> NDArray[np.bool_]:
-        """Tell whether masks seem to keep the decision."""
-        keys = self._keys[places]
+    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+        """Return whether masks seem to keep the decision."""
+        keys = self._keys[index]
         for word in packed(masks).T:
-            keys = mixed(keys ^ mixed(word))
-        same = ~self._roads.changes(places, masks)
-        n_features = masks.shape[1]
-        for number in range(self._n):  # who is known to change needs no more parts
+            keys = _mixed(keys ^ _mixed(word))
+        same = super().same(index, masks)
+        for number in range(self._n_completions):  # a change that is known needs no more parts
             open_ = np.flatnonzero(same)
             if not len(open_):
                 break
-            some = masks[open_] & (uniforms(keys[open_], number, n_features) < 0.5)
-            same[open_] = ~self._roads.changes(places[open_], some)
+            some = masks[open_] & (uniforms(keys[open_], number, masks.shape[1]) < 0.5)
+            same[open_] = super().same(index[open_], some)
         return same
 
 
-class BackgroundMasks:
-    """Masked features take the values of background rows, most of which must keep the decision.
-
-    Parameters
-    ----------
-    model : estimator or callable
-        What decides.
-    X, background : array-like or DataFrame, shape (any, n_features)
-        The rows, and what replaces them.
-    max_batch : int
-        Rows asked for at once, at most.
-    """
-
-    antitone = False
+class BackgroundMasks(ReplacedMasks):
+    """Masked features take the values of background rows, most of which must keep the decision."""
 
     def __init__(self, model: Any, X: Any, background: Any, max_batch: int) -> None:
-        both, n_rows = joined(X, background)
+        both = stacked(X, background_rows(X, background))
         first = both.iloc[:1] if isinstance(both, pd.DataFrame) else both[:1]
-        self._roads = Crossroads(model, both, first, max_batch)
-        self._others = np.arange(n_rows, len(both))
+        super().__init__(ContrastPairs(model, both, first, max_batch))
+        self._others = np.arange(len(X), len(both))
         self._max_batch = max_batch
-        own = np.repeat(np.arange(n_rows)[:, None], both.shape[1], axis=1)
-        self._own = self._roads._ask(own)
+        own = np.repeat(np.arange(len(X))[:, None], both.shape[1], axis=1)
+        self._own = self._pairs.predict_mixed(own)
 
-    @property
-    def n_model_rows(self) -> int:
-        """Rows that the model answered."""
-        return self._roads.n_queries
-
-    def same(self, places: Places, masks: Masks) -> NDArray[np.bool_]:
-        """Tell whether masks keep the decision for more than half of the background."""
+    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+        """Return whether masks keep the decision for more than half of the background."""
         n_others = len(self._others)
-        same = np.empty(len(places), dtype=np.bool_)
-        length = max(1, self._max_batch // n_others)
-        for start in range(0, len(places), length):
-            at, some = places[start : start + length], masks[start : start + length]
-            indices = np.where(some[:, None], self._others[:, None], at[:, None, None])
-            answers = self._roads._ask(indices.reshape(-1, masks.shape[1]))
-            kept = answers.reshape(len(at), n_others) == self._own[at, None]
-            same[start : start + length] = 2 * kept.sum(axis=1) > n_others
+        same = np.empty(len(index), dtype=np.bool_)
+        for part in batches(len(index), self._max_batch // n_others):
+            at, some = index[part], masks[part]
+            points = np.where(some[:, None], self._others[:, None], at[:, None, None])
+            y_pred = self._pairs.predict_mixed(points.reshape(-1, masks.shape[1]))
+            kept = y_pred.reshape(len(at), n_others) == self._own[at, None]
+            same[part] = 2 * kept.sum(axis=1) > n_others
         return same
 
 
-class SupervaluationMasks:
+class SupervaluationMasks(ReplacedMasks):
     """A mask keeps the decision if flipping no part of it changes it: all flips are looked at.
 
-    Parameters
-    ----------
-    roads : Crossroads
-        The model between rows and their contrasts, which differ in at most 16 features.
+    Rows and contrasts differ in at most 16 features.
     """
 
     antitone = True
 
-    def __init__(self, roads: Crossroads) -> None:
-        self._roads = roads
-        n_rows, n_features = roads.n_rows, roads.n_features
-        self._columns = np.flatnonzero(roads.differs.any(axis=0))
+    def __init__(self, pairs: ContrastPairs) -> None:
+        super().__init__(pairs)
+        n_rows, n_features = pairs.n_rows, pairs.n_features
+        self._columns = np.flatnonzero(pairs.differs.any(axis=0))
         width = len(self._columns)
         table = np.empty((n_rows, 1 << width), dtype=np.bool_)
         codes = np.arange(1 << width)
-        shared = roads.two_valued()
-        if len(shared) and np.array_equal(shared, self._columns) and n_rows > 0:
-            answers, own = roads.table(shared)
-            for start, stop in parts(n_rows, _CELLS >> width):
-                at = own[start:stop, None]
-                table[start:stop] = answers[at ^ codes] != answers[at]
+        shared = pairs.two_valued()
+        if len(shared) and np.array_equal(shared, self._columns):
+            y_pred, own = pairs.table(shared)
+            for part in batches(n_rows, _CELLS >> width):
+                at = own[part, None]
+                table[part] = y_pred[at ^ codes] != y_pred[at]
             # Only flips of what differs from the contrast are flips.
-            frozen = ~roads.differs[:, self._columns] @ (1 << np.arange(width))
+            frozen = ~pairs.differs[:, self._columns] @ (1 << np.arange(width))
             table &= (codes & frozen[:, None]) == 0
         else:
             flips = np.zeros((len(codes), n_features), dtype=np.bool_)
             flips[:, self._columns] = codes[:, None] >> np.arange(width) & 1
-            for place in range(n_rows):
-                table[place] = roads.changes(np.full(len(codes), place), flips)
+            for row in range(n_rows):
+                table[row] = pairs.changes(np.full(len(codes), row), flips)
         for bit in range(width):
             view = table.reshape(n_rows, -1, 2, 1 << bit)
             view[:, :, 1] |= view[:, :, 0]
         self._changes = table
 
-    @property
-    def n_model_rows(self) -> int:
-        """Rows that the model answered."""
-        return self._roads.n_queries
-
-    def same(self, places: Places, masks: Masks) -> NDArray[np.bool_]:
-        """Tell whether masks keep the decision."""
+    def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
+        """Return whether masks keep the decision."""
         codes = masks[:, self._columns] @ (1 << np.arange(len(self._columns)))
-        return np.asarray(~self._changes[places, codes])
+        return np.asarray(~self._changes[index, codes])
+
+
+def packed(masks: Masks) -> Words:
+    """Write masks as the bits of words, feature i as bit i, with at least one bit to spare."""
+    n_words = masks.shape[1] // 64 + 1
+    octets = np.zeros((len(masks), 8 * n_words), dtype=np.uint8)
+    bits = np.packbits(masks, axis=1, bitorder="little")
+    octets[:, : bits.shape[1]] = bits
+    return octets.view("<u8")
+
+
+# --- random numbers that do not depend on neighbours, their order or the size of batches ---------
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(words: Words) -> Words:
+    """Scramble words so that neighbours have nothing in common (Steele's splitmix64)."""
+    with np.errstate(over="ignore"):
+        words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return words ^ words >> np.uint64(31)
+
+
+def row_keys(X: Any, seed: int) -> Words:
+    """Give a number to each row that depends on its values alone, and on the seed."""
+    values = X.to_numpy() if isinstance(X, pd.DataFrame) else X
+    keys = np.full(len(X), seed, dtype=np.uint64)
+    if values.dtype.kind == "O":
+        columns = [pd.Series(values[:, j]) for j in range(values.shape[1])]
+        words = [pd.util.hash_array(c.to_numpy(), categorize=False) for c in columns]
+    else:
+        numbers = values.astype(np.float64) + 0.0  # there is one zero
+        words = list(np.ascontiguousarray(numbers.T).view(np.uint64))
+    for word in words:
+        keys = _mixed(keys ^ _mixed(np.asarray(word, dtype=np.uint64)))
+    return keys
+
+
+def uniforms(keys: Words, stream: int, n: int) -> NDArray[np.float64]:
+    """Draw `n` numbers strictly between 0 and 1 for each key, which depend on it and the stream."""
+    with np.errstate(over="ignore"):
+        own = _mixed(keys + np.uint64(stream + 1) * _STEP)
+        words = _mixed(own[:, None] + np.arange(1, n + 1, dtype=np.uint64) * _STEP)
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

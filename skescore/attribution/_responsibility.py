@@ -14,9 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._text import did_you_mean
-from skescore.attribution._bits import as_bits, as_whole, halves
-from skescore.attribution._decisions import Crossroads
-from skescore.attribution._formula import Formula
+from skescore.attribution._contrasts import ContrastPairs
+from skescore.attribution._formula import Formula, as_bits, as_whole, halves
 
 __all__ = [
     "EXHAUSTIVE_LIMIT",
@@ -46,20 +45,7 @@ FlipSets = tuple[NDArray[np.int16], NDArray[np.int64]]
 
 
 def blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
-    """Cut rows into blocks of which the tables of flips fit the memory budget.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    n_flips : int
-        Inputs that flip.
-
-    Yields
-    ------
-    slice
-        A block.
-    """
+    """Cut rows into blocks of which the tables of flips fit the memory budget."""
     length = max(1, (8 * _BUDGET >> n_flips) // 64) * 64
     for start in range(0, n_rows, length):
         yield slice(start, min(start + length, n_rows))
@@ -68,24 +54,7 @@ def blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
 def from_table(
     table: NDArray[np.generic], codes: NDArray[np.int64], flips: NDArray[np.bool_], sets: bool
 ) -> FlipSets:
-    """Find the smallest minimal flip sets of rows of one truth table.
-
-    Parameters
-    ----------
-    table : ndarray, shape (2**n,)
-        Decisions; input i of entry k is bit i of k.
-    codes : ndarray of int, shape (n_rows,)
-        The entry that each row is.
-    flips : ndarray of bool, shape (n_rows, n)
-        Which inputs may flip.
-    sets : bool
-        Whether the sets are wanted, or only their sizes.
-
-    Returns
-    -------
-    tuple of ndarray of int, shape (n_rows, n)
-        Sizes and sets, as bits.
-    """
+    """Find the smallest minimal flip sets of rows of one truth table."""
     n_rows, n_inputs = flips.shape
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
     found = np.zeros((n_rows, n_inputs), dtype=np.int64)
@@ -137,25 +106,7 @@ def _spread(codes: NDArray[np.int64], places: list[int]) -> NDArray[np.int64]:
 def from_changes(
     changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int, sets: bool
 ) -> FlipSets:
-    """Find the smallest minimal flip sets of a block of rows from what all flips change.
-
-    Parameters
-    ----------
-    changes : callable
-        Gives, for a slice of the sets 0, 1, ..., 2**n - 1, an array (sets, rows) that tells where
-        flipping the set changes the decision.
-    n_rows : int
-        Rows in the block.
-    n_inputs : int
-        Number n of inputs that flip.
-    sets : bool
-        Whether the sets are wanted, or only their sizes.
-
-    Returns
-    -------
-    tuple of ndarray of int, shape (n_rows, n_inputs)
-        Sizes and sets, as bits. Of several smallest sets it is the one with the smallest number.
-    """
+    """Find the smallest minimal flip sets of a block of rows from what all flips change."""
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
     found = np.zeros((n_rows, n_inputs), dtype=np.int64)
     if n_rows == 0 or n_inputs == 0:
@@ -272,31 +223,10 @@ class _Row:
 
 
 def levelwise_flip_sets(
-    roads: Crossroads, max_size: int, max_queries: int, max_batch: int
+    pairs: ContrastPairs, max_size: int, max_queries: int, max_batch: int
 ) -> tuple[FoundSets, NDArray[np.bool_], NDArray[np.int64]]:
-    """Find smallest minimal flip sets of up to a size.
-
-    Parameters
-    ----------
-    roads : Crossroads
-        The rows and their contrasts.
-    max_size : int
-        Size of the largest sets that are tried.
-    max_queries : int
-        Questions about one row, at most. A size is tried as a whole or not at all.
-    max_batch : int
-        Sets that are asked for at once, at most.
-
-    Returns
-    -------
-    found : list of dict
-        Of each row: by feature, its smallest minimal flip set.
-    exhausted : ndarray of bool, shape (n_rows,)
-        Whether features without a set have none of any size.
-    tried : ndarray of int, shape (n_rows,)
-        The size up to which all sets have been tried.
-    """
-    rows = [_Row(place, roads.differs[place]) for place in range(roads.n_rows)]
+    """Find smallest minimal flip sets of up to a size."""
+    rows = [_Row(place, pairs.differs[place]) for place in range(pairs.n_rows)]
     for size in range(1, max_size + 1):
         for batch in _batches(rows, size, max_queries, max_batch):
             places = np.concatenate(
@@ -307,9 +237,9 @@ def levelwise_flip_sets(
             everything = np.concatenate([sets for _, sets in batch])
             for start in range(0, len(places), max_batch):
                 part = slice(start, start + max_batch)
-                flipped = np.zeros((len(places[part]), roads.n_features), dtype=np.bool_)
+                flipped = np.zeros((len(places[part]), pairs.n_features), dtype=np.bool_)
                 np.put_along_axis(flipped, everything[part], True, axis=1)
-                changed[part] = roads.changes(places[part], flipped)
+                changed[part] = pairs.changes(places[part], flipped)
             for row, sets in batch:
                 row.queries += len(sets)
                 row.learn(size, sets, changed[offset : offset + len(sets)])
@@ -351,30 +281,7 @@ _NEVER = 1 << 40
 def read_once_flip_sets(
     formula: Formula, bits: NDArray[np.bool_], sets: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """Find the smallest minimal flip sets of rows of a read-once formula.
-
-    Parameters
-    ----------
-    formula : Formula
-        The formula; no input occurs twice.
-    bits : ndarray of bool, shape (n_rows, n_inputs)
-        The rows.
-    sets : bool
-        Whether the sets are wanted, or only their sizes.
-
-    Returns
-    -------
-    sizes : ndarray of int, shape (n_rows, n_inputs)
-        Sizes of the sets; 0 where an input is in none.
-    members : ndarray of bool, shape (n_rows, n_inputs, n_inputs), or None
-        Of each row and input the inputs of its set.
-
-    Notes
-    -----
-    The paper's Algorithms 1 and 2. Its list of cases names the case in which both children must
-    flip first, though it is the last resort: where one of them suffices, that one is taken. And a
-    gate is compared with its own value, not with that of the whole formula.
-    """
+    """Find the smallest minimal flip sets of rows of a read-once formula."""
     n_rows, n_inputs = bits.shape
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int64)
     members = np.zeros((n_rows, n_inputs, n_inputs), dtype=np.bool_) if sets else None
@@ -661,12 +568,12 @@ def responsibility(
             "'linear', which reads the gates of a read-once Formula. Pass method='auto'."
         )
     else:
-        roads = Crossroads(model, rows, contrast, max_batch)
-        plan = _plan(roads, method)
+        pairs = ContrastPairs(model, rows, contrast, max_batch)
+        plan = _plan(pairs, method)
         if plan == "levelwise":
-            result = _levelwise(roads, max_size, max_queries, max_batch, return_witnesses)
+            result = _levelwise(pairs, max_size, max_queries, max_batch, return_witnesses)
         else:
-            result = _exhaustive(roads, plan == "table", return_witnesses)
+            result = _exhaustive(pairs, plan == "table", return_witnesses)
     if not return_witnesses and not result.resolved.all():
         warnings.warn(
             f"{int((~result.resolved).sum())} of {result.resolved.size} degrees are open and given "
@@ -782,13 +689,13 @@ def _placed(
 # --- black boxes -------------------------------------------------------------------------------
 
 
-def _plan(roads: Crossroads, method: str) -> str:
+def _plan(pairs: ContrastPairs, method: str) -> str:
     """How to ask: one "table" for all rows, all flips of each "row", or "levelwise"."""
     if method == "levelwise":
         return "levelwise"
-    widest = int(roads.differs.sum(axis=1).max())
-    columns = roads.two_valued()
-    alone = sum(1 << int(count) for count in roads.differs.sum(axis=1))
+    widest = int(pairs.differs.sum(axis=1).max())
+    columns = pairs.two_valued()
+    alone = sum(1 << int(count) for count in pairs.differs.sum(axis=1))
     limits = (_TABLE_LIMIT, _ROW_LIMIT) if method == "auto" else (EXHAUSTIVE_LIMIT,) * 2
     if len(columns) and len(columns) <= limits[0] and 1 << len(columns) <= alone:
         return "table"
@@ -802,15 +709,15 @@ def _plan(roads: Crossroads, method: str) -> str:
     )
 
 
-def _exhaustive(roads: Crossroads, table: bool, sets: bool) -> Responsibilities:
+def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibilities:
     if table:
-        columns = roads.two_valued()
-        decisions, codes = roads.table(columns)
-        found = from_table(decisions, codes, roads.differs[:, columns], sets)
-        return _placed(found, columns, roads.n_features, sets, roads.n_queries)
-    sizes = np.zeros((roads.n_rows, roads.n_features), dtype=np.int64)
-    witnesses: list[Any] = [(None,) * roads.n_features] * roads.n_rows
-    patterns, inverse = np.unique(roads.differs, axis=0, return_inverse=True)
+        columns = pairs.two_valued()
+        decisions, codes = pairs.table(columns)
+        found = from_table(decisions, codes, pairs.differs[:, columns], sets)
+        return _placed(found, columns, pairs.n_features, sets, pairs.n_queries)
+    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
+    witnesses: list[Any] = [(None,) * pairs.n_features] * pairs.n_rows
+    patterns, inverse = np.unique(pairs.differs, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         columns = np.flatnonzero(pattern)
         members = np.flatnonzero(inverse == number)
@@ -822,25 +729,25 @@ def _exhaustive(roads: Crossroads, table: bool, sets: bool) -> Responsibilities:
                 columns: NDArray[np.int64] = columns,
                 places: NDArray[np.int64] = places,
             ) -> NDArray[np.bool_]:
-                return _changes_of_sets(roads, places, columns, part)
+                return _changes_of_sets(pairs, places, columns, part)
 
             found = from_changes(changes, len(places), len(columns), sets)
-            placed = _placed(found, columns, roads.n_features, sets, 0)
+            placed = _placed(found, columns, pairs.n_features, sets, 0)
             sizes[places] = placed.witness_sizes + 1
             for place, witness in zip(places.tolist(), placed.witnesses, strict=False):
                 witnesses[place] = witness
-    return _exact(sizes, tuple(witnesses) if sets else (), roads.n_queries, "exhaustive")
+    return _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "exhaustive")
 
 
 def _changes_of_sets(
-    roads: Crossroads, places: NDArray[np.int64], columns: NDArray[np.int64], part: slice
+    pairs: ContrastPairs, places: NDArray[np.int64], columns: NDArray[np.int64], part: slice
 ) -> NDArray[np.bool_]:
     """Ask about flips of the sets of a slice, of each row."""
     codes = np.arange(part.start, part.stop)
-    flipped = np.zeros((len(codes), roads.n_features), dtype=np.bool_)
+    flipped = np.zeros((len(codes), pairs.n_features), dtype=np.bool_)
     flipped[:, columns] = codes[:, None] >> np.arange(len(columns)) & 1
     answers = [
-        roads.changes(np.repeat(places, len(few)), np.tile(few, (len(places), 1)))
+        pairs.changes(np.repeat(places, len(few)), np.tile(few, (len(places), 1)))
         for few in np.array_split(flipped, max(1, len(flipped) * len(places) // (1 << 18)))
     ]
     shaped = [answer.reshape(len(places), -1).T for answer in answers]
@@ -848,19 +755,19 @@ def _changes_of_sets(
 
 
 def _levelwise(
-    roads: Crossroads, max_size: int, max_queries: int, max_batch: int, sets: bool
+    pairs: ContrastPairs, max_size: int, max_queries: int, max_batch: int, sets: bool
 ) -> Responsibilities:
-    found, exhausted, tried = levelwise_flip_sets(roads, max_size, max_queries, max_batch)
-    sizes = np.zeros((roads.n_rows, roads.n_features), dtype=np.int64)
+    found, exhausted, tried = levelwise_flip_sets(pairs, max_size, max_queries, max_batch)
+    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
     witnesses = []
     for place, smallest in enumerate(found):
-        witness: list[Witness] = [None] * roads.n_features
+        witness: list[Witness] = [None] * pairs.n_features
         for feature, members in smallest.items():
             sizes[place, feature] = len(members)
             witness[feature] = tuple(member for member in members if member != feature)
         witnesses.append(tuple(witness))
-    exact = _exact(sizes, tuple(witnesses) if sets else (), roads.n_queries, "levelwise")
-    resolved = (sizes > 0) | exhausted[:, None] | ~roads.differs
+    exact = _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "levelwise")
+    resolved = (sizes > 0) | exhausted[:, None] | ~pairs.differs
     upper = np.where(resolved, exact.values, 1 / (1.0 + tried[:, None]))
     return Responsibilities(
         exact.values, exact.witness_sizes, exact.witnesses, resolved, upper, exact.n_queries,

@@ -42,21 +42,7 @@ OTHER = OtherValue()
 
 
 class FeatureCells:
-    """The cells of one feature, numbered from 0; the last one holds missing values.
-
-    Parameters
-    ----------
-    feature : int
-        Column index.
-    cuts : set of float
-        Bounds of intervals; empty for a feature whose values are only listed.
-    listed : set
-        Values in lists.
-    known : tuple or None
-        All categories, where the rules' domain knows them.
-    span : tuple of float or None
-        The domain along a numeric feature: moves do not leave it.
-    """
+    """The cells of one feature, numbered from 0; the last one holds missing values."""
 
     def __init__(
         self,
@@ -178,14 +164,7 @@ Premise = dict[int, int]
 
 
 def premises(ruleset: RuleSet, cells: list[FeatureCells]) -> list[tuple[int, Premise]] | None:
-    """Every rule as premises over cells, in the order in which rules answer.
-
-    Returns
-    -------
-    list of (int, Premise) or None
-        With the index of the rule; None where rules cannot be written so: they answer together, a
-        condition weighs several features, or there would be too many.
-    """
+    """Every rule as premises over cells, in the order in which rules answer."""
     if ruleset.voting is not None:
         return None
     place = {cell.feature: at for at, cell in enumerate(cells)}
@@ -255,17 +234,7 @@ FlipSet: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Flips:
-    """What was found for one row.
-
-    Attributes
-    ----------
-    sets : list of tuple of int
-        Minimal flip sets in the order of their size.
-    complete_below : int or None
-        All minimal flip sets of fewer features are known; None if all of any size are.
-    steps : int
-        Changes that were looked at.
-    """
+    """What was found for one row."""
 
     sets: list[FlipSet]
     complete_below: int | None
@@ -273,20 +242,7 @@ class Flips:
 
 
 class PremiseFlips:
-    """Flip sets of rules whose premises are sets of cells.
-
-    Parameters
-    ----------
-    premises : sequence of (int, Premise)
-        Index of the rule and the cells of its premise, in the order in which rules answer.
-    allowed : sequence of int
-        For every feature, the cells that a move may lead to, as bits.
-    differ : callable
-        Gives for a rule (-1 for none) an array that tells which rules answer otherwise; its last
-        entry stands for no rule.
-    max_steps : int
-        Partial changes looked at per row before the search gives up.
-    """
+    """Flip sets of rules whose premises are sets of cells."""
 
     def __init__(
         self,
@@ -331,16 +287,7 @@ class PremiseFlips:
         return total == everything
 
     def of(self, cells: Sequence[int]) -> Flips:
-        """Find the flip sets of a row in the given cells.
-
-        Notes
-        -----
-        Another answer comes from a premise of a rule that answers otherwise (or from no rule at
-        all), where no premise ahead of it with the same answer as now holds. A partial change keeps
-        for each feature the cells that it may still be in. Changes are looked at in the order of
-        how many features they move, so that a change that needs no more is a minimal one unless it
-        holds one found before.
-        """
+        """Find the flip sets of a row in the given cells."""
         here = [1 << cell for cell in cells]
         answering = next(
             (rule for rule, p in self.premises if all(b & here[at] for at, b in p.items())), -1
@@ -417,17 +364,7 @@ def flips_by_trial(
     changed: Callable[[list[dict[int, int]]], np.ndarray],
     max_steps: int,
 ) -> Flips:
-    """Flip sets found by trying every combination of options of ever more features.
-
-    Parameters
-    ----------
-    options : sequence of sequence of int
-        For every feature, what it may change to.
-    changed : callable
-        Tells for changes (an option for each moved feature) whether the answer is another.
-    max_steps : int
-        Changes tried before the search gives up.
-    """
+    """Flip sets found by trying every combination of options of ever more features."""
     found: list[frozenset[int]] = []
     movable = [at for at, choices in enumerate(options) if choices]
     steps = 0
@@ -486,21 +423,7 @@ def by_nearest_box(ruleset: RuleSet) -> bool:
 
 
 class RowTrials:
-    """Tries changes of rows.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    table : Table
-        The rows.
-    cells : list of FeatureCells
-        The cells of the features that conditions on one feature look at.
-    differ : callable
-        Gives for a rule which rules' answers are others; the last is no rule.
-    by, tolerance, beyond_domain
-        As in :func:`rule_attribution`.
-    """
+    """Tries changes of rows."""
 
     def __init__(
         self,

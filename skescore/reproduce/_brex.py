@@ -54,21 +54,7 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Unit:
-    """A formula of the benchmark, with the rows that attributions are measured on.
-
-    Parameters
-    ----------
-    kind : {"random", "chain", "small"}
-        Drawn at random, a chain of two operators, or one of the four small ones.
-    family : str
-        ``"monotone"``, ``"non-monotone"``, or ``"small"`` for the small ones.
-    column : str
-        The column of the paper's table: the number of variables, or the name of a small formula.
-    number : int
-        Which of the random formulae of this cell; 0 for the others.
-    seed, assignments : int
-        What the formulae are drawn by, and the number of rows.
-    """
+    """A formula of the benchmark, with the rows that attributions are measured on."""
 
     kind: str
     family: str
@@ -140,33 +126,7 @@ ROWS_FILE, SETTINGS_FILE = "brex_rows.csv", "brex_settings.json"
 
 @dataclass(frozen=True)
 class Row:
-    """What one method reached on one formula.
-
-    Parameters
-    ----------
-    table : int
-        Number of the paper's table.
-    kind, family, column, number : str, str, str, int
-        Which formula of the benchmark.
-    formula : str
-        The formula.
-    method : str
-        The explainer.
-    rows : int
-        Assignments explained.
-    jsd, jsd_without_zero_maps : float
-        Mean divergence from the exact responsibilities in bits; rows of which the method says
-        nothing count 1, or are left out.
-    zero_maps : float
-        Share of rows of which the method says nothing.
-    top_k, top_k_strict : float
-        Share of rows whose highest attributions are those of the responsible inputs; equal ones at
-        the border are drawn fairly, or are no hit.
-    queries : float or None
-        Mean number of different questions per row; None for methods that look into a network.
-    accuracy : float or None
-        Share of complete assignments that the network has learnt.
-    """
+    """What one method reached on one formula."""
 
     table: int
     kind: str
@@ -209,20 +169,7 @@ def _write_value(value: Any) -> str:
 
 
 class RowStore:
-    """Rows of a run, kept in a folder if there is one, so that a broken run goes on.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where the rows are kept.
-    settings : dict
-        What must be the same for rows to belong together.
-
-    Raises
-    ------
-    ValueError
-        If the folder holds rows of other settings, or a file that is none of ours.
-    """
+    """Rows of a run, kept in a folder if there is one, so that a broken run goes on."""
 
     def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
         self.folder = folder
@@ -503,29 +450,7 @@ class BrexRun:
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of a table: of the paper if `method` is None, else of ours.
-
-    Attributes
-    ----------
-    table : int
-        Number of the table.
-    printed : str
-        The paper's row that it belongs to.
-    label : str
-        What to call it.
-    method : str or None
-        The method.
-    values : dict of str to float
-        Mean over the formulae of each column.
-    half_widths : dict of str to float
-        Half of the 95 % interval of each mean; NaN for a single formula.
-    formulae : dict of str to int
-        Number of formulae behind each mean.
-    queries : float or None
-        Questions per row of the last column.
-    why : str
-        What explains the difference from the paper.
-    """
+    """A row of a table: of the paper if `method` is None, else of ours."""
 
     table: int
     printed: str
@@ -731,18 +656,7 @@ def figure_of(row: Row) -> float:
 
 
 def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
-    """Set results beside the paper's tables.
-
-    Parameters
-    ----------
-    run : BrexRun
-        The results.
-
-    Returns
-    -------
-    dict of int to list of TableLine
-        For each table that was made, the paper's rows, each followed by ours of the same name.
-    """
+    """Set results beside the paper's tables."""
     result: dict[int, list[TableLine]] = {}
     for table in sorted({row.table for row in run.rows}):
         of_table = [row for row in run.rows if row.table == table]
@@ -811,26 +725,7 @@ _PANELS = {3: "non-monotone", 4: "monotone"}
 
 
 def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
-    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed.
-
-    Parameters
-    ----------
-    run : BrexRun
-        Results of Tables 3 or 4.
-    kinds : {"formula", "three-valued", "two-valued"}, default="formula"
-        Which methods: those that ask the formula itself, or those on a kind of network.
-    axes : sequence of matplotlib Axes, optional
-        One for each of the tables that was made; a new figure if not given.
-
-    Returns
-    -------
-    list of matplotlib Axes
-
-    Raises
-    ------
-    ValueError
-        If there are no such results.
-    """
+    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed."""
     tables = {table: lines for table, lines in table_lines(run).items() if table in _PANELS}
     tables = {table: _of_kind(lines, kinds) for table, lines in tables.items()}
     tables = {table: lines for table, lines in tables.items() if lines}

@@ -27,18 +27,7 @@ MOST_PLAYERS = 16
 
 
 def shapley_of_tables(worth: Floats) -> Floats:
-    """Compute exact Shapley values of games whose worths are known for every coalition.
-
-    Parameters
-    ----------
-    worth : ndarray of shape (n_games, 2**n_players)
-        Column ``m`` is the worth of the players whose bits are set in ``m``.
-
-    Returns
-    -------
-    ndarray of shape (n_games, n_players)
-        The values; those of a game sum to the worth of all players less that of none.
-    """
+    """Compute exact Shapley values of games whose worths are known for every coalition."""
     n_players = worth.shape[1].bit_length() - 1
     if worth.shape[1] != 1 << n_players:
         raise ValueError(
@@ -126,24 +115,7 @@ def sampled_shapley(
     n_pairs: int,
     generator: np.random.Generator,
 ) -> tuple[Floats, int]:
-    """Estimate Shapley values from random orders, each walked forwards and backwards.
-
-    Parameters
-    ----------
-    worth : callable
-        Gives the worths of coalitions (rows of flags) in the games with the given indices.
-    n_rows, n_players : int
-        Number of games, and of players of each.
-    n_pairs : int
-        Orders per game; each is used in both directions.
-    generator : Generator
-        Draws the orders.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n_rows, n_players) and int
-        The estimates, and the coalitions asked for per game.
-    """
+    """Estimate Shapley values from random orders, each walked forwards and backwards."""
     values = np.zeros((n_rows, n_players))
     games = np.repeat(np.arange(n_rows), n_players + 1)
     for _ in range(n_pairs):
@@ -171,17 +143,7 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network that has learnt a formula.
-
-    Parameters
-    ----------
-    model : torch.nn.Sequential
-        Takes inputs coded -1, 0 (Unassigned) and +1; gives one number per class.
-    kind : str
-        One of :data:`KINDS`.
-    accuracy : float
-        Share of all complete assignments that it answers as the formula does.
-    """
+    """A network that has learnt a formula."""
 
     model: Any
     kind: str
@@ -211,14 +173,7 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
 
 
 def train(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
-    """Train six layers of twenty units until they answer every complete assignment right.
-
-    Notes
-    -----
-    A three-valued network learns Kleene's values of partly unassigned rows as well, and goes on
-    until it has at least 99.5 % of them right. A start that leads nowhere is given up for another;
-    the best network is kept.
-    """
+    """Train six layers of twenty units until they answer every complete assignment right."""
     best: TrainedNetwork | None = None
     for attempt in range(_TRIES):
         trained = _trained_once(formula, kind, seed + attempt)
@@ -331,31 +286,7 @@ class Maps:
 
 @dataclass(frozen=True)
 class Method:
-    """An explainer of the benchmark.
-
-    Parameters
-    ----------
-    name : str
-        What users choose it by.
-    label : str
-        How tables call it.
-    printed : str or None
-        The paper's row that it belongs to.
-    explain : callable or None
-        Gives the attributions of a formula's answers for rows, from a seed; None for a method that
-        explains a trained network.
-    network : str or None
-        Kind of network that is explained.
-    package : str or None
-        What must be installed; `extra` brings it.
-    most : int or None
-        Rows that it is run on at most, because it is slow.
-    quick : bool
-        Whether it is run unless asked for.
-    ignores_zero_maps : bool
-        Whether rows without any attribution are left out of its mean divergence, as a mean that
-        leaves out NaN does.
-    """
+    """An explainer of the benchmark."""
 
     name: str
     label: str

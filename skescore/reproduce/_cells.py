@@ -20,19 +20,7 @@ __all__ = ["as_frame"]
 
 
 def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
-    """Give the rows of a table as a data frame.
-
-    Parameters
-    ----------
-    table : mapping
-        What :func:`~skescore.reproduce.reproduce_fire` or
-        :func:`~skescore.reproduce.reproduce_ice` returned.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns such as ``printed.accuracy`` and ``half.accuracy.mean``; parameters as JSON.
-    """
+    """Give the rows of a table as a data frame."""
     return pd.DataFrame([dict(_flat("", row)) for row in table["rows"]])
 
 
@@ -67,34 +55,7 @@ def measure_cells(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> dict[Key, Any]:
-    """Measure cells; those that an earlier run has written to the file are not measured again.
-
-    Parameters
-    ----------
-    keys : sequence of tuple
-        The cells.
-    measure : callable
-        Gives what JSON can hold; called in other processes with more than one job.
-    settings : mapping
-        What the measurements depend on. A file of other settings is not gone on with.
-    path : Path, optional
-        A file to which every measured cell is added. By default nothing is kept.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called as ``progress(key, done, total)`` after each cell that was measured now.
-
-    Returns
-    -------
-    dict of tuple to value
-        In the order of `keys`, whatever came first; as read back from JSON, so that a run that
-        was broken off gives exactly what one in a single piece does.
-
-    Raises
-    ------
-    ValueError
-        If the file belongs to other settings.
-    """
+    """Measure cells; those that an earlier run has written to the file are not measured again."""
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     with _kept(path, json.loads(json.dumps(about))) as (done, keep):
         left = [key for key in keys if key not in done]

@@ -35,17 +35,7 @@ _HALF = 75
 
 
 class FiReRow(NamedTuple):
-    """What FiRe's Table 1 tells of a row, and what it does not.
-
-    Parameters
-    ----------
-    extractor : str
-        Registered name.
-    params : mapping
-        Its parameters; those that the paper does not tell are left at their defaults.
-    reason : str
-        Why figures differ that are not the same.
-    """
+    """What FiRe's Table 1 tells of a row, and what it does not."""
 
     extractor: str
     params: Mapping[str, Any]

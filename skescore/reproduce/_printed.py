@@ -25,17 +25,7 @@ _STEPS_PERFORMANCE, _STEPS_COMPLETENESS = 4_001, 101
 
 
 class PrintedFiRe(NamedTuple):
-    """A row of FiRe's Table 1, as printed.
-
-    Parameters
-    ----------
-    accuracy : str
-        Accuracy of the rules.
-    n_rules : int
-        Their number.
-    fire : tuple of str
-        FiRe for psi = 1, 2 and 3.
-    """
+    """A row of FiRe's Table 1, as printed."""
 
     accuracy: str
     n_rules: int
@@ -43,19 +33,7 @@ class PrintedFiRe(NamedTuple):
 
 
 class PrintedICE(NamedTuple):
-    """A column of ICE's Table 1, as printed.
-
-    Parameters
-    ----------
-    f1 : str
-        F1 of the rules.
-    n_rules : int
-        Their number.
-    completeness : str
-        Share of the volume that they cover; "1" where it is 1 by construction, for trees.
-    scores : tuple of str
-        In the order of `ICE_MEASURES`.
-    """
+    """A column of ICE's Table 1, as printed."""
 
     f1: str
     n_rules: int
@@ -131,52 +109,14 @@ ICE_MEASURES: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def spread(text: str) -> tuple[float, float]:
-    """Give the smallest and the largest number that is printed so.
-
-    Parameters
-    ----------
-    text : str
-        A printed number; trailing zeros count.
-
-    Returns
-    -------
-    tuple of float
-        Half a unit of the last digit below and above.
-
-    Examples
-    --------
-    >>> spread("0.95")
-    (0.945, 0.955)
-    """
+    """Give the smallest and the largest number that is printed so."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(int(printed.as_tuple().exponent)) / 2
     return float(printed - half), float(printed + half)
 
 
 def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[float, float] | None:
-    """Give the error rates from which a row of FiRe's table follows.
-
-    Parameters
-    ----------
-    row : PrintedFiRe
-        The row.
-    psis : tuple of int, default=(1, 2, 3)
-        Which of its scores are to be given by the same error rate.
-
-    Returns
-    -------
-    tuple of float or None
-        Smallest and largest error rate that rounds to the printed accuracy and gives all these
-        scores; None if none does.
-
-    Examples
-    --------
-    >>> low, high = losses_that_fit(FIRE_TABLE["CART"])
-    >>> round(low, 4), round(high, 4)
-    (0.0521, 0.0544)
-    >>> losses_that_fit(FIRE_TABLE["GridEx, 4 x 4 slices"]) is None
-    True
-    """
+    """Give the error rates from which a row of FiRe's table follows."""
     low, high = (1 - bound for bound in reversed(spread(row.accuracy)))
     for psi in psis:
         # FiRe is proportional to the error rate.
@@ -187,44 +127,13 @@ def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[floa
 
 
 def error_counts(low: float, high: float, n_rows: int) -> int | None:
-    """Give the number of errors among some rows whose rate lies between two bounds.
-
-    Parameters
-    ----------
-    low, high : float
-        The bounds; both may be reached.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    int or None
-        The smallest such number; None if no whole number does.
-
-    Examples
-    --------
-    >>> error_counts(0.0521, 0.0545, 75), error_counts(0.0553, 0.0583, 75)
-    (4, None)
-    """
+    """Give the number of errors among some rows whose rate lies between two bounds."""
     count = int(np.ceil(low * n_rows - 1e-9))
     return count if count <= high * n_rows + 1e-9 else None
 
 
 def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
-    """Give the least and the greatest score that inputs printed so can have.
-
-    Parameters
-    ----------
-    row : PrintedICE
-        The inputs.
-    measure : str
-        A name of `ICE_MEASURES`.
-
-    Returns
-    -------
-    tuple of float
-        All scores rise or fall in every input, so that the corners suffice.
-    """
+    """Give the least and the greatest score that inputs printed so can have."""
     function = ICE_MEASURES[measure]
     corners = product(spread(row.f1), _completeness_spread(row.completeness))
     values = [float(function(f1, row.n_rules, c)) for f1, c in corners]
@@ -232,25 +141,7 @@ def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
 
 
 def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
-    """Tell which scores of a column of ICE's table follow from its printed inputs.
-
-    Parameters
-    ----------
-    row : PrintedICE
-        The column.
-
-    Returns
-    -------
-    dict of str to bool
-        By score, whether some input that rounds to the printed one gives it.
-    bool
-        Whether one and the same input gives all of them (found on a fine grid).
-
-    Examples
-    --------
-    >>> ice_follows(ICE_TABLE["wine", "iter"])[1]
-    True
-    """
+    """Tell which scores of a column of ICE's table follow from its printed inputs."""
     single = {}
     f1 = np.linspace(*spread(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
     c = np.linspace(*_completeness_spread(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]

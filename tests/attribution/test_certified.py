@@ -1,4 +1,4 @@
-"""What answers imply and prove: the memo, passes, certificates and the search of flip sets."""
+"""What answers imply and prove: the cache, passes, certificates and the search of flip sets."""
 
 from __future__ import annotations
 
@@ -17,18 +17,15 @@ from skescore.attribution import (
     random_formula,
     responsibility,
 )
-from skescore.attribution._contrasts import row_keys
-from skescore.attribution._decisions import Crossroads
-from skescore.attribution._flip_search import search_flip_sets
-from skescore.attribution._masks import KleeneMasks, ReplacedMasks
+from skescore.attribution._contrasts import ContrastPairs
+from skescore.attribution._masks import KleeneMasks, ReplacedMasks, row_keys, uniforms
 from skescore.attribution._refinement import (
     Certificates,
-    Memo,
-    counted,
+    MaskCache,
     cut,
     evidence,
+    fewest_masked,
     refine,
-    uniforms,
 )
 from skescore.metrics.attribution import jensen_shannon_divergence
 
@@ -43,7 +40,7 @@ def rows_of(n_inputs: int, n: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, 2, (n, n_inputs))
 
 
-# --- the memo ------------------------------------------------------------------------------------
+# --- the cache ------------------------------------------------------------------------------------
 
 
 class Antitone:
@@ -70,20 +67,20 @@ class Antitone:
     inference=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
-def test_a_memo_answers_as_the_model_and_asks_nothing_twice(
+def test_a_cache_answers_as_the_model_and_asks_nothing_twice(
     change_sets: list[list[int]], batches: list[list[tuple[int, int]]], inference: bool
 ) -> None:
     oracle, truth = Antitone(change_sets, 8), Antitone(change_sets, 8)
     n = len(change_sets)
-    memo = Memo(oracle, n, 8, inference=inference, max_queries=None)
+    cache = MaskCache(oracle, n, 8, inference=inference, max_queries=None)
     wanted = set()
     for batch in batches:
         places = np.array([place % n for place, _ in batch], dtype=np.int64)
         masks = bits(np.array([code for _, code in batch], dtype=np.int64), 8)
-        assert (memo.same(places, masks) == truth(places, masks)).all()
+        assert (cache.same(places, masks) == truth(places, masks)).all()
         wanted |= {(p, m.tobytes()) for p, m in zip(places.tolist(), masks, strict=True) if m.any()}
     assert len(set(oracle.asked)) == len(oracle.asked)
-    assert memo.queries.sum() == n + len(oracle.asked)
+    assert cache.queries.sum() == n + len(oracle.asked)
     if inference:
         assert set(oracle.asked) <= wanted
     else:
@@ -91,34 +88,34 @@ def test_a_memo_answers_as_the_model_and_asks_nothing_twice(
 
 
 @pytest.mark.parametrize("n_features", [63, 64, 65, 200])
-def test_a_memo_of_many_features(n_features: int) -> None:
+def test_a_cache_of_many_features(n_features: int) -> None:
     def ask(places: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
         return ~(masks[:, 0] & masks[:, -1])
 
-    memo = Memo(ask, 2, n_features, inference=True, max_queries=None)
+    cache = MaskCache(ask, 2, n_features, inference=True, max_queries=None)
     everything = np.ones((2, n_features), dtype=np.bool_)
-    assert memo.same(np.arange(2), everything).tolist() == [0, 0]
+    assert cache.same(np.arange(2), everything).tolist() == [0, 0]
     some = everything.copy()
     some[:, -1] = False
-    assert memo.same(np.arange(2), some).tolist() == [1, 1]
+    assert cache.same(np.arange(2), some).tolist() == [1, 1]
     some[:, 5] = False  # a part of what keeps the decision
-    assert memo.same(np.arange(2), some).tolist() == [1, 1]
-    assert memo.queries.tolist() == [3, 3]
+    assert cache.same(np.arange(2), some).tolist() == [1, 1]
+    assert cache.queries.tolist() == [3, 3]
     ends = ~some & False
     ends[:, [0, -1]] = True
-    assert memo.same(np.arange(2), ends).tolist() == [0, 0]
-    assert memo.queries.tolist() == [4, 4]
+    assert cache.same(np.arange(2), ends).tolist() == [0, 0]
+    assert cache.queries.tolist() == [4, 4]
 
 
-def test_a_memo_stops_at_its_limit_row_by_row() -> None:
+def test_a_cache_stops_at_its_limit_row_by_row() -> None:
     oracle = Antitone([[3], [3]], 4)
-    memo = Memo(oracle, 2, 4, inference=False, max_queries=3)
+    cache = MaskCache(oracle, 2, 4, inference=False, max_queries=3)
     places = np.array([0, 0, 0, 1])
     masks = bits(np.array([1, 2, 3, 3]), 4)
-    assert memo.same(places, masks).tolist() == [1, 1, -1, 0]
-    assert memo.exhausted.tolist() == [True, False]
-    assert memo.queries.tolist() == [3, 2]
-    assert memo.same(places, masks).tolist() == [1, 1, -1, 0]
+    assert cache.same(places, masks).tolist() == [1, 1, -1, 0]
+    assert cache.exhausted.tolist() == [True, False]
+    assert cache.queries.tolist() == [3, 2]
+    assert cache.same(places, masks).tolist() == [1, 1, -1, 0]
 
 
 # --- passes --------------------------------------------------------------------------------------
@@ -170,13 +167,13 @@ def test_a_pass_over_many_rows_is_the_recursion_on_each(
     if kind == "kleene":
         masker: Any = KleeneMasks(formula, X, 7)
     else:
-        masker = ReplacedMasks(Crossroads(formula.predict, X, np.zeros(9, dtype=int), 50))
-    memo = Memo(masker.same, 12, 9, inference=kind == "kleene", max_queries=None)
+        masker = ReplacedMasks(ContrastPairs(formula.predict, X, np.zeros(9, dtype=int), 50))
+    cache = MaskCache(masker.same, 12, 9, inference=kind == "kleene", max_queries=None)
     keys = row_keys(X, 3)
     weights = np.random.default_rng(1).random((12, 9)) * (np.arange(12) % 3 > 0)[:, None]
     weights[:, 2] = 0.0
     values, certificates = refine(
-        memo, np.arange(12), keys, weights, stream=4, n_blocks=n_blocks, keep_witness=keep
+        cache, np.arange(12), keys, weights, stream=4, n_blocks=n_blocks, keep_witness=keep
     )
     found = {
         (place, feature, frozenset(np.flatnonzero(mask).tolist()))
@@ -240,11 +237,11 @@ def test_only_features_with_certificates_count() -> None:
         np.array([0, 0, 0, 1]), np.array([0, 0, 2, 1]),
         bits(np.array([0b1010, 0b1100, 0b1000, 0b0001]), 4),
     )  # fmt: skip
-    sizes, witnesses = counted(found, 2, 4)
+    sizes, witnesses = fewest_masked(found, 2, 4)
     # Row 0: features 0 and 2 decide, 1 and 3 nowhere.
     assert sizes.tolist() == [[0, -1, 0, -1], [-1, 0, -1, -1]]
     assert not witnesses.any()
-    sizes, witnesses = counted(
+    sizes, witnesses = fewest_masked(
         Certificates(np.array([0, 0]), np.array([0, 1]), bits(np.array([0b110, 0b001]), 3)), 1, 3
     )
     assert sizes.tolist() == [[1, 1, -1]]
@@ -259,13 +256,13 @@ def test_only_features_with_certificates_count() -> None:
 def test_evidence_is_what_the_answers_imply(change_sets: list[int], asked: list[int]) -> None:
     n = 5
     oracle = Antitone([change_sets], n)
-    memo = Memo(oracle, 1, n, inference=True, max_queries=None)
+    cache = MaskCache(oracle, 1, n, inference=True, max_queries=None)
     zeros = np.zeros(len(asked), dtype=np.int64)
-    answers = memo.same(zeros, bits(np.array(asked, dtype=np.int64), n))
+    answers = cache.same(zeros, bits(np.array(asked, dtype=np.int64), n))
     same = [0] + [c for c, a in zip(asked, answers, strict=True) if a]
     change = [c for c, a in zip(asked, answers, strict=True) if not a]
     nothing = np.full((1, n), -1), np.zeros((1, n, n), dtype=np.bool_)
-    found = evidence(memo, np.array([0]), *nothing)
+    found = evidence(cache, *nothing)
     for i in range(n):
         least, shown = [], []
         for code in range(1 << n):
@@ -285,10 +282,10 @@ def test_evidence_is_what_the_answers_imply(change_sets: list[int], asked: list[
 
 
 def test_evidence_refutes_counts_that_the_answers_exclude() -> None:
-    memo = Memo(Antitone([[0b11]], 3), 1, 3, inference=True, max_queries=None)
-    memo.same(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
+    cache = MaskCache(Antitone([[0b11]], 3), 1, 3, inference=True, max_queries=None)
+    cache.same(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
     claimed = np.array([[0, -1, -1]]), np.zeros((1, 3, 3), dtype=np.bool_)
-    found = evidence(memo, np.array([0]), *claimed)
+    found = evidence(cache, *claimed)
     assert found.sizes[0, 0] == -1  # masking it alone keeps the decision
     assert found.sizes[0, 1] == found.least[0, 0] + 0 == 1
 
@@ -323,8 +320,8 @@ def test_masks_more_than_proofs_can_look_at() -> None:
 # --- flip sets -----------------------------------------------------------------------------------
 
 
-def flips(formula: Formula, row: NDArray[np.int64], members: int) -> bool:
-    other = row ^ bits(np.array([members]), len(row))[0]
+def flips(formula: Formula, row: NDArray[np.int64], members: Any) -> bool:
+    other = row ^ np.isin(np.arange(len(row)), members)
     return bool(formula.predict(other[None])[0] != formula.predict(row[None])[0])
 
 
@@ -336,25 +333,20 @@ def test_found_flip_sets_flip_and_what_is_exact_is_minimal(family: str, limit: i
             5 + seed, n_inputs=9, family=family, read_once=False, random_state=seed
         )
         X = rows_of(9, 15, seed)
-        roads = Crossroads(formula.predict, X, None, 100)
-        for row, found in zip(X, search_flip_sets(roads, row_keys(X, 0), limit), strict=True):
-            assert found.queries <= limit
-            for members, exact in zip(found.sets, found.exact, strict=True):
-                assert flips(formula, row, members)
-                names = [i for i in range(9) if members >> i & 1]
+        brex = BReX(formula, masking="sampled", max_queries=limit, random_state=0)
+        found = brex.explain(X)
+        assert (found.queries <= limit).all()
+        for row, witnesses, resolved in zip(X, found.witnesses, found.resolved, strict=True):
+            for feature, witness in enumerate(witnesses):
+                if witness is None:
+                    continue
+                names = sorted((feature, *witness))
+                assert flips(formula, row, names)
                 parts = (
-                    sum(1 << i for i in part)
-                    for size in range(1, len(names))
-                    for part in combinations(names, size)
+                    part for size in range(1, len(names)) for part in combinations(names, size)
                 )
-                if exact:
+                if resolved[feature]:
                     assert not any(flips(formula, row, part) for part in parts)
-            # All sets of up to so many features were tried, or contain one that flips.
-            for size in range(1, found.complete + 1):
-                for part in combinations(range(9), size):
-                    members = sum(1 << i for i in part)
-                    if flips(formula, row, members):
-                        assert any(known & members == known for known in found.sets)
 
 
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])

@@ -10,21 +10,16 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from skescore.attribution import Formula, random_formula
-from skescore.attribution._contrasts import (
-    row_keys,
-    typical_row,
-    with_threshold,
-)
-from skescore.attribution._decisions import Crossroads
+from skescore.attribution import BReX, Formula, nearest_contrasts, random_formula
+from skescore.attribution._contrasts import ContrastPairs
 from skescore.attribution._masks import (
     BackgroundMasks,
     KleeneMasks,
     ReplacedMasks,
     SampledMasks,
     SupervaluationMasks,
+    row_keys,
 )
-from skescore.attribution._nearest import nearest_rows, taken
 
 
 def questions(n_rows: int, n_features: int, n: int = 60) -> tuple[Any, Any]:
@@ -60,7 +55,7 @@ def test_replaced_masks_take_the_values_of_one_row_or_of_each_ones_own(
 ) -> None:
     places, masks = questions(9, 4)
     for contrast in (np.array([0.0, 1.0, 0.0, -1.0]), rows[::-1]):
-        masker = ReplacedMasks(Crossroads(corner, rows, contrast, 7))
+        masker = ReplacedMasks(ContrastPairs(corner, rows, contrast, 7))
         others = np.broadcast_to(contrast, rows.shape)
         expected = [
             corner(np.where(mask, others[p], rows[p])[None])[0] == corner(rows[[p]])[0]
@@ -96,7 +91,7 @@ def test_supervaluation_looks_at_all_parts(contrasted: bool) -> None:
     X = np.random.default_rng(0).integers(0, 2, (5, 6))
     contrast = np.random.default_rng(1).integers(0, 2, (5, 6)) if contrasted else 1 - X
     given = contrast if contrasted else None
-    masker = SupervaluationMasks(Crossroads(formula.predict, X, given, 100))
+    masker = SupervaluationMasks(ContrastPairs(formula.predict, X, given, 100))
     places, masks = questions(5, 6)
     for place, mask, same in zip(places, masks, masker.same(places, masks), strict=True):
         members = np.flatnonzero(mask)
@@ -110,8 +105,8 @@ def test_supervaluation_looks_at_all_parts(contrasted: bool) -> None:
 
 
 def test_supervaluation_of_rows_with_many_values(rows: NDArray[np.float64]) -> None:
-    masker = SupervaluationMasks(Crossroads(corner, rows, rows[::-1], 100))
-    sampled = SampledMasks(Crossroads(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
+    masker = SupervaluationMasks(ContrastPairs(corner, rows, rows[::-1], 100))
+    sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
     places, masks = questions(9, 4)
     kept = masker.same(places, masks)
     assert (kept == sampled.same(places, masks)).all()  # 300 draws see all 16 parts
@@ -121,13 +116,13 @@ def test_supervaluation_of_rows_with_many_values(rows: NDArray[np.float64]) -> N
 def test_sampled_masks_err_on_one_side_and_depend_on_the_question_alone() -> None:
     formula = random_formula(8, n_inputs=8, read_once=False, random_state=1)
     X = np.random.default_rng(0).integers(0, 2, (7, 8))
-    exact = SupervaluationMasks(Crossroads(formula.predict, X, None, 100))
+    exact = SupervaluationMasks(ContrastPairs(formula.predict, X, None, 100))
     places, masks = questions(7, 8, 200)
     truth = exact.same(places, masks)
     right = []
     for n_completions in (0, 4, 64):
         masker = SampledMasks(
-            Crossroads(formula.predict, X, None, 33), row_keys(X, 5), n_completions
+            ContrastPairs(formula.predict, X, None, 33), row_keys(X, 5), n_completions
         )
         kept = masker.same(places, masks)
         assert (kept >= truth).all()  # a change that was seen is one
@@ -161,46 +156,63 @@ def test_typical_rows() -> None:
     frame = pd.DataFrame(
         {"n": [1.0, 2.0, 9.0, 2.0], "s": ["a", "b", "b", "c"], "t": [True, False, True, True]}
     )
-    assert typical_row(frame, "mean").iloc[0].tolist() == [3.5, "b", True]
-    assert typical_row(frame, "median").iloc[0].tolist() == [2.0, "b", True]
-    assert typical_row(frame, "mode").iloc[0].tolist() == [2.0, "b", True]
-    assert typical_row(np.array([[1.0, 2.0], [3.0, 2.0]]), "mean").tolist() == [2.0, 2.0]
+    expected: dict[str, list[Any]] = {
+        "mean": [3.5, "b", True], "median": [2.0, "b", True], "mode": [2.0, "b", True],
+    }  # fmt: skip
+    for how, typical in expected.items():
+        seen: list[list[Any]] = []
+
+        def record(X: pd.DataFrame, seen: list[list[Any]] = seen) -> Any:
+            seen += X.to_numpy().tolist()
+            return np.zeros(len(X))
+
+        BReX(record, baseline=how, background=frame, preset="paper").explain(frame.iloc[[0]])
+        assert typical in seen
+        columns = [set(column) for column in zip(*seen, strict=True)]
+        assert columns == [{1.0, typical[0]}, {"a", "b"}, {True}]
+    rows = np.array([[1.0, 2.0], [3.0, 2.0]])
+    decide = lambda X: X[:, 0] > 1.5  # noqa: E731
+    found = BReX(decide, baseline="mean", background=rows).explain(rows)
+    assert found.values.tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 
 def test_the_nearest_row_of_another_decision() -> None:
+    n_rows = []
+
     def decide(X: Any) -> Any:
+        n_rows.append(len(X))
         return np.asarray(X)[:, 0].astype(float) > 0
 
     X = np.array([[1.0, 0.0], [-1.0, 5.0]])
     background = np.array([[-5.0, 0.0], [-1.0, 0.1], [2.0, 5.0], [9.0, 5.0], [1.0, 9.0]])
-    both, chosen, asked = nearest_rows(decide, X, background, 3)
-    found = taken(both, chosen[:, 0])
+    found = nearest_contrasts(decide, X, background, max_batch=3)
     assert found.tolist() == [[-1.0, 0.1], [2.0, 5.0]]
-    assert asked == 7
+    assert n_rows == [3, 3, 1]
     with pytest.raises(ValueError, match=r"another decision than row 0 of X, got True in all"):
-        nearest_rows(decide, X, background[2:], 100)
+        nearest_contrasts(decide, X, background[2:])
 
 
-def test_the_nearest_row_in_units_of_spread_and_by_categories() -> None:
+def test_the_nearest_row_in_standard_deviations_and_by_categories() -> None:
     frame = pd.DataFrame({"wide": [0.0, 900.0, 0.0], "colour": ["red", "red", "blue"]})
     background = pd.DataFrame({"wide": [0.0, 1000.0, 2000.0], "colour": ["blue", "red", "red"]})
 
     def decide(X: pd.DataFrame) -> Any:
         return (X["wide"] + 1 > 1000) | (X["colour"] == "blue")
 
-    both, chosen, _ = nearest_rows(decide, frame.iloc[:2], background, 100)
-    found = taken(both, chosen[:, 0])
+    found = nearest_contrasts(decide, frame.iloc[:2], background)
     # A category apart is as far as a standard deviation (816).
     assert found["wide"].tolist() == [0.0, 1000.0]
     assert found["colour"].tolist() == ["blue", "red"]
 
 
-def test_an_undecided_answer_is_a_decision_of_its_own() -> None:
+def test_undecided_is_a_decision_of_its_own() -> None:
     def proba(X: Any) -> Any:
         p = np.asarray(X)[:, 0]
         return np.column_stack([p, 1 - p])
 
-    decide = with_threshold(proba, 0.8)
-    assert decide(np.array([[0.9], [0.5], [0.1], [0.8]])).tolist() == [0, 2, 1, 0]
+    rows = np.array([[0.9], [0.5], [0.1], [0.8]])
+    for contrast, changed in ((0.95, [0, 1, 1, 0]), (0.6, [1, 0, 1, 1]), (0.2, [1, 1, 0, 1])):
+        found = BReX(proba, threshold=0.8, contrast=[[contrast]]).explain(rows)
+        assert found.values[:, 0].tolist() == changed
     with pytest.raises(ValueError, match=r"finite probabilities per class, got shape \(2,\)"):
-        with_threshold(lambda X: X[:, 0], 0.8)(np.zeros((2, 1)))
+        BReX(lambda X: X[:, 0], threshold=0.8, contrast=[[0.5]]).explain([[0.9]])
