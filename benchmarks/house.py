@@ -1,0 +1,276 @@
+"""Measure the structure of the package: its size, its circles, and the files that a reader passes.
+
+    python benchmarks/house.py [--json FILE] [--limits]
+
+Prints one Markdown row per measure with its limit. `--limits` ends with an error where a measure
+is beyond its limit. The journeys run a command twice and count, on the second run, the files of the
+package of which a function is called: imports are done by then. `tests/test_package.py` reads the
+import graph from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Import(NamedTuple):
+    """One name that a module takes from another of the package."""
+
+    source: str
+    name: str
+    line: int
+    #: Only for type hints: under ``if TYPE_CHECKING``.
+    for_types: bool
+
+
+def modules_of(package: Path) -> dict[str, Path]:
+    """The modules of a package by their dotted names within it; ``__init__`` stands for a folder."""
+    return {
+        ".".join(path.relative_to(package).with_suffix("").parts): path
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Import]:
+    """What a module imports from the package, wherever it does: in functions, for types, relatively.
+
+    A source that is a package is given as its ``__init__``, unless the name is a module of it.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    package = module.split(".")[:-1]
+
+    def resolved(source: list[str], name: str) -> str:
+        whole = ".".join([*source, name]) if name else ".".join(source)
+        for candidate in (whole, f"{whole}.__init__" if whole else "__init__", ".".join(source)):
+            if candidate in known:
+                return candidate
+        return ".".join([*source, "__init__"])
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first, *rest = alias.name.split(".")
+                if first == "skescore":
+                    yield Import(resolved(rest, ""), "", node.lineno, node in for_types)
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module.split(".") if node.module else []
+            if node.level:
+                source = package[: len(package) - node.level + 1] + source
+            elif source[:1] == ["skescore"]:
+                source = source[1:]
+            else:
+                continue
+            for alias in node.names:
+                found = resolved(source, alias.name)
+                yield Import(found, alias.name, node.lineno, node in for_types)
+
+
+def import_graph(package: Path) -> dict[str, list[Import]]:
+    """All imports within a package, by importing module."""
+    known = modules_of(package)
+    return {module: list(imports_of(module, path, known)) for module, path in known.items()}
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of nodes that reach each other, by Tarjan's algorithm; none where there is no circle."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(edges.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def file_circles(package: Path) -> list[list[str]]:
+    """Circles between files. A package's ``__init__`` hands names on, and is no file of its own.
+
+    The verbs that rule sets offer (explaining, simplifying, writing ...) name ``RuleSet`` in their
+    type hints; those imports are no circle.
+    """
+    graph = import_graph(package)
+    return circles(
+        {
+            module: {
+                used.source
+                for used in imports
+                if used.source != module
+                and not used.source.endswith("__init__")
+                and not (used.for_types and used.source == "rules._ruleset")
+            }
+            for module, imports in graph.items()
+            if not module.endswith("__init__")
+        }
+    )
+
+
+def lonely_modules(package: Path) -> list[str]:
+    """Private modules that one other module imports, and that is not their package."""
+    graph = import_graph(package)
+    importers: dict[str, set[str]] = {}
+    for module, imports in graph.items():
+        for used in imports:
+            importers.setdefault(used.source, set()).add(module)
+    return sorted(
+        module
+        for module in graph
+        if module.rpartition(".")[2].startswith("_")
+        and not module.endswith("__init__")
+        and module.rpartition(".")[2] != "__main__"
+        and len(importers.get(module, set()) - {module}) == 1
+        and importers[module] != {f"{module.rpartition('.')[0]}.__init__"}
+    )
+
+
+def private_imports(folder: Path) -> list[str]:
+    """Test files that import a private module of the package, or name one in a string."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            if any(
+                name.startswith("skescore.")
+                and any(part.startswith("_") for part in name.split(".")[1:])
+                and not name.rpartition(".")[2].startswith("__")
+                for name in names
+            ):
+                found.append(path.relative_to(folder).as_posix())
+                break
+    return found
+
+
+# --- journeys ------------------------------------------------------------------------------------
+
+
+def passed(package: Path, journey: Callable[[], Any]) -> dict[str, set[str]]:
+    """The files of a package of which a function is called during a journey, with the functions."""
+    prefix = str(package)
+    found: dict[str, set[str]] = {}
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(prefix) and code.co_name != "<module>":
+            found.setdefault(code.co_filename, set()).add(code.co_qualname)
+
+    journey()  # imports what it needs
+    sys.setprofile(note)
+    threading.setprofile(note)
+    try:
+        journey()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return {str(Path(path).relative_to(package)): names for path, names in sorted(found.items())}
+
+
+def tune_on_the_command_line() -> None:
+    """``skescore tune wine --extractors cart``, with ten trials."""
+    from skescore.cli import main
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(["tune", "wine", "--extractors", "cart", "--trials", "10"])
+
+
+def search_in_python() -> None:
+    """From ``ExtractorSearchCV.fit`` to ``best_for``, with ten trials of one extractor."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    from skescore import ExtractorSearchCV
+
+    X, y = load_wine(return_X_y=True)
+    black_box = RandomForestClassifier(n_estimators=20, random_state=0)
+    search = ExtractorSearchCV(black_box, n_trials=10, random_state=0, extractors=["cart"])
+    search.fit(X, y).best_for(phi=2.0)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", type=Path, help="also write the measures and the files here")
+    parser.add_argument("--limits", action="store_true", help="fail where a limit is not kept")
+    options = parser.parse_args(arguments)
+
+    import skescore
+
+    package = Path(skescore.__file__).parent
+    begin = time.perf_counter()
+    sources = [
+        path
+        for path in sorted(package.rglob("*"))
+        if path.suffix in {".py", ".js", ".css", ".jinja"} and "__pycache__" not in path.parts
+    ]
+    on_the_command_line = passed(package, tune_on_the_command_line)
+    in_python = passed(package, search_in_python)
+    rows: list[tuple[str, int, int | None]] = [
+        ("Python files", sum(path.suffix == ".py" for path in sources), 230),
+        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 68_000),
+        ("circles between files", len(file_circles(package)), 0),
+        ("private modules with one importer elsewhere", len(lonely_modules(package)), 14),
+        ("test files that import private modules", len(private_imports(ROOT / "tests")), 14),
+        ("files passed by `skescore tune`", len(on_the_command_line), 40),
+        ("functions passed by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
+        ("files passed from `fit` to `best_for`", len(in_python), 32),
+        ("functions passed from `fit` to `best_for`", sum(map(len, in_python.values())), None),
+    ]
+    print("| measure | here | limit |\n| :-- | --: | --: |")
+    for name, value, limit in rows:
+        print(f"| {name} | {value:,} | {'' if limit is None else f'{limit:,}'} |")
+    print(f"\nMeasured in {time.perf_counter() - begin:.0f} s.", file=sys.stderr)
+    if options.json:
+        details = {
+            "measures": {name: value for name, value, _ in rows},
+            "circles": file_circles(package),
+            "lonely": lonely_modules(package),
+            "tests": private_imports(ROOT / "tests"),
+            "tune": {path: sorted(names) for path, names in on_the_command_line.items()},
+            "search": {path: sorted(names) for path, names in in_python.items()},
+        }
+        options.json.write_text(json.dumps(details, indent=1) + "\n", encoding="utf-8")
+    beyond = [name for name, value, limit in rows if limit is not None and value > limit]
+    if options.limits and beyond:
+        print(f"Beyond the limit: {', '.join(beyond)}.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
