@@ -36,7 +36,7 @@ class Import(NamedTuple):
 
 
 def modules_of(package: Path) -> dict[str, Path]:
-    """The modules of a package by their dotted names within it; ``__init__`` stands for a folder."""
+    """The modules of a package by their dotted names; ``__init__`` stands for a folder."""
     return {
         ".".join(path.relative_to(package).with_suffix("").parts): path
         for path in sorted(package.rglob("*.py"))
@@ -44,7 +44,7 @@ def modules_of(package: Path) -> dict[str, Path]:
 
 
 def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Import]:
-    """What a module imports from the package, wherever it does: in functions, for types, relatively.
+    """What a module imports from the package, wherever it stands.
 
     A source that is a package is given as its ``__init__``, unless the name is a module of it.
     """
@@ -90,7 +90,7 @@ def import_graph(package: Path) -> dict[str, list[Import]]:
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of nodes that reach each other, by Tarjan's algorithm; none where there is no circle."""
+    """Groups of nodes that reach each other, by Tarjan's algorithm."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
