@@ -46,6 +46,7 @@ _HOMES = {
     "performance_value": "metrics",
     "prune": "selection",
     "q_score": "metrics",
+    "register_extractor": "registry",
     "rule_quality": "metrics",
     "rule_report": "metrics",
     "search_space": "tuning",

@@ -1,24 +1,25 @@
-"""The extractors by name: a table that searches, the command line and tests loop over.
+"""The extractors by name: a table that searches, benchmarks, the command line and tests loop over.
 
-Three kinds of names are known. Built-in extractors, :data:`EXTRACTORS`, are what is tried by
-default. Those of :data:`PSYKE_EXTRACTORS` need an extra of this package. Installed packages add
-names of their own by an entry point of the group ``skescore.extractors``::
+Four kinds of names are known. Built-in extractors, :data:`EXTRACTORS`, are what is tried by
+default. Those of :data:`PSYKE_EXTRACTORS` need an extra of this package. :func:`register_extractor`
+adds a name in the running program. Installed packages add names of their own by an entry point of
+the group ``skescore.extractors``::
 
     [project.entry-points."skescore.extractors"]
     their-name = "their_package:TheirExtractor"
 
 The class says by attributes what it does: ``tasks``, such as ``("classification",)``, and
-``takes_categories`` if columns may hold names. A class or static method
+``takes_categories`` if columns may be categorical. A class or static method
 ``search_space(n_rows, y, task)`` gives Optuna distributions by parameter, and
 ``starting_points(n_outputs)``, which may be left out, settings to try first. The first line of its
-docstring is its summary. :func:`skescore.testing.check_extractor` tells whether it will work.
+docstring is its summary. :func:`skescore.testing.check_extractor` checks whether it will work.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -38,17 +39,20 @@ class ExtractorSpec(NamedTuple):
     Parameters
     ----------
     location : str
-        ``"module:Class"``; imported when it is used.
+        ``"module:Class"``; imported when it is used, unless the class has been registered.
     tasks : tuple of str
         What it extracts rules for.
     summary : str
         One line for help texts.
     takes_categories : bool, default=False
-        Whether columns may hold names of things.
+        Whether columns may be categorical.
     settings : mapping of str to value, default={}
         Parameters that the name stands for, beside the class.
     extra : str, optional
         The extra of this package that brings what it needs.
+    search_space : mapping or callable, optional
+        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that gives them.
+        None leaves it to the class.
     """
 
     location: str
@@ -57,6 +61,7 @@ class ExtractorSpec(NamedTuple):
     takes_categories: bool = False
     settings: Mapping[str, Any] = MappingProxyType({})
     extra: str | None = None
+    search_space: Mapping[str, Any] | Callable[..., Any] | None = None
 
 
 #: Adding an extractor is one line here and one search space in :mod:`skescore.tuning.spaces`.
@@ -93,7 +98,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
     "trepan": ExtractorSpec(
         "skescore.extractors:TrepanExtractor",
         ("classification",),
-        "tree of M-of-N tests, grown by further questions",
+        "tree of M-of-N tests, grown by further queries",
         True,
     ),
 }
@@ -109,8 +114,8 @@ def _psyke(algorithm: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpe
     )
 
 
-#: The reference platform's own algorithms. They are found by name only: by default nothing is
-#: tried that not every installation has.
+#: PSyKE's algorithms. They are found by name only: by default nothing is tried that not every
+#: installation has.
 PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
     f"psyke:{algorithm}": _psyke(algorithm, tasks, summary)
     for algorithm, tasks, summary in (
@@ -130,8 +135,73 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
 }
 
 
+#: What :func:`register_extractor` has added, with the class.
+_REGISTERED: dict[str, tuple[ExtractorSpec, type]] = {}
+
+
+def register_extractor(
+    name: str,
+    extractor_class: type,
+    search_space: Mapping[str, Any] | Callable[..., Any] | None = None,
+    *,
+    replace: bool = False,
+) -> None:
+    """Add an extractor of your own to the names that searches, benchmarks and the like know.
+
+    It lasts as long as the program; a package that others install had better use an entry point.
+
+    Parameters
+    ----------
+    name : str
+        A name that no other extractor has.
+    extractor_class : type
+        A class with ``fit`` whose first parameter is the black box, and with ``tasks``, such as
+        ``("classification",)``. :func:`skescore.testing.check_extractor` checks its instances.
+    search_space : mapping or callable, optional
+        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that gives them.
+        By default the class's own ``search_space``, if it has one.
+    replace : bool, default=False
+        Whether a name that was registered in this program before may be given again, as by a cell
+        of a notebook that is run twice.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    TypeError
+        If the name is no text, the class does not say what it does, or the space is neither a
+        mapping nor callable.
+
+    Examples
+    --------
+    >>> from optuna.distributions import IntDistribution
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> class Stump(CARTExtractor):
+    ...     "One split."
+    >>> register_extractor("stump", Stump, {"max_depth": IntDistribution(1, 1)})
+    >>> make_extractor("stump", DecisionTreeClassifier(), max_depth=1)
+    Stump(estimator=DecisionTreeClassifier(), max_depth=1)
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name must be a text that is not empty, got {name!r}.")
+    if name in extractor_names() and not (replace and name in _REGISTERED):
+        hint = "; replace=True exchanges it" if name in _REGISTERED else ""
+        raise ValueError(f"The name {name!r} is taken by another extractor. Choose another{hint}.")
+    if not (search_space is None or isinstance(search_space, Mapping) or callable(search_space)):
+        raise TypeError(
+            "search_space must be a dict of Optuna distributions, a function of (n_rows, y, task) "
+            f"that gives one, or None, got {search_space!r}."
+        )
+    location = ":".join(
+        str(getattr(extractor_class, part, "")) for part in ("__module__", "__qualname__")
+    )
+    spec = _spec_of(extractor_class, location, f"The extractor {name!r}")
+    _REGISTERED[name] = spec._replace(search_space=search_space), extractor_class
+
+
 def extractor_names() -> tuple[str, ...]:
-    """List every name that can be asked for: built-in, of an extra, of installed packages.
+    """List every known name: built-in, of an extra, registered, of installed packages.
 
     Use it for help texts and to check what a person typed. Nothing is imported, so that an
     extractor which cannot be imported is listed as well.
@@ -147,7 +217,8 @@ def extractor_names() -> tuple[str, ...]:
     >>> names[:2], "psyke:gridex" in names
     (('cart', 'cream'), True)
     """
-    return tuple(dict.fromkeys((*EXTRACTORS, *PSYKE_EXTRACTORS, *sorted(_entry_points()))))
+    installed = sorted(_entry_points())
+    return tuple(dict.fromkeys((*EXTRACTORS, *PSYKE_EXTRACTORS, *_REGISTERED, *installed)))
 
 
 def suitable_extractors(
@@ -160,15 +231,15 @@ def suitable_extractors(
     task : {"classification", "regression"}
         What the rules are for.
     categories : bool, default=False
-        Whether there are columns of names.
+        Whether there are categorical columns.
     plugins : bool, default=False
-        Whether to name those of installed packages as well, which imports them. Without them the
-        answer is the same on every machine.
+        Whether to name registered ones and those of installed packages as well, which imports
+        them. Without them the names are the same on every machine.
 
     Returns
     -------
     tuple of str
-        Some of :data:`EXTRACTORS`, then some of the installed packages' names.
+        Some of :data:`EXTRACTORS`, then some of the others.
 
     Raises
     ------
@@ -182,7 +253,8 @@ def suitable_extractors(
     """
     specs = dict(EXTRACTORS)
     if plugins:
-        specs |= {name: extractor_spec(name) for name in sorted(_entry_points())}
+        others = (*_REGISTERED, *sorted(_entry_points()))
+        specs |= {name: extractor_spec(name) for name in others}
     return tuple(
         name
         for name, spec in specs.items()
@@ -191,7 +263,7 @@ def suitable_extractors(
 
 
 def registered_name(extractor: Any) -> str | None:
-    """Tell under which name an extractor is registered.
+    """Find the name that an extractor is known by.
 
     Parameters
     ----------
@@ -204,6 +276,9 @@ def registered_name(extractor: Any) -> str | None:
         One of :func:`extractor_names`; None for an extractor of your own.
     """
     kind = type(extractor)
+    for name, (_, registered) in _REGISTERED.items():
+        if registered is kind:
+            return name
     for name, spec in (EXTRACTORS | PSYKE_EXTRACTORS).items():
         module, _, attribute = spec.location.partition(":")
         if attribute != kind.__name__ or getattr(import_module(module), attribute) is not kind:
@@ -227,8 +302,8 @@ def extractor_spec(name: str) -> ExtractorSpec:
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`. An installed package's extractor is imported, and asked
-        for its ``tasks`` and whether it ``takes_categories``.
+        One of :func:`extractor_names`. An installed package's extractor is imported for its
+        ``tasks`` and ``takes_categories``.
 
     Returns
     -------
@@ -251,6 +326,8 @@ def extractor_spec(name: str) -> ExtractorSpec:
     >>> dict(extractor_spec("psyke:gridrex").settings)
     {'algorithm': 'gridrex'}
     """
+    if name in _REGISTERED:
+        return _REGISTERED[name][0]
     entries = _entry_points().get(name, []) if isinstance(name, str) else []
     own = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
     if own is not None and entries:
@@ -294,6 +371,8 @@ def extractor_class(name: str) -> Any:
     >>> extractor_class("cart").__name__
     'CARTExtractor'
     """
+    if name in _REGISTERED:
+        return _REGISTERED[name][1]
     spec = extractor_spec(name)
     module, _, attribute = spec.location.partition(":")
     found: Any = import_module(module)
@@ -359,18 +438,24 @@ def _described(entries: list[EntryPoint]) -> str:
 
 
 def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
-    who = f"{_described([entry])}, entry point {entry.name!r} of {ENTRY_POINT_GROUP!r},"
+    who = (
+        f"The extractor {entry.name!r} of {_described([entry])}, entry point {entry.name!r} of "
+        f"{ENTRY_POINT_GROUP!r},"
+    )
     try:
         kind = entry.load()
     except Exception as error:  # whatever their modules do when they are imported
         raise ImportError(
-            f"The extractor {entry.name!r} of {who} cannot be imported "
-            f"({type(error).__name__}: {error}). Reinstall, upgrade or uninstall that package."
+            f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade or "
+            "uninstall that package."
         ) from error
+    return _spec_of(kind, f"{entry.module}:{entry.attr}", who)
+
+
+def _spec_of(kind: Any, location: str, who: str) -> ExtractorSpec:
+    """Read from a class what it does; `who` begins the message if it does not say so."""
     if not (inspect.isclass(kind) and callable(getattr(kind, "fit", None))):
-        raise TypeError(
-            f"The extractor {entry.name!r} of {who} must be a class with fit, got {kind!r}."
-        )
+        raise TypeError(f"{who} must be a class with fit, got {kind!r}.")
     tasks = getattr(kind, "tasks", None)
     if (
         not isinstance(tasks, tuple | list)
@@ -378,11 +463,10 @@ def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
         or any(task not in _TASKS for task in tasks)
     ):
         raise TypeError(
-            f"{kind.__name__} of {who} must say what it does by a class attribute such as tasks = "
-            f"{_TASKS!r}, with at least one of {listed(_TASKS)}, got {tasks!r}."
+            f"{who} must say what it does by a class attribute such as tasks = {_TASKS!r}, with at "
+            f"least one of {listed(_TASKS)}, got {tasks!r}."
         )
-    takes = getattr(kind, "takes_categories", getattr(kind, "_takes_categories", False))
     # A docstring that is inherited describes the parent.
     text = inspect.cleandoc(vars(kind).get("__doc__") or kind.__name__)
-    location = f"{entry.module}:{entry.attr}"
-    return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], bool(takes))
+    takes = bool(getattr(kind, "takes_categories", False))
+    return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], takes)

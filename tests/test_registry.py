@@ -6,9 +6,13 @@ import inspect
 from typing import Any
 
 import pytest
+from optuna.distributions import IntDistribution
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
+import skescore
 from skescore import extractors
 from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
 from skescore.extractors.psyke._algorithms import ALGORITHMS
@@ -19,9 +23,12 @@ from skescore.registry import (
     extractor_names,
     extractor_spec,
     make_extractor,
+    register_extractor,
     registered_name,
     suitable_extractors,
 )
+
+IRIS = load_iris(return_X_y=True)
 
 
 @pytest.mark.parametrize("name", EXTRACTORS)
@@ -75,6 +82,75 @@ def test_every_name_is_listed_once_and_the_built_in_ones_first() -> None:
     assert len(set(names)) == len(names)
     assert names[: len(EXTRACTORS)] == tuple(EXTRACTORS)
     assert set(PSYKE_EXTRACTORS) < set(names)
+
+
+# --- names that a program adds -------------------------------------------------------------------
+
+
+class Stump(CARTExtractor):
+    """One split."""
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skescore.registry._REGISTERED", {})
+
+
+def test_a_program_adds_an_extractor(fresh: None) -> None:
+    space = {"max_depth": IntDistribution(1, 2)}
+    skescore.register_extractor("stump", Stump, space)
+    assert "stump" in extractor_names()
+    spec = extractor_spec("stump")
+    assert (spec.tasks, spec.summary) == (("classification", "regression"), "One split.")
+    assert spec.takes_categories
+    assert extractor_class("stump") is Stump
+    assert registered_name(make_extractor("stump", LogisticRegression())) == "stump"
+    assert registered_name(CARTExtractor(LogisticRegression())) == "cart"
+    assert "stump" not in suitable_extractors("regression")
+    assert suitable_extractors("regression", plugins=True)[-1] == "stump"
+    assert skescore.search_space("stump", *IRIS) == space
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_finds_what_a_program_adds(fresh: None, n_jobs: int) -> None:
+    class Local(CARTExtractor):  # worker processes cannot import it
+        pass
+
+    register_extractor("local", Local, lambda n, y, task: {"max_depth": IntDistribution(1, 2)})
+    search = skescore.ExtractorSearchCV(
+        DecisionTreeClassifier(), extractors=("local", "cart"), n_trials=4, cv=2, random_state=0,
+        n_jobs=n_jobs,
+    ).fit(*IRIS)  # fmt: skip
+    assert set(search.leaderboard_["extractor"]) == {"local", "cart"}
+    assert set(search.leaderboard_["state"]) == {"complete"}
+    row = search.leaderboard_.query("extractor == 'local'").iloc[0]
+    assert type(search.make_candidate(row)) is Local
+
+
+def test_a_name_is_registered_once(fresh: None) -> None:
+    for taken in ("cart", "psyke:cart"):
+        with pytest.raises(ValueError, match=f"The name '{taken}' is taken .* Choose another"):
+            register_extractor(taken, Stump, replace=True)
+    register_extractor("stump", Stump)
+    with pytest.raises(ValueError, match=r"'stump' is taken .* replace=True exchanges it"):
+        register_extractor("stump", GridExExtractor)
+    register_extractor("stump", GridExExtractor, replace=True)
+    assert extractor_class("stump") is GridExExtractor
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("", Stump), "name must be a text that is not empty, got ''"),
+        ((Stump, "stump"), "name must be a text"),
+        (("stump", Stump(LogisticRegression())), "'stump' must be a class with fit, got Stump"),
+        (("stump", LogisticRegression), "'stump' must say what it does .* got None"),
+        (("stump", Stump, [3]), r"search_space must be a dict .* got \[3\]"),
+    ],
+)
+def test_what_cannot_be_registered(fresh: None, arguments: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        register_extractor(*arguments)
 
 
 # --- names that stand for settings ---------------------------------------------------------------

@@ -138,7 +138,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     #: Share of a feature's range by which the domain box is wider than the training rows.
     _domain_margin: ClassVar[float] = 1e-9
     #: Whether columns may hold categories.
-    _takes_categories: ClassVar[bool] = False
+    takes_categories: ClassVar[bool] = False
 
     estimator: Any
     prune: str | None = None
@@ -285,7 +285,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError
             If they cannot be used; the message says what to do.
         """
-        self._encoder = CategoryEncoder(X if self._takes_categories else None)
+        self._encoder = CategoryEncoder(X if self.takes_categories else None)
         check.check_columns(X, type(self).__name__, self._encoder.categories)
         if self._encoder:
             X = self._encoder.codes(X)

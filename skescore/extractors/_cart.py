@@ -116,7 +116,7 @@ class CARTExtractor(BaseExtractor):
     3. ELSE virginica   [55 rows, 93 % pure]
     """
 
-    _takes_categories = True
+    takes_categories = True
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def test_extractors_that_need_numbers_are_left_out_or_refused(houses, run):
     assert "GridExExtractor needs numbers, but column 'colour' holds" in err
     for task in ("classification", "regression"):
         for name in suitable_extractors(task, categories=True):
-            assert extractor_class(name)._takes_categories
+            assert extractor_class(name).takes_categories
             assert task in extractor_class(name).tasks
         assert set(suitable_extractors(task)) == {
             name for name in EXTRACTORS if task in extractor_class(name).tasks
@@ -100,5 +100,5 @@ def test_every_black_box_reads_names(name, task):
 
 def test_the_registry_knows_who_reads_categories():
     for name, spec in EXTRACTORS.items():
-        assert spec.takes_categories == extractor_class(name)._takes_categories
+        assert spec.takes_categories == extractor_class(name).takes_categories
         assert spec.tasks == extractor_class(name).tasks

@@ -130,7 +130,7 @@ def test_text_in_a_column_of_numbers(cls, extractor, fitted, value):
     ],
 )
 def test_columns_that_are_not_numbers(cls, extractor, column, shown):
-    if cls._takes_categories and shown == "'low'":
+    if cls.takes_categories and shown == "'low'":
         rows, _ = extractor.check_input(FRAME.assign(c=column), y, "classification")
         assert (rows[:, 2] == 0).all()  # the only category
         return

@@ -25,8 +25,8 @@ from skescore.extractors._categories import CategoryEncoder, category_order
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 
-TAKING = [c for name in EXTRACTORS if (c := extractor_class(name))._takes_categories]
-OTHERS = [c for name in EXTRACTORS if not (c := extractor_class(name))._takes_categories]
+TAKING = [c for name in EXTRACTORS if (c := extractor_class(name)).takes_categories]
+OTHERS = [c for name in EXTRACTORS if not (c := extractor_class(name)).takes_categories]
 
 
 def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:

@@ -348,7 +348,7 @@ def test_a_space_that_is_none_is_refused(install: Callable[..., Path]) -> None:
         "            return {'max_leaf_nodes': (2, 8)}\n"
     )
     install("their-space", code, space="their_space:Extractor")
-    with pytest.raises(TypeError, match=r"Extractor.search_space must give a dict .* \(2, 8\)"):
+    with pytest.raises(TypeError, match=r"search space of 'space' must be a dict .* \(2, 8\)"):
         search_space("space", X, LABELS)
 
 

@@ -416,7 +416,7 @@ class REALExtractor(BaseExtractor):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
-    _takes_categories: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = True
 
     def __init__(
         self,

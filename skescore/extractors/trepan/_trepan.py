@@ -146,7 +146,7 @@ class TrepanExtractor(BaseExtractor):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
-    _takes_categories: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -10,7 +10,13 @@ from optuna.distributions import BaseDistribution
 
 from skescore._text import did_you_mean
 from skescore.metrics._arguments import TASKS
-from skescore.registry import EXTRACTORS, PSYKE_EXTRACTORS, extractor_class, extractor_names
+from skescore.registry import (
+    EXTRACTORS,
+    PSYKE_EXTRACTORS,
+    extractor_class,
+    extractor_names,
+    extractor_spec,
+)
 from skescore.tuning.spaces._own import OWN_SEARCHES
 from skescore.tuning.spaces._psyke import PSYKE_SEARCHES
 from skescore.tuning.spaces._ranges import Problem, Search
@@ -131,23 +137,25 @@ def _search_of(name: str) -> Search | None:
         return PSYKE_SEARCHES[name.removeprefix("psyke:")]
     if name not in extractor_names():
         return None
-    kind = extractor_class(name)
+    kind, given = extractor_class(name), extractor_spec(name).search_space
 
     def space(problem: Problem) -> Mapping[str, BaseDistribution]:
-        if not hasattr(kind, "search_space"):
+        if given is None and not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
                 f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
                 "ExtractorSearchCV, space=... to ExtractorObjective."
             )
-        found = kind.search_space(problem.n_rows, problem.y, problem.task)
+        make = kind.search_space if given is None else given
+        found = make(problem.n_rows, problem.y, problem.task) if callable(make) else make
         if not isinstance(found, dict) or not all(
             isinstance(key, str) and isinstance(value, BaseDistribution)
             for key, value in found.items()
         ):
             raise TypeError(
-                f"{kind.__name__}.search_space must give a dict of parameter names and Optuna "
-                f"distributions, got {found!r}. Report it to the authors of {kind.__module__!r}."
+                f"The search space of {name!r} must be a dict of parameter names and Optuna "
+                f"distributions, got {found!r}. Correct it, or report it to the authors of "
+                f"{kind.__module__!r}."
             )
         return as_search_space(found).copy()  # theirs may be one that they keep
 
