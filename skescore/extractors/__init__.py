@@ -12,8 +12,12 @@ from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._categories import has_categories
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._oracle import Oracle, RememberingBlackBox
-from skescore.extractors.cream._clusterers import CREAMClusterer, ExACTClusterer
-from skescore.extractors.cream._cream import CREAMExtractor, ExACTExtractor
+from skescore.extractors.cream import (
+    CREAMClusterer,
+    CREAMExtractor,
+    ExACTClusterer,
+    ExACTExtractor,
+)
 from skescore.extractors.gridex._gridex import GridExExtractor
 from skescore.extractors.gridex._gridrex import GridRExExtractor
 from skescore.extractors.iter._iter import ITERExtractor

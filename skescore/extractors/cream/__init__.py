@@ -1,6 +1,10 @@
 """CREAM and ExACT: explainable clustering, as clusterers and as extractors."""
 
-from skescore.extractors.cream._clusterers import CREAMClusterer, ExACTClusterer
-from skescore.extractors.cream._cream import CREAMExtractor, ExACTExtractor
+from skescore.extractors.cream._cream import (
+    CREAMClusterer,
+    CREAMExtractor,
+    ExACTClusterer,
+    ExACTExtractor,
+)
 
 __all__ = ["CREAMClusterer", "CREAMExtractor", "ExACTClusterer", "ExACTExtractor"]

@@ -1,206 +1,274 @@
-"""CREAM and ExACT as extractors: explainable clustering of what the black box answers."""
+"""CREAM and ExACT: explainable clustering, of the black box's predictions or of any rows."""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
-from skescore.extractors.cream._clustering import (
+from skescore.extractors.cream._boxes import BoxParameters, cluster
+from skescore.extractors.cream._targets import (
     LARGEST,
     LabelTarget,
+    NoTarget,
     NumberTarget,
     Target,
-    check_parameters,
-    check_target_magnitude,
-    cluster,
 )
-from skescore.rules import RuleSet
+from skescore.rules import Domain, RuleSet
+
+_TASKS = ("classification", "regression")
+T = TypeVar("T")
+
+# What the docstrings of the four classes have in common.
+_SHARED = {
+    "black_box": """
+estimator : estimator
+    The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
+    on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
+    :class:`CallableClassifier` or :class:`CallableRegressor`.
+""",
+    "boxes": """
+error_threshold : float or None, default=None
+    Rows of at most this impurity are not split any more: the share of rows outside the majority
+    class, the standard deviation of numbers, or with ``output="linear"`` the mean absolute
+    residual of the linear model (in the target's units). None stands for 0.1, for numbers for a
+    tenth of the standard deviation of all of them.
+gauss_components : int, default=2
+    Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
+    it are tried.
+criterion : {"bic", "bic/m"}, default="bic"
+    The number of components is the one of least Bayesian information criterion ("bic"), or of
+    the least such criterion divided by it ("bic/m", as in PSyKE).
+scale : bool, default=True
+    Whether mixtures and distances see standardised features, and a target that counts as much
+    as all of them together. False: raw numbers, so that features in large units decide.
+max_samples : int or None, default=5000
+    Most rows among which the clusters of one split are looked for, drawn at random; at least
+    10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
+    None: all rows.
+""",
+    "weighted": """
+weighted : bool, default=True
+    Whether the inside and the outside of a box count by their rows when the box is chosen.
+    False: both the same (as in PSyKE), which likes small pure boxes.
+""",
+    "rules": """
+ignore_threshold : float, default=0.0
+    Features of importance (see `importances`) below this, from 0 to 1, are left out of the
+    rules, which then get the outputs that belong to their new boxes.
+importances : array-like of shape (n_features,), optional
+    Importance of each feature, for `ignore_threshold`. By default the F statistic of the
+    feature against the target or, without one, the clusters found (analysis of variance, or
+    linear regression), divided by the largest.
+output : {"constant", "linear"}, default="constant"
+    What rules conclude in regression: their mean, or a linear function of the features, fitted
+    by least squares (shrunk where there are fewer than two rows per coefficient).
+""",
+    "extraction": """
+prune : str or None, default=None
+    Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
+    :func:`skescore.prune`; None keeps all rules.
+uncovered : {"default", "nearest", "abstain"}, default="default"
+    What ``predict`` gives where no rule holds; the last rule always holds.
+abstain_label : str, int or float, optional
+    Prediction of ``uncovered="abstain"`` in classification.
+batch_size : int, optional
+    Most rows in one call of the black box; by default all at once.
+random_state : int, RandomState instance or None, default=None
+    Seed of the mixtures and of drawn rows. Pass an int for the same rules on every run.
+
+Attributes
+----------
+rules_ : RuleSet
+    The rules, an ordered list of closed boxes; the last one has no conditions.
+labels_ : ndarray of int, shape (n_rows,)
+    Index of the first rule that holds for each training row.
+n_rules_ : int
+    Number of rules.
+coverage_ : float
+    Share of the training rows that some rule covers: 1, unless the rules were pruned.
+completeness_ : float
+    Share of the domain's volume that some rule covers: 1, unless the rules were pruned.
+importances_ : ndarray of shape (n_features,)
+    Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
+estimator_ : estimator
+    The fitted black box.
+oracle_ : Oracle
+    Queries the black box and counts the queries.
+classes_ : ndarray of shape (n_classes,)
+    Class labels. Classification only.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Their names, if X had string column names.
+""",
+    "clustering": """
+task : {"classification", "regression"} or None, default=None
+    What y holds. None: numbers if it is an array of floats, labels otherwise.
+random_state : int, RandomState instance or None, default=None
+    Seed of the mixtures and of drawn rows. Pass an int for the same clusters on every run.
+
+Attributes
+----------
+rules_ : RuleSet
+    One rule per cluster, an ordered list of closed boxes; the last one has no conditions.
+labels_ : ndarray of int, shape (n_rows,)
+    Cluster of each row: the index of the first rule that holds.
+n_clusters_ : int
+    Number of clusters.
+importances_ : ndarray of shape (n_features,)
+    Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Their names, if X had string column names.
+""",
+}
 
 
-class ClusteringExtraction:
-    """What both extractors share; goes in front of :class:`BaseExtractor`."""
+def _documented(cls: type[T]) -> type[T]:
+    """Put the shared parts into the docstring of a class."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    for name, part in _SHARED.items():
+        text = text.replace(f"{{{name}}}", part.strip("\n"))
+    cls.__doc__ = text
+    return cls
 
-    _both: bool
-    output: str
-    prune: str | None
+
+# --- extractors ----------------------------------------------------------------------------------
+
+
+class BoxExtractor(BaseExtractor):
+    """What both extractors share, with the parameters of ExACT."""
+
+    _split_outside: ClassVar[bool]
+    labels_: np.ndarray
+    importances_: np.ndarray
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        depth: int = 3,
+        error_threshold: float | None = None,
+        gauss_components: int = 2,
+        criterion: str = "bic",
+        scale: bool = True,
+        max_samples: int | None = 5000,
+        ignore_threshold: float = 0.0,
+        importances: Any = None,
+        output: str = "constant",
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.depth = depth
+        self.error_threshold = error_threshold
+        self.gauss_components = gauss_components
+        self.criterion = criterion
+        self.scale = scale
+        self.max_samples = max_samples
+        self.ignore_threshold = ignore_threshold
+        self.importances = importances
+        self.output = output
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Learn rules from what the black box answers on the rows.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; finite numbers.
-        y : array-like of shape (n_rows,), optional
-            What the black box is fitted on: a clone of it is, unless it comes in a
-            ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
-            is; extraction itself needs no labels.
-        **fit_params
-            Handed on to the black box's ``fit`` by metadata routing.
-
-        Returns
-        -------
-        self
-            The fitted extractor.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the rows, the black box or a parameter cannot be used; the message says what to do.
-        """
-        super().fit(X, y, **fit_params)  # type: ignore[misc]
+        super().fit(X, y, **fit_params)
         if self.prune is not None:
-            self.labels_ = self.rules_.assign(self._rows(X))  # type: ignore[attr-defined]
+            self.labels_ = self.rules_.assign(self._rows(X))
         return self
 
     def explain(self) -> RuleSet:
-        """Give the rules.
-
-        Returns
-        -------
-        RuleSet
-            The same as ``rules_``.
-        """
+        """Give the rules, the same as ``rules_``."""
         check_is_fitted(self, "rules_")
-        rules: RuleSet = self.rules_  # type: ignore[attr-defined]
-        return rules
+        return self.rules_
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
-        if self.output == "linear" and self._task() == "classification":  # type: ignore[attr-defined]
+        BoxParameters.of(self, split_outside=self._split_outside)
+        if self.output == "linear" and self._task() == "classification":
             raise ValueError(
                 "output='linear' is for regression, but the black box is a classifier, whose rules "
                 "conclude labels. Leave output='constant'."
             )
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        X, answers = extraction.X, extraction.answers
+        X, y_pred = extraction.X, extraction.answers
         extraction.check_magnitude(LARGEST, "their squares would overflow")
         target: Target
         if extraction.classes is not None:
-            target = LabelTarget(answers, len(extraction.classes))
+            target = LabelTarget(y_pred, len(extraction.classes))
         else:
-            check_target_magnitude("The black box answers", answers)
-            target = NumberTarget(X, answers, self.output == "linear")
-        names = extraction.settings["feature_names"]
-        found = cluster(self, X, target, names, Sharing.of(extraction))
+            target = NumberTarget(X, y_pred, self.output == "linear", "The black box predicts")
+        found = cluster(
+            BoxParameters.of(self, split_outside=self._split_outside),
+            X,
+            target,
+            extraction.settings["feature_names"],
+            Sharing.of(extraction),
+        )
         self.labels_, self.importances_ = found.labels, found.importances
         return RuleSet.from_boxes(
             found.boxes, found.conclusions, ordered=True, **extraction.settings
         )
 
 
-class CREAMExtractor(ClusteringExtraction, BaseExtractor):
+@_documented
+class CREAMExtractor(BoxExtractor):
     """Boxes inside boxes, each around a cluster, chosen so that the rules are as pure as possible.
 
-    Where the black box's answers come in clumps. The rows, described by their features and the
-    black box's answer, are split by the box around one clump into its inside and the rest, and both
-    are split again, `depth` times in all. The rules form an ordered list, those of the inside
-    first; the last one answers everything that is left, so that the list is complete. The black
-    box is asked once.
+    Where the black box's predictions come in clumps. The rows, described by their features and the
+    black box's prediction, are split by the box around one clump into its inside and the rest, and
+    both are split again, `depth` times in all. The rules form an ordered list, those of the inside
+    first; the last one holds for everything that is left, so that the list is complete. The black
+    box is queried once.
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    {black_box}
     depth : int, default=3
         Most boxes inside each other, at least 1; there are at most 2 to this power rules.
-    error_threshold : float or None, default=None
-        Rows whose answers are at most this diverse are not split any more: the share of answers
-        outside the commonest class, their standard deviation, or with ``output="linear"`` their
-        mean absolute distance from the plane (in the target's units). None
-        stands for 0.1 in classification, for a tenth of the standard deviation of all answers in
-        regression.
-    gauss_components : int, default=2
-        Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
-        it are tried.
-    criterion : {"bic", "bic/m"}, default="bic"
-        The number of components is the one of least Bayesian information criterion ("bic"), or of
-        the least such criterion divided by it ("bic/m", as the reference platform does).
-    scale : bool, default=True
-        Whether mixtures and distances see standardised features, and a target that counts as much
-        as all of them together. False: raw numbers, so that features in large units decide.
-    max_samples : int or None, default=5000
-        Most rows among which the clusters of one split are looked for, drawn at random; at least
-        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
-        None: all rows.
-    weighted : bool, default=True
-        Whether the inside and the outside of a box count by their rows when the box is chosen.
-        False: both the same (as in the reference platform), which likes small pure boxes.
-    ignore_threshold : float, default=0.0
-        Features of importance (see `importances`) below this, from 0 to 1, are left out of the
-        rules, which then get the outputs that belong to their new boxes.
-    importances : array-like of shape (n_features,), optional
-        Importance of each feature, for `ignore_threshold`. By default the F statistic of the
-        feature against the black box's answers (analysis of variance, or linear
-        regression), divided by the largest.
-    output : {"constant", "linear"}, default="constant"
-        What rules conclude in regression: their mean, or a linear function of the features, fitted
-        by least squares (shrunk where there are fewer than two rows per coefficient).
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds; the last rule always holds.
-    abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the mixtures and of drawn rows. Pass an int for the same rules on every run.
-
-    Attributes
-    ----------
-    rules_ : RuleSet
-        The rules, an ordered list of closed boxes; the last one has no conditions.
-    labels_ : ndarray of int, shape (n_rows,)
-        Index of the rule that answers each training row.
-    n_rules_ : int
-        Number of rules.
-    coverage_ : float
-        Share of the training rows that some rule covers: 1, unless the rules were pruned.
-    completeness_ : float
-        Share of the domain's volume that some rule covers: 1, unless the rules were pruned.
-    importances_ : ndarray of shape (n_features,)
-        Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {boxes}
+    {weighted}
+    {rules}
+    {extraction}
 
     Notes
     -----
-    A Gaussian mixture is fitted to the rows' features and the black box's answer. In each of its
-    components the densest part is found by DBSCAN, with a radius that starts at the knee of the
-    distances to the nearest neighbours and grows by tenths until there are no more clusters than
-    components and at most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to
-    1000 rows at most and 600 of a component are clustered, whatever `max_samples` is; the others go
-    with them. The box around the part has its faces half way to the next row outside and is open
-    where no row lies beyond. It ends where the cluster's outermost rows happen to be; therefore its
-    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
-    long as that lowers the scatter of the black box's answers inside and outside of it by 0.2 % of
-    all rows' (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that
-    take nothing off are left out. Of these boxes the one is taken that leaves the least diversity
-    inside and outside.
+    A Gaussian mixture is fitted to the rows' features and the target: here, the black box's
+    prediction. In each of its components the densest part is found by DBSCAN, with a radius that
+    starts at the knee of the distances to the nearest neighbours and grows by tenths until there
+    are no more clusters than components and at most 0.5 % of the rows are noise; noise is left out.
+    Mixtures are fitted to 1000 rows at most and 600 of a component are clustered, whatever
+    `max_samples` is; the others go with them. The box around the part has its faces half way to the
+    next row outside and is open where no row lies beyond. It ends where the cluster's outermost
+    rows happen to be; where there is a target, its faces are therefore moved, one feature at a
+    time, among 31 positions with equally many rows between them, as long as that lowers the scatter
+    of the target inside and outside of it by 0.2 % of all rows' (Gini impurity for labels, standard
+    deviation for numbers, times the rows). Faces that take nothing off are left out. Of these boxes
+    the one is taken that leaves the least impurity inside and outside.
 
     In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
     that their order must not be changed.
 
-    Planes lie closer to their own rows the fewer they are, and farther from others; their mean
-    absolute distance is therefore multiplied by rows over rows minus coefficients. Rows are not
-    split where that would only make it larger.
+    Linear models lie closer to their own rows the fewer they are, and farther from others; their
+    mean absolute residual is therefore multiplied by rows over rows minus coefficients. Rows are
+    not split where that would only make it larger.
 
     References
     ----------
@@ -227,7 +295,7 @@ class CREAMExtractor(ClusteringExtraction, BaseExtractor):
     (1.0, 1)
     """
 
-    _both = True
+    _split_outside = True
 
     def __init__(
         self,
@@ -249,127 +317,48 @@ class CREAMExtractor(ClusteringExtraction, BaseExtractor):
         batch_size: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.depth = depth
-        self.error_threshold = error_threshold
-        self.gauss_components = gauss_components
-        self.criterion = criterion
-        self.scale = scale
-        self.max_samples = max_samples
+        super().__init__(
+            estimator,
+            depth=depth,
+            error_threshold=error_threshold,
+            gauss_components=gauss_components,
+            criterion=criterion,
+            scale=scale,
+            max_samples=max_samples,
+            ignore_threshold=ignore_threshold,
+            importances=importances,
+            output=output,
+            prune=prune,
+            uncovered=uncovered,
+            abstain_label=abstain_label,
+            batch_size=batch_size,
+            random_state=random_state,
+        )
         self.weighted = weighted
-        self.ignore_threshold = ignore_threshold
-        self.importances = importances
-        self.output = output
-        self.prune = prune
-        self.uncovered = uncovered
-        self.abstain_label = abstain_label
-        self.batch_size = batch_size
-        self.random_state = random_state
 
 
-class ExACTExtractor(ClusteringExtraction, BaseExtractor):
+@_documented
+class ExACTExtractor(BoxExtractor):
     """A chain of boxes, each inside the one before, around what the rows have most of.
 
     As :class:`CREAMExtractor`, but of the useful boxes the largest is taken, and only its inside
     is split again: a short list of rules that peel the rows from the outside in. The last rule
-    answers everything that is left, so that the list is complete. The black box is asked once.
+    holds for everything that is left, so that the list is complete. The black box is queried once.
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    {black_box}
     depth : int, default=3
         Most boxes inside each other, at least 1; at most so many rules, and one more.
-    error_threshold : float or None, default=None
-        Rows whose answers are at most this diverse are not split any more: the share of answers
-        outside the commonest class, their standard deviation, or with ``output="linear"`` their
-        mean absolute distance from the plane (in the target's units). None
-        stands for 0.1 in classification, for a tenth of the standard deviation of all answers in
-        regression.
-    gauss_components : int, default=2
-        Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
-        it are tried.
-    criterion : {"bic", "bic/m"}, default="bic"
-        The number of components is the one of least Bayesian information criterion ("bic"), or of
-        the least such criterion divided by it ("bic/m", as the reference platform does).
-    scale : bool, default=True
-        Whether mixtures and distances see standardised features, and a target that counts as much
-        as all of them together. False: raw numbers, so that features in large units decide.
-    max_samples : int or None, default=5000
-        Most rows among which the clusters of one split are looked for, drawn at random; at least
-        10. Boxes are moved and judged by up to four times as many, outputs are those of all rows.
-        None: all rows.
-    ignore_threshold : float, default=0.0
-        Features of importance (see `importances`) below this, from 0 to 1, are left out of the
-        rules, which then get the outputs that belong to their new boxes.
-    importances : array-like of shape (n_features,), optional
-        Importance of each feature, for `ignore_threshold`. By default the F statistic of the
-        feature against the black box's answers (analysis of variance, or linear
-        regression), divided by the largest.
-    output : {"constant", "linear"}, default="constant"
-        What rules conclude in regression: their mean, or a linear function of the features, fitted
-        by least squares (shrunk where there are fewer than two rows per coefficient).
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds; the last rule always holds.
-    abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the mixtures and of drawn rows. Pass an int for the same rules on every run.
-
-    Attributes
-    ----------
-    rules_ : RuleSet
-        The rules, an ordered list of closed boxes; the last one has no conditions.
-    labels_ : ndarray of int, shape (n_rows,)
-        Index of the rule that answers each training row.
-    n_rules_ : int
-        Number of rules.
-    coverage_ : float
-        Share of the training rows that some rule covers: 1, unless the rules were pruned.
-    completeness_ : float
-        Share of the domain's volume that some rule covers: 1, unless the rules were pruned.
-    importances_ : ndarray of shape (n_features,)
-        Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {boxes}
+    {rules}
+    {extraction}
 
     Notes
     -----
-    A Gaussian mixture is fitted to the rows' features and the black box's answer. In each of its
-    components the densest part is found by DBSCAN, with a radius that starts at the knee of the
-    distances to the nearest neighbours and grows by tenths until there are no more clusters than
-    components and at most 0.5 % of the rows are noise; noise is left out. Mixtures are fitted to
-    1000 rows at most and 600 of a component are clustered, whatever `max_samples` is; the others go
-    with them. The box around the part has its faces half way to the next row outside and is open
-    where no row lies beyond. It ends where the cluster's outermost rows happen to be; therefore its
-    faces are moved, one feature at a time, among 31 places with equally many rows between them, as
-    long as that lowers the scatter of the black box's answers inside and outside of it by 0.2 % of
-    all rows' (Gini impurity for labels, standard deviation for numbers, times the rows). Faces that
-    take nothing off are left out. Scatter inside, which may be split r times more, counts 1 / (r +
-    1). Of these boxes the largest is taken that lowers the diversity at least half as much as the
-    best.
-
-    In an ordered list a box means "in here, and in none of the boxes before"; the boxes overlap, so
-    that their order must not be changed.
-
-    Planes lie closer to their own rows the fewer they are, and farther from others; their mean
-    absolute distance is therefore multiplied by rows over rows minus coefficients. Rows are not
-    split where that would only make it larger.
+    Boxes are found and their faces moved as by :class:`CREAMExtractor`, except that scatter inside,
+    which may be split r times more, counts 1 / (r + 1). Of these boxes the largest is taken that
+    lowers the impurity at least half as much as the best.
 
     References
     ----------
@@ -394,11 +383,28 @@ class ExACTExtractor(ClusteringExtraction, BaseExtractor):
     3. ELSE setosa   [50 rows, 100 % pure]
     """
 
-    _both = False
+    _split_outside = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # A chain of few boxes is too coarse for scikit-learn's idea of a reasonable score.
+        for part in ("classifier_tags", "regressor_tags"):
+            inner = getattr(tags, part)
+            if inner is not None:
+                setattr(tags, part, replace(inner, poor_score=True))
+        return tags
+
+
+# --- clusterers ----------------------------------------------------------------------------------
+
+
+class BoxClusterer(ClusterMixin, BaseEstimator):
+    """What both clusterers share, with the parameters of ExACT."""
+
+    _split_outside: ClassVar[bool]
 
     def __init__(
         self,
-        estimator: Any,
         *,
         depth: int = 3,
         error_threshold: float | None = None,
@@ -409,13 +415,9 @@ class ExACTExtractor(ClusteringExtraction, BaseExtractor):
         ignore_threshold: float = 0.0,
         importances: Any = None,
         output: str = "constant",
-        prune: str | None = None,
-        uncovered: str = "default",
-        abstain_label: Any = None,
-        batch_size: int | None = None,
+        task: str | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
         self.depth = depth
         self.error_threshold = error_threshold
         self.gauss_components = gauss_components
@@ -425,17 +427,251 @@ class ExACTExtractor(ClusteringExtraction, BaseExtractor):
         self.ignore_threshold = ignore_threshold
         self.importances = importances
         self.output = output
-        self.prune = prune
-        self.uncovered = uncovered
-        self.abstain_label = abstain_label
-        self.batch_size = batch_size
+        self.task = task
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # A chain of few boxes is too coarse for scikit-learn's idea of a reasonable score.
-        for part in ("classifier_tags", "regressor_tags"):
-            inner = getattr(tags, part)
-            if inner is not None:
-                setattr(tags, part, replace(inner, poor_score=True))
-        return tags
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; finite numbers.
+        y : array-like of shape (n_rows,), optional
+            Labels or numbers in which the rows of a cluster shall agree. None: clusters of rows
+            that lie close together.
+
+        Returns
+        -------
+        self
+            The fitted clusterer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the rows, the target or a parameter cannot be used; the message says what to do.
+        """
+        parameters = BoxParameters.of(self, split_outside=self._split_outside)
+        check.check_choice("task", self.task, (None, *_TASKS))
+        check.check_columns(X, type(self).__name__)
+        rows = validate_data(self, X, dtype=float, ensure_min_samples=2)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(rows.shape[1])]
+        extent = np.abs(rows).max(axis=0)
+        if (extent > LARGEST).any():
+            at = int(extent.argmax())
+            raise ValueError(
+                f"Feature {str(names[at])!r} holds numbers up to {extent[at]:.3g}, more than "
+                f"{LARGEST:.3g}; their squares would overflow. Scale the feature."
+            )
+        target, classes = self._target(rows, y)
+        found = cluster(parameters, rows, target, names)
+        if y is None:
+            classes = list(range(len(found.boxes)))
+        self.rules_ = RuleSet.from_boxes(
+            found.boxes,
+            found.conclusions,
+            names,
+            task="regression" if classes is None else "classification",
+            classes=classes,
+            domain=Domain.around(rows),
+        )
+        self.labels_, self.importances_ = found.labels, found.importances
+        return self
+
+    def _target(self, rows: np.ndarray, y: Any) -> tuple[Target, list[Any] | None]:
+        """The target and its classes, None for numbers."""
+        numbers = False
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(rows, y)
+            numbers = (self.task or _TASKS[y.dtype.kind == "f"]) == "regression"
+        if self.output == "linear" and not numbers:
+            raise ValueError(
+                "output='linear' is for numbers as target, but y holds "
+                f"{'nothing' if y is None else 'labels'}. Pass floats, or task='regression', or "
+                "leave output='constant'."
+            )
+        if y is None:
+            return NoTarget(rows), None
+        if numbers:
+            return NumberTarget(rows, _finite(y), self.output == "linear"), None
+        check.check_labels(y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("y lacks a label in some rows (NaN or infinity). Drop those rows.")
+        classes, codes = np.unique(y, return_inverse=True)
+        return LabelTarget(codes, len(classes)), classes.tolist()
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Find the clusters and give the one of each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            The same as ``labels_``.
+        """
+        return np.asarray(self.fit(X, y).labels_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Give the cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            Index of the first rule that holds.
+        """
+        check_is_fitted(self, "rules_")
+        return self.rules_.assign(validate_data(self, X, reset=False, dtype=float))
+
+    def explain(self) -> RuleSet:
+        """Give the rules, the same as ``rules_``."""
+        check_is_fitted(self, "rules_")
+        return self.rules_
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        check_is_fitted(self, "rules_")
+        return len(self.rules_)
+
+
+def _finite(y: np.ndarray) -> np.ndarray:
+    try:
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold numbers for task='regression', got {y[0]!r}: {error}. Pass "
+            "task='classification' for labels."
+        ) from error
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise ValueError(
+            f"y holds {values[bad[0]]} in row {bad[0]} ({len(bad)} of {len(values)} rows are not "
+            "finite). Drop those rows."
+        )
+    return values
+
+
+@_documented
+class CREAMClusterer(BoxClusterer):
+    """Clusters that are boxes inside boxes, as homogeneous as possible, with a rule for each.
+
+    For clusters of rows that agree in a label or number, or of rows that lie close together, when
+    it must be said what the clusters are.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Most boxes inside each other, at least 1; there are at most 2 to this power rules.
+    {boxes}
+    {weighted}
+    {rules}
+    {clustering}
+
+    Notes
+    -----
+    Boxes grow as in :class:`CREAMExtractor`. Without y their faces stay around the clusters, the
+    impurity is the share of all rows' variance, summed over the standardised features, that is left
+    in a cluster, and rules conclude the cluster's number.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: Explainable clustering with CREAM. KR 2023.
+    doi:10.24963/kr.2023/58
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import CREAMClusterer
+    >>> data = load_iris(as_frame=True)
+    >>> clusterer = CREAMClusterer(depth=2, ignore_threshold=0.9, random_state=0)
+    >>> print(clusterer.fit(data.data, data.target_names[data.target]).explain())
+    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    2. ELSE IF petal length (cm) ≤ 5.15 THEN versicolor   [66 rows, 76 % pure]
+    3. ELSE virginica   [34 rows, 100 % pure]
+    >>> clusterer.predict(data.data.iloc[[0, 149]])
+    array([0, 1])
+    """
+
+    _split_outside = True
+
+    def __init__(
+        self,
+        *,
+        depth: int = 3,
+        error_threshold: float | None = None,
+        gauss_components: int = 2,
+        criterion: str = "bic",
+        scale: bool = True,
+        max_samples: int | None = 5000,
+        weighted: bool = True,
+        ignore_threshold: float = 0.0,
+        importances: Any = None,
+        output: str = "constant",
+        task: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            error_threshold=error_threshold,
+            gauss_components=gauss_components,
+            criterion=criterion,
+            scale=scale,
+            max_samples=max_samples,
+            ignore_threshold=ignore_threshold,
+            importances=importances,
+            output=output,
+            task=task,
+            random_state=random_state,
+        )
+        self.weighted = weighted
+
+
+@_documented
+class ExACTClusterer(BoxClusterer):
+    """Clusters that are boxes in a chain, each inside the one before, with a rule for each.
+
+    As :class:`CREAMClusterer`, but of the useful boxes the largest is taken, and only its inside
+    is split again, see :class:`ExACTExtractor`.
+
+    Parameters
+    ----------
+    depth : int, default=3
+        Most boxes inside each other, at least 1; at most so many rules, and one more.
+    {boxes}
+    {rules}
+    {clustering}
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ExACT explainable clustering: unravelling the intricacies of cluster
+    formation. KR 2023 workshops, CEUR-WS 3548, paper 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import ExACTClusterer
+    >>> data = load_iris(as_frame=True)
+    >>> clusterer = ExACTClusterer(depth=2, ignore_threshold=0.9, random_state=0)
+    >>> print(clusterer.fit(data.data).explain())
+    1. IF petal length (cm) ≥ 4.45 THEN 0   [71 rows, 100 % pure]
+    2. ELSE IF petal length (cm) ≥ 2.45 THEN 1   [29 rows, 100 % pure]
+    3. ELSE 2   [50 rows, 100 % pure]
+    >>> clusterer.predict(data.data.iloc[[0, 149]])
+    array([2, 0])
+    """
+
+    _split_outside = False

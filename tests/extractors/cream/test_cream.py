@@ -19,8 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CallableClassifier, CallableRegressor
 from skescore.extractors.cream import CREAMExtractor, ExACTExtractor
-from skescore.extractors.cream import _clustering as clustering
-from skescore.extractors.cream._clustering import BoxGrower, Growth, LabelTarget, NumberTarget
 
 EXTRACTORS = [CREAMExtractor, ExACTExtractor]
 
@@ -33,14 +31,6 @@ def cls(request):
 def iris():
     X, y = load_iris(return_X_y=True)
     return X, np.array(["setosa", "versicolor", "virginica"])[y]
-
-
-def growth(**changes) -> Growth:
-    options = {
-        "both": True, "depth": 1, "error_threshold": None, "gauss_components": 2,
-        "criterion": "bic", "scale": True, "max_samples": None, "weighted": True, "seed": 0,
-    }  # fmt: skip
-    return Growth(**(options | changes))
 
 
 # --- the list ---
@@ -108,7 +98,7 @@ def test_a_deeper_list_splits_the_same_boxes_further():
 
 
 def test_iris_is_told_apart_as_well_as_published():
-    # The reference platform, all of iris, depth 2, two components: 3 rules that agree with the
+    # PSyKE, all of iris, depth 2, two components: 3 rules that agree with the
     # nine nearest neighbours on 97.3 % of the rows.
     X, y = iris()
     for cls in EXTRACTORS:
@@ -118,7 +108,7 @@ def test_iris_is_told_apart_as_well_as_published():
 
 
 def test_wine_is_told_apart_better_than_published():
-    # The reference platform on the same half: 0.53 (CREAM) and 0.64 (ExACT) with 3 rules.
+    # PSyKE on the same half: 0.53 (CREAM) and 0.64 (ExACT) with 3 rules.
     X, y = load_wine(return_X_y=True)
     train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     for cls, published in ((CREAMExtractor, 0.528), (ExACTExtractor, 0.640)):
@@ -134,66 +124,6 @@ def test_rows_beyond_the_border_answer_as_those_at_the_border(cls):
     assert extractor.predict([[-1e9], [1e9]]).tolist() == [False, True]
 
 
-def test_the_box_that_leaves_least_diversity_is_chosen(monkeypatch):
-    X = np.arange(12.0)[:, None]
-    codes = np.array([0] * 4 + [1] * 8)
-    parts = [np.arange(6, 12), np.arange(4), np.arange(2)]
-    monkeypatch.setattr(clustering, "dense_parts", lambda *_: parts)
-    _, upper = BoxGrower(X, LabelTarget(codes, 2), growth()).grow()
-    assert upper[0, 0] == 3.5  # the one that holds all of class 0
-
-
-def leave_faces(monkeypatch) -> None:
-    """Boxes stay as they are, so that they differ in what a test says."""
-    monkeypatch.setattr(clustering.FaceMover, "move", lambda self, lower, upper, *_: (lower, upper))
-
-
-def chosen_face(monkeypatch, codes: list[int], parts: list[int], weighted: bool) -> float:
-    """The upper face of the box chosen among those around the first rows of a line."""
-    X = np.arange(float(len(codes)))[:, None]
-    leave_faces(monkeypatch)
-    monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.arange(n) for n in parts])
-    grower = BoxGrower(X, LabelTarget(np.array(codes), 2), growth(weighted=weighted))
-    return float(grower.grow()[1][0, 0])
-
-
-def test_weights_of_the_diversities(monkeypatch):
-    # Two rows leave errors of 0/2 and 4/18, eight leave 2/8 and 0/12.
-    codes = [1, 1, 1, 1, 0, 0, 1, 1] + [0] * 12
-    assert chosen_face(monkeypatch, codes, [2, 8], weighted=True) == 7.5
-    assert chosen_face(monkeypatch, codes, [2, 8], weighted=False) == 1.5
-
-
-@pytest.mark.parametrize("parts", [[2, 4], [4, 2]])
-def test_of_equally_good_boxes_the_smallest_is_chosen(monkeypatch, parts):
-    # One error of twelve is left either way; sums of rounded shares would not be equal.
-    codes = [1, 1, 0, 1] + [0] * 8
-    assert chosen_face(monkeypatch, codes, parts, weighted=True) == 1.5
-
-
-def test_the_largest_box_of_use_is_chosen(monkeypatch):
-    X = np.arange(12.0)[:, None]
-    codes = np.array([0] * 4 + [1] * 8)
-    parts = [np.arange(4), np.arange(11), np.arange(5)]
-    leave_faces(monkeypatch)
-    monkeypatch.setattr(clustering, "dense_parts", lambda *_: parts)
-    _, upper = BoxGrower(X, LabelTarget(codes, 2), growth(both=False)).grow()
-    # Rows 0 to 10 are the largest but set hardly anything apart.
-    assert upper[0, 0] == 4.5
-
-
-def test_planes_that_would_lie_farther_from_other_rows_are_not_fitted(monkeypatch):
-    # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
-    random = np.random.default_rng(0)
-    X = random.uniform(size=(16, 3))
-    target = NumberTarget(X, X[:, 0] + 0.1 * random.normal(size=16), True)
-    leave_faces(monkeypatch)
-    monkeypatch.setattr(clustering, "dense_parts", lambda *_: [np.argsort(X[:, 1])[:8]])
-    for both in (True, False):
-        grower = BoxGrower(X, target, growth(both=both, error_threshold=0.0))
-        assert len(grower.grow()[0]) == 1
-
-
 def test_what_does_not_matter_is_hardly_mentioned(cls):
     # The cluster's box has faces in all six features, the answers hang on one.
     X = np.random.default_rng(1).uniform(size=(600, 6))
@@ -203,22 +133,6 @@ def test_what_does_not_matter_is_hardly_mentioned(cls):
     assert 2 in mentioned
     assert len(mentioned) <= 2
     assert extractor.fidelity(X) > 0.97
-
-
-def test_what_scatters_outside_a_chain_counts_most_where_it_may_go_on(monkeypatch):
-    # Of three classes on a line, ExACT must leave one outside, not keep one inside.
-    weights = []
-    mover = clustering.FaceMover
-
-    def watched(features, moments, scatter, inner_weight):
-        weights.append(inner_weight)
-        return mover(features, moments, scatter, inner_weight)
-
-    monkeypatch.setattr(clustering, "FaceMover", watched)
-    X = np.random.default_rng(0).uniform(size=(300, 2))
-    target = NumberTarget(X, np.sin(9 * X[:, 0]) + X[:, 1], False)
-    BoxGrower(X, target, growth(both=False, depth=3, error_threshold=0.0)).grow()
-    assert weights == [1 / 3, 1 / 2, 1]
 
 
 def test_looking_at_few_rows_costs_little(cls):
@@ -281,35 +195,7 @@ def test_fault_3_without_features_one_rule_is_left_and_it_has_an_output(cls):
     assert rules[0].statistics.n_rows == 150
 
 
-def test_fault_3_boxes_that_answer_no_row_are_left_out(cls, monkeypatch):
-    lower = np.array([[-np.inf], [8.0], [3.0], [-np.inf]])
-    upper = np.array([[4.0], [np.inf], [9.0], [np.inf]])  # nothing is left for the last one
-    monkeypatch.setattr(BoxGrower, "grow", lambda self: (lower, upper))
-    X = np.arange(12.0)[:, None]
-    extractor = cls(KNeighborsClassifier(1)).fit(X, X[:, 0] > 4)
-    assert [rule.statistics.n_rows for rule in extractor.rules_] == [5, 4, 3]
-    assert not extractor.rules_[-1].conditions  # the rows from 5 to 7, and whatever else
-    assert extractor.completeness_ == 1.0
-    np.testing.assert_array_equal(extractor.labels_, [0] * 5 + [2] * 3 + [1] * 4)
-
-
-def test_what_is_drawn_depends_on_the_place_in_the_tree_alone(monkeypatch):
-    keys = []
-
-    def no_parts(table, n_features, most, criterion, seed, unit):
-        keys.append(seed)
-        return [np.arange(len(table) // 2)]
-
-    monkeypatch.setattr(clustering, "dense_parts", no_parts)
-    for n_rows in (40, 64):  # other rows, the same places
-        random = np.random.default_rng(n_rows)
-        target = NumberTarget(X := random.normal(size=(n_rows, 1)), X[:, 0], False)
-        BoxGrower(X, target, growth(depth=2, error_threshold=0.0)).grow()
-    assert len(set(keys[:3])) == 3  # every node its own
-    assert keys[:3] == keys[3:6]
-
-
-def test_planes_are_fitted_where_the_rule_answers(cls):
+def test_linear_models_are_fitted_where_the_rule_holds(cls):
     X = np.random.default_rng(0).uniform(size=(400, 2))
     black_box = CallableRegressor(lambda Z: np.where(Z[:, 0] > 0.5, 20 + Z[:, 1], -3 * Z[:, 1]))
     black_box = FrozenEstimator(black_box.fit(X, X[:, 0]))
@@ -326,7 +212,7 @@ def test_planes_are_fitted_where_the_rule_answers(cls):
     assert extractor.fidelity(X) > 0.99
 
 
-def test_a_linear_black_box_is_one_plane(cls):
+def test_a_linear_black_box_is_one_linear_model(cls):
     X, y = make_friedman1(200, 5, random_state=0)
     rules = cls(LinearRegression(), output="linear", random_state=0).fit(X, y).rules_
     assert len(rules) == 1
@@ -335,7 +221,7 @@ def test_a_linear_black_box_is_one_plane(cls):
     assert [c for _, c in rules[0].output.terms] == pytest.approx(black_box.coef_)
 
 
-def test_planes_are_for_numbers(cls):
+def test_linear_models_are_for_numbers(cls):
     with pytest.raises(ValueError, match="output='linear' is for regression"):
         cls(KNeighborsClassifier(3), output="linear").fit(*iris())
 
@@ -367,7 +253,7 @@ def test_numbers_that_would_overflow_are_named(cls):
     with pytest.raises(ValueError, match="Feature 'x0' holds numbers up to"):
         cls(KNeighborsRegressor(3)).fit(X * 1e101, X[:, 0])
     black_box = FrozenEstimator(CallableRegressor(lambda Z: Z[:, 0] * 1e101).fit(X, X[:, 0]))
-    with pytest.raises(ValueError, match="The black box answers numbers up to"):
+    with pytest.raises(ValueError, match="The black box predicts numbers up to"):
         cls(black_box).fit(X)
 
 
@@ -412,25 +298,6 @@ def test_fault_13_integer_labels_in_a_pipeline_are_classes(cls):
     extractor = cls(make_pipeline(StandardScaler(), KNeighborsClassifier(9)), random_state=0)
     assert extractor.fit(X, y).rules_.task == "classification"
     assert list(extractor.rules_.classes) == [0, 1, 2]
-
-
-def test_fault_14_labels_have_one_code_in_all_nodes():
-    codes = np.array([2, 0, 1, 1, 2, 0, 2])
-    target = LabelTarget(codes, 3)
-    for rows in ([0, 1, 2], [2, 1, 0], [4, 5]):
-        np.testing.assert_array_equal(target.columns(np.array(rows), False)[:, 0], codes[rows])
-    scaled = target.columns(np.arange(7), True)[:, 0]
-    assert scaled.mean() == pytest.approx(0, abs=1e-12)
-    assert scaled.std() == pytest.approx(1)
-    np.testing.assert_array_equal(target.columns(np.array([4, 5]), True)[:, 0], scaled[[4, 5]])
-
-
-def test_fault_17_of_equally_large_boxes_the_one_with_most_rows_is_chosen(monkeypatch):
-    X = np.array([0.0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8])[:, None]
-    target = NumberTarget(X, np.zeros(11), False)
-    grower = BoxGrower(X, target, growth(both=False))
-    judged = [clustering._Judged(0.0, -1.0, n) for n in (3, 5, 4)]
-    assert grower._choose(judged, 1.0) == 1
 
 
 def test_fault_25_fitting_warns_of_nothing_and_leaves_filters_alone(cls):

@@ -1,0 +1,477 @@
+"""Explainable clustering: boxes inside boxes, grown from the densest parts of the rows.
+
+A node is a set of rows in a box. It is split by an inner box around some of its rows: the inside is
+one child, the rest, still in the whole box, the other. The leaves are read as an ordered list of
+rules, those of the inside first, so that each means "in this box and in none before".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from skescore._random import combine, draw_seed
+from skescore.extractors import _validation as check
+from skescore.extractors._importance import feature_importances, given_importances
+from skescore.extractors._sharing import Sharing, digest, once
+from skescore.extractors.cream._dense_parts import CRITERIA, dense_parts
+from skescore.extractors.cream._targets import Target, column_moments
+from skescore.rules import Conclusions
+from skescore.rules._arrays import BoxTable
+from skescore.rules._columns import Table
+from skescore.rules._matching import Matcher
+
+#: Fewer rows make no clusters.
+_LEAST_SAMPLES = 10
+#: The largest box must lower the impurity by this share of what the best one lowers it by.
+_USEFUL = 0.5
+#: Impurities that differ by a smaller share are the same but for rounding.
+_SAME = 1e-9
+_INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
+#: Faces hang on few rows: they are moved by so many times the rows that clusters are sought among.
+_FACE_ROWS = 4
+#: A side of a box that is shorter than this share of the domain's counts as this long.
+_LEAST_SIDE = 1e-6
+#: Intervals of a feature, with equally many rows, whose borders are positions for faces.
+_INTERVALS = 32
+#: Numbers worked on at a time.
+_BLOCK = 1 << 20
+#: A face is moved where that takes away this share of the scatter; so often, per feature.
+_LEAST_GAIN, _MOST_MOVES = 0.002, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxParameters:
+    """How to grow boxes: the parameters that extractors and clusterers have in common.
+
+    `split_outside` tells the algorithms apart. True: choose the box that makes both children
+    homogeneous and split both (CREAM). False: choose the largest useful box and split its inside
+    only (ExACT).
+    """
+
+    split_outside: bool
+    depth: int
+    error_threshold: float | None
+    gauss_components: int
+    criterion: str
+    scale: bool
+    max_samples: int | None
+    weighted: bool = True
+    ignore_threshold: float
+    importances: Any
+    output: str
+    random_state: Any
+
+    @classmethod
+    def of(cls, estimator: Any, *, split_outside: bool) -> BoxParameters:
+        """Check and take the parameters of an extractor or clusterer."""
+        known = {field.name for field in fields(cls)}
+        given = {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
+        parameters = cls(split_outside=split_outside, **given)
+        check.check_integer("depth", parameters.depth, 1)
+        check.check_number("error_threshold", parameters.error_threshold, 0.0, optional=True)
+        check.check_integer("gauss_components", parameters.gauss_components, 2)
+        check.check_choice("criterion", parameters.criterion, CRITERIA)
+        check.check_flag("scale", parameters.scale)
+        check.check_integer("max_samples", parameters.max_samples, _LEAST_SAMPLES, optional=True)
+        check.check_flag("weighted", parameters.weighted)
+        check.check_number("ignore_threshold", parameters.ignore_threshold, 0.0, 1.0)
+        check.check_choice("output", parameters.output, ("constant", "linear"))
+        return parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Boxes with what they conclude.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        In the order in which they are matched; the last one has no bounds.
+    conclusions : Conclusions
+        One per box.
+    labels : ndarray of int, shape (n_rows,)
+        Index of the first box that holds each row; every box is that of some row.
+    importances : ndarray of shape (n_features,)
+        Importance of each feature; 0 where none was needed.
+    """
+
+    boxes: BoxTable
+    conclusions: Conclusions
+    labels: np.ndarray
+    importances: np.ndarray
+
+
+def cluster(
+    parameters: BoxParameters,
+    X: np.ndarray,
+    target: Target,
+    feature_names: Any,
+    sharing: Sharing | None = None,
+) -> Clustering:
+    """Grow boxes and conclude from their rows.
+
+    Boxes that no row falls into first are left out; the last one that is left takes whatever the
+    others do not. Through `sharing` extractions from the same rows use each other's results.
+    """
+    n_features, ignore_threshold = X.shape[1], parameters.ignore_threshold
+    importances = np.zeros(n_features)
+    if parameters.importances is not None:
+        importances = given_importances(parameters.importances, n_features)
+    lower, upper = BoxGrower(X, target, parameters, sharing).grow()
+    if ignore_threshold > 0:
+        if parameters.importances is None:
+            labels = _assign(X, lower, upper, feature_names)
+            importances = feature_importances(X, *target.importance_target(labels))
+        ignored = importances < ignore_threshold
+        lower, upper = np.where(ignored, -np.inf, lower), np.where(ignored, np.inf, upper)
+    used, labels = np.unique(_assign(X, lower, upper, feature_names), return_inverse=True)
+    lower, upper = lower[used], upper[used]
+    # Nothing is left for the boxes after the last one that is used, so that it takes the rest.
+    lower[-1], upper[-1] = -np.inf, np.inf
+    return Clustering(
+        _closed(lower, upper), target.conclude(labels, len(used)), labels, importances
+    )
+
+
+def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
+    return BoxTable(lower, upper, lower > -np.inf, upper < np.inf)
+
+
+def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
+    """The first box that holds each row."""
+    return Matcher(_closed(lower, upper), [()] * len(lower)).first(Table(X, names))
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    rows: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    level: int
+    key: np.ndarray
+    final: bool = False
+
+
+class _Judged(NamedTuple):
+    """The impurity that a box leaves, its volume, and how many of the rows it holds."""
+
+    impurity: float
+    log_volume: float
+    n_inside: int
+
+
+class BoxGrower:
+    """Grows the boxes of CREAM and ExACT."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        target: Target,
+        parameters: BoxParameters,
+        sharing: Sharing | None = None,
+    ) -> None:
+        self._X, self._target, self._given, self._sharing = X, target, parameters, sharing
+        self._mean, self._deviation = column_moments(X, np.arange(len(X)))
+        self._varying = np.flatnonzero(self._deviation > 0)
+        self._low, self._high = X.min(axis=0), X.max(axis=0)
+        given = parameters.error_threshold
+        self._threshold = target.default_threshold if given is None else given
+
+    def grow(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of closed boxes, in the order in which they are matched.
+
+        The last one has no bounds.
+        """
+        n_rows, n_features = self._X.shape
+        open_box = np.full(n_features, -np.inf), np.full(n_features, np.inf)
+        root = _Node(
+            np.arange(n_rows), *open_box, 0, combine(draw_seed(self._given.random_state), 0)
+        )
+        stack, leaves = [root], []
+        # Many small pieces of work: threads would only stand in each other's way.
+        with _thread_pools().limit(limits=1):
+            while stack:
+                node = stack.pop()
+                children = None if self._is_final(node) else self._split(node)
+                if children is None:
+                    leaves.append(node)
+                else:
+                    stack += [children[1], children[0]]
+        return np.array([n.lower for n in leaves]), np.array([n.upper for n in leaves])
+
+    def _is_final(self, node: _Node) -> bool:
+        return (
+            node.final
+            or node.level >= self._given.depth
+            or len(node.rows) < 2
+            or not len(self._varying)
+            or self._target.impurity(node.rows) <= self._threshold
+        )
+
+    def _split(self, node: _Node) -> tuple[_Node, _Node] | None:
+        """The inside and the outside of the best inner box."""
+        rows = self._sampled(node)
+        boxes = []
+        for lower, upper in self._candidates(node, rows):
+            inside = self._inside(rows, lower, upper)
+            if 0 < inside.sum() < len(rows):
+                boxes.append((self._judge(rows, inside, lower, upper), lower, upper))
+        if not boxes:
+            return None
+        impurity = self._target.impurity(rows)
+        chosen = self._choose([judged for judged, _, _ in boxes], impurity)
+        best, lower, upper = boxes[chosen]
+        if best.impurity > impurity * (1 + _SAME) and self._given.weighted:
+            return None  # linear models of fewer rows would be farther from others
+        inside = self._inside(node.rows, lower, upper)
+        level = node.level + 1
+        return (
+            _Node(node.rows[inside], lower, upper, level, combine(node.key, _INSIDE)),
+            _Node(
+                node.rows[~inside],
+                node.lower,
+                node.upper,
+                level,
+                combine(node.key, _OUTSIDE),
+                final=not self._given.split_outside,
+            ),
+        )
+
+    def _sampled(self, node: _Node) -> np.ndarray:
+        most = self._given.max_samples
+        return node.rows if most is None else self._drawn(node.rows, _FACE_ROWS * most, node.key)
+
+    def _drawn(self, rows: np.ndarray, most: int, key: np.ndarray) -> np.ndarray:
+        if len(rows) <= most:
+            return rows
+        generator = np.random.default_rng(int(key))
+        return rows[np.sort(generator.choice(len(rows), most, replace=False))]
+
+    def _candidates(self, node: _Node, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        most = self._given.max_samples or len(rows)
+        some = self._drawn(rows, most, combine(node.key, _CLUSTERED))
+        features = self._X[some]
+        table = features[:, self._varying]
+        unit = 1.0
+        if self._given.scale:
+            table = (table - self._mean[self._varying]) / self._deviation[self._varying]
+        else:
+            unit = float(np.median(self._deviation[self._varying]))
+        described = self._target.columns(some, self._given.scale)
+        if self._given.scale:
+            # The target counts as much as all features together.
+            described = described * np.sqrt(len(self._varying))
+        seed = int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33))
+        parts = dense_parts(
+            np.column_stack([table, described]),
+            len(self._varying),
+            self._given.gauss_components,
+            self._given.criterion,
+            seed,
+            unit,
+            # What decides the table; its columns are the same for means and for linear models.
+            self._part((digest(some), seed, self._given.scale)),
+        )
+        return self._moved(
+            [_box_around(features, part, node.lower, node.upper) for part in parts], node, rows
+        )
+
+    def _moved(
+        self, boxes: list[tuple[np.ndarray, np.ndarray]], node: _Node, rows: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Boxes whose faces are where they set the target apart, if there is one."""
+        moments = self._target.moments(rows)
+        if moments is None:
+            return boxes
+        # What lies outside a box of ExACT is concluded at once, its inside may be split again.
+        inner_weight = 1.0 if self._given.split_outside else 1.0 / (self._given.depth - node.level)
+
+        @cache
+        def mover() -> FaceMover:
+            return FaceMover(self._X[rows], moments, self._target.scatter, inner_weight)
+
+        def moved(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return mover().move(lower, upper, node.lower, node.upper)
+
+        sharing = self._part((digest(rows), inner_weight))
+        return [
+            once(sharing, digest(*box, node.lower, node.upper), partial(moved, *box))
+            for box in boxes
+        ]
+
+    def _part(self, about: Hashable) -> Sharing | None:
+        return None if self._sharing is None else self._sharing.narrowed(about)
+
+    def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Which of some rows a closed box holds."""
+        left = np.arange(len(rows))
+        for j in np.flatnonzero((lower > -np.inf) | (upper < np.inf)):
+            values = self._X[rows[left], j]
+            left = left[(values >= lower[j]) & (values <= upper[j])]
+        result = np.zeros(len(rows), dtype=bool)
+        result[left] = True
+        return result
+
+    def _judge(
+        self, rows: np.ndarray, inside: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ) -> _Judged:
+        n_inside = int(inside.sum())
+        share = n_inside / len(rows) if self._given.weighted else 0.5
+        inner = self._target.impurity(rows[inside])
+        outer = self._target.impurity(rows[~inside])
+        impurity = share * inner + (1 - share) * outer
+        return _Judged(impurity, self._log_volume(lower, upper), n_inside)
+
+    def _choose(self, judged: list[_Judged], impurity: float) -> int:
+        """Number of the best box; of equally good ones the first."""
+        numbers = range(len(judged))
+        tolerance = _SAME * max(impurity, max(j.impurity for j in judged)) or 1.0
+        if self._given.split_outside:
+            return min(
+                numbers,
+                key=lambda i: (round(judged[i].impurity / tolerance), judged[i].log_volume),
+            )
+        # A box that is large because it sets nothing apart is of no use.
+        gain = max(0.0, impurity - min(j.impurity for j in judged))
+        most = impurity - _USEFUL * gain + tolerance
+        return min(
+            numbers,
+            key=lambda i: (judged[i].impurity > most, -judged[i].log_volume, -judged[i].n_inside),
+        )
+
+    def _log_volume(self, lower: np.ndarray, upper: np.ndarray) -> float:
+        """Logarithm of the share of the domain's volume that a box fills."""
+        at = self._varying
+        low, high = self._low[at], self._high[at]
+        side = np.clip(upper[at], low, high) - np.clip(lower[at], low, high)
+        return float(np.log(np.maximum(side / (high - low), _LEAST_SIDE)).sum())
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Libraries with threads; looking for them takes longer than growing boxes in few rows."""
+    return ThreadpoolController()
+
+
+def _box_around(
+    features: np.ndarray, part: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The box around some rows, its faces half way to the next row outside.
+
+    Where no row lies beyond, the face is that of the outer box (`lower`, `upper`).
+    """
+    low, high = features[part].min(axis=0), features[part].max(axis=0)
+    below = np.where(features < low, features, -np.inf).max(axis=0)
+    above = np.where(features > high, features, np.inf).min(axis=0)
+    # Between neighbouring floats there is nothing, and half way is one of them.
+    down, up = low / 2 + below / 2, high / 2 + above / 2
+    down, up = np.where(down > below, down, low), np.where(up < above, up, high)
+    return np.where(below > -np.inf, down, lower), np.where(above < np.inf, up, upper)
+
+
+class FaceMover:
+    """Moves the faces of boxes to where they set the rows' targets apart.
+
+    The box around a cluster reaches as far as the cluster's outermost rows, in every feature,
+    whatever the target does there. `moments` and `scatter` are the target's, and scatter inside
+    counts `inner_weight` times that outside.
+    """
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        moments: np.ndarray,
+        scatter: Callable[[np.ndarray], np.ndarray],
+        inner_weight: float,
+    ) -> None:
+        self._scatter, self._moments, self._inner_weight = scatter, moments, inner_weight
+        self._features, self._total = features, moments.sum(axis=1)
+        n_rows, n_features = features.shape
+        self._lowest: list[np.ndarray] = []  # of each feature: positions for lower faces ...
+        self._highest: list[np.ndarray] = []  # ... and for upper ones
+        self._bins = np.empty((n_features, n_rows), dtype=np.intp)
+        borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
+        for j in range(n_features):
+            ordered = np.sort(features[:, j])
+            above = np.unique(ordered[borders])
+            above = above[above > ordered[0]]
+            below = ordered[np.searchsorted(ordered, above) - 1]
+            # Between neighbouring floats there is nothing, and half way is one of them.
+            half = above / 2 + below / 2
+            self._lowest.append(np.where(half > below, half, above))
+            self._highest.append(np.where(half < above, half, below))
+            self._bins[j] = j * _INTERVALS + np.searchsorted(above, features[:, j], side="right")
+        self._first, self._last = np.triu_indices(_INTERVALS + 1, 1)
+        self._whole = int((self._last - self._first).argmax())
+
+    def move(
+        self, lower: np.ndarray, upper: np.ndarray, outer_lower: np.ndarray, outer_upper: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move the faces of a box, one feature after the other, as long as that is of use.
+
+        A face of the outer box is none.
+        """
+        lower, upper = lower.copy(), upper.copy()
+        out = (self._features < lower) | (self._features > upper)
+        n_out = out.sum(axis=1)
+        scatter = float(self._both(self._moments[:, n_out == 0].sum(axis=1)))
+        least = _LEAST_GAIN * float(self._scatter(self._total))
+        for _ in range(_MOST_MOVES * len(lower)):
+            possible = self._possible(out, n_out)
+            j = int(possible.min(axis=1).argmin())
+            # Of nearly equally good intervals the longest.
+            close = np.flatnonzero(possible[j] <= possible[j].min() + least / 2)
+            interval = int(close[(self._last - self._first)[close].argmax()])
+            if not possible[j, interval] < scatter - least:
+                # What may be left out one by one most often may be left out together.
+                needless = possible[:, self._whole] <= scatter + 1e-9 * least
+                inside = self._moments[:, ~out[:, ~needless].any(axis=1)].sum(axis=1)
+                if inside[0] < len(out) and self._both(inside) <= scatter + 1e-6 * least:
+                    lower[needless], upper[needless] = outer_lower[needless], outer_upper[needless]
+                break
+            scatter = float(possible[j, interval])
+            first, last = self._first[interval], self._last[interval]
+            n_positions = len(self._lowest[j])
+            lower[j] = self._lowest[j][first - 1] if first > 0 else outer_lower[j]
+            upper[j] = self._highest[j][last - 1] if last <= n_positions else outer_upper[j]
+            n_out -= out[:, j]
+            out[:, j] = (self._features[:, j] < lower[j]) | (self._features[:, j] > upper[j])
+            n_out += out[:, j]
+        return lower, upper
+
+    def _possible(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
+        """Scatter for every interval of every feature, the other features' faces staying."""
+        sums = self._cumulated(out, n_out)
+        scatter = np.empty((len(sums), len(self._first)))
+        size = max(1, _BLOCK // (len(self._first) * sums.shape[2]))
+        for begin in range(0, len(sums), size):
+            some = slice(begin, begin + size)
+            inside = sums[some, self._last] - sums[some, self._first]
+            scatter[some] = self._both(inside)
+            scatter[some][(inside[..., 0] < 1) | (inside[..., 0] > len(out) - 1)] = np.inf
+        return scatter
+
+    def _both(self, inside: np.ndarray) -> np.ndarray:
+        """Weighted scatter inside and outside of boxes, given sums of moments inside."""
+        return self._inner_weight * self._scatter(inside) + self._scatter(self._total - inside)
+
+    def _cumulated(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
+        """Sums of moments over rows in all faces but one feature's, by interval of the feature."""
+        n_features = len(self._bins)
+        inside = np.flatnonzero(n_out == 0)
+        near = np.flatnonzero(n_out == 1)
+        at = out[near].argmax(axis=1)
+        bins = np.concatenate([self._bins[:, inside].ravel(), self._bins[at, near]])
+        size = n_features * _INTERVALS
+        sums = np.zeros((n_features, _INTERVALS + 1, len(self._moments)))
+        for k, moment in enumerate(self._moments):
+            weights = np.concatenate([np.tile(moment[inside], n_features), moment[near]])
+            counted = np.bincount(bins, weights=weights, minlength=size)
+            sums[:, 1:, k] = counted.reshape(n_features, _INTERVALS).cumsum(axis=1)
+        return sums
