@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["did_you_mean", "listed"]
+__all__ = ["did_you_mean", "listed", "nearest"]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -25,10 +25,6 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     str
         The nearest known name, if there is one, and all known names.
 
-    Notes
-    -----
-    Case is ignored when looking for the nearest name, as are blanks at the ends.
-
     Examples
     --------
     >>> from skescore._text import did_you_mean
@@ -41,11 +37,26 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if not names:
         return "Known: none."
     listed = f"Known: {', '.join(names)}."
+    near = nearest(name, names)
+    return f"Did you mean {near!r}? {listed}" if near else listed
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelt most like `name`, or None if there is none near.
+
+    Case is ignored, as are blanks at the ends.
+
+    Examples
+    --------
+    >>> from skescore._text import nearest
+    >>> nearest("GridX", ["gridex", "cart"])
+    'gridex'
+    """
     if not isinstance(name, str):
-        return listed
-    folded = {candidate.casefold(): candidate for candidate in names}
+        return None
+    folded = {candidate.casefold(): candidate for candidate in known}
     near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
-    return f"Did you mean {folded[near[0]]!r}? {listed}" if near else listed
+    return folded[near[0]] if near else None
 
 
 def listed(names: Sequence[object], limit: int = 12) -> str:

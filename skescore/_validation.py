@@ -1,17 +1,26 @@
-"""What a rule may be made of: checks of single values, with the name of the parameter in the error.
+"""Parameter checks of the whole package: one kind of error per kind of mistake.
 
-A wrong type is a TypeError, a value out of range a ValueError. NumPy's scalars become Python's, so
-that equality, hashes and JSON do not depend on the dtype that a value came in.
+A wrong type is a TypeError; a value out of range, or none of the named choices, is a ValueError.
+Errors name the parameter, the rule, the value and, where one is passed, the remedy. Checks return
+the value as Python's own type, so that equality, hashes and JSON do not depend on NumPy's dtypes.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+
+from skescore._text import nearest
+
+TASKS = ("classification", "regression")
+
+#: No count of anything can be larger; NumPy and scikit-learn would say so in their own words.
+LARGEST_COUNT = 2**31 - 1
 
 
 def python_value(value: Any) -> Any:
@@ -19,56 +28,185 @@ def python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def check_number(name: str, value: Any, *, finite: bool = False) -> float:
-    """Give a number as a float; NaN, text and bools are refused."""
+def label_order(label: Any) -> tuple[bool, Any]:
+    """Sort key of labels: numbers by size, then texts."""
+    return isinstance(label, str), label
+
+
+def _message(name: str, wanted: str, value: Any, remedy: str) -> str:
+    return f"{name} must be {wanted}, got {python_value(value)!r}. {remedy}".rstrip()
+
+
+def check_choice(name: str, value: Any, choices: Iterable[Any], *, remedy: str = "") -> None:
+    """Raise a ValueError unless `value` is one of the choices; a near miss is named."""
+    known = list(choices)
+    given = python_value(value)
+    if any(
+        given is choice or (type(given) is type(choice) and given == choice) for choice in known
+    ):
+        return
+    near = nearest(given, [choice for choice in known if isinstance(choice, str)])
+    guess = f"Did you mean {near!r}? " if near else ""
+    raise ValueError(_message(name, f"one of {', '.join(map(repr, known))}", value, guess + remedy))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Give True or False as Python's; 0 and 1 are a TypeError."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(_message(name, "True or False", value, ""))
+    return bool(value)
+
+
+@overload
+def check_integer(
+    name: str, value: Any, low: int | None = None, high: int | None = None,
+    *, optional: Literal[False] = False, remedy: str = "",
+) -> int: ...  # fmt: skip
+@overload
+def check_integer(
+    name: str, value: Any, low: int | None = None, high: int | None = None,
+    *, optional: bool, remedy: str = "",
+) -> int | None: ...  # fmt: skip
+def check_integer(
+    name: str,
+    value: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    optional: bool = False,
+    remedy: str = "",
+) -> int | None:
+    """Give an integer from `low` to `high` (or None, if optional); bools and floats are refused."""
+    if value is None and optional:
+        return None
+    if low is None:
+        wanted = "an integer" if high is None else f"an integer of at most {high}"
+    else:
+        wanted = (
+            f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}"
+        )
+    wanted += " or None" if optional else ""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(_message(name, wanted, value, remedy))
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(_message(name, wanted, value, remedy)) from None
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ValueError(_message(name, wanted, value, remedy))
+    if number > LARGEST_COUNT:
+        raise ValueError(_message(name, f"at most {LARGEST_COUNT}", value, remedy))
+    return number
+
+
+@overload
+def check_number(
+    name: str, value: Any, low: float = ..., high: float = ..., *, above: float = ...,
+    below: float = ..., finite: bool = ..., nan: bool = ..., optional: Literal[False] = ...,
+    remedy: str = ...,
+) -> float: ...  # fmt: skip
+@overload
+def check_number(
+    name: str, value: Any, low: float = ..., high: float = ..., *, above: float = ...,
+    below: float = ..., finite: bool = ..., nan: bool = ..., optional: bool, remedy: str = ...,
+) -> float | None: ...  # fmt: skip
+def check_number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    finite: bool = False,
+    nan: bool = False,
+    optional: bool = False,
+    remedy: str = "",
+) -> float | None:
+    """Give a number within the limits as a float; text and bools are refused.
+
+    `low` and `high` belong to the range, `above` and `below` do not. NaN is refused unless `nan`,
+    infinity only if `finite`; None passes if `optional`.
+    """
+    if value is None and optional:
+        return None
+    number = value
     if type(value) is not float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a number, got {value!r}.")
+            wanted = _wanted_number(low, high, above, below, False, nan, optional)
+            raise TypeError(_message(name, wanted, value, remedy))
         try:
-            value = float(value)
-        except OverflowError as error:
-            raise ValueError(f"{name} must fit a float, got {value!r}.") from error
-    if math.isnan(value) or (finite and math.isinf(value)):
-        kind = "a finite number" if finite else "a number or infinite"
-        raise ValueError(f"{name} must be {kind}, got {value!r}.")
-    return value
+            number = float(value)
+        except OverflowError:
+            raise ValueError(f"{name} must fit a float, got {value!r}.") from None
+    inside = (
+        low <= number <= high
+        and (above is None or number > above)
+        and (below is None or number < below)
+        and not (finite and math.isinf(number))
+    )
+    if not inside and not (nan and math.isnan(number)):
+        wanted = _wanted_number(low, high, above, below, finite, nan, optional)
+        raise ValueError(_message(name, wanted, value, remedy))
+    return number
 
 
-def check_whole(name: str, value: Any) -> int:
-    """Give a whole number as an int; bools and floats are refused."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be a whole number, got {value!r}.")
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}.") from None
+def _wanted_number(
+    low: float,
+    high: float,
+    above: float | None,
+    below: float | None,
+    finite: bool,
+    nan: bool,
+    optional: bool,
+) -> str:
+    """Say in words which numbers pass."""
+    ends = []
+    if above is not None:
+        ends.append(f"above {above:g}")
+    if math.isfinite(low):
+        ends.append(f"of {low:g} or more")
+    if below is not None:
+        ends.append(f"below {below:g}")
+    if math.isfinite(high):
+        ends.append(f"at most {high:g}")
+    if math.isfinite(low) and math.isfinite(high):
+        ends = [f"from {low:g} to {high:g}"]
+    words = ["a finite number" if finite else "a number", " and ".join(ends)]
+    text = " ".join(word for word in words if word)
+    return text + (", NaN included" if nan else "") + (" or None" if optional else "")
 
 
 def check_feature(value: Any) -> int:
     """Give a column index as an int."""
-    feature = check_whole("feature", value)
-    if feature < 0:
-        raise ValueError(f"feature must be a column index of 0 or more, got {value!r}.")
-    return feature
-
-
-def check_flag(name: str, value: Any) -> bool:
-    """Give True or False as Python's."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
+    return check_integer("feature", value, 0, remedy="It is the index of a column.")
 
 
 def check_label(name: str, value: Any) -> Any:
     """Give a class label or categorical value: text, a bool or a finite number."""
     value = python_value(value)
     if not isinstance(value, str | bool | int | float):
-        raise TypeError(f"{name} must be a str, int, float or bool, got {value!r}.")
+        raise TypeError(_message(name, "a str, int, float or bool", value, ""))
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must not be NaN or infinite, got {value!r}.")
     return value
 
 
-def label_order(label: Any) -> tuple[bool, Any]:
-    """Sort key of labels: numbers by size, then texts."""
-    return isinstance(label, str), label
+def check_sequence(name: str, value: Any, of: str, *, remedy: str = "") -> tuple[Any, ...]:
+    """Give a sequence, array or other iterable as a tuple; a text is a TypeError, it is one item.
+
+    `of` says in the error what the items are, such as ``"names"``.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(_message(name, f"a sequence of {of}", value, remedy))
+    return tuple(value)
+
+
+def check_instance(
+    name: str, value: Any, kind: type, *, optional: bool = False, remedy: str = ""
+) -> None:
+    """Raise a TypeError unless `value` is an instance of `kind` (or None, if optional)."""
+    if not isinstance(value, kind) and not (optional and value is None):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        wanted = f"{article} {kind.__name__}{' or None' if optional else ''}"
+        raise TypeError(_message(name, wanted, value, remedy))

@@ -158,8 +158,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "__main__": {"cli"},
 }  # fmt: skip
-#: A method of rule sets that users look for there, with what it needs imported when it is called.
-LOOKS_UP = {"rules._ruleset": {"selection"}}
 #: A search names extractors by the registry. These exceptions are the black box's side of them:
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
@@ -208,7 +206,7 @@ def test_imports_are_found_in_all_their_forms(
 def test_each_room_imports_only_what_is_below(module: str) -> None:
     room = module.partition(".")[0]
     assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
-    allowed = MAY_IMPORT[room] | LOOKS_UP.get(module, set()) | HELPERS | {room}
+    allowed = MAY_IMPORT[room] | HELPERS | {room}
     used = {source.partition(".")[0] for source, _ in imports_of(module)}
     assert used <= allowed, f"{module} imports {sorted(used - allowed)}"
 

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from skescore._validation import check_flag, check_number, check_whole, label_order, python_value
+from skescore._validation import check_flag, check_integer, check_number, label_order, python_value
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import faithfulness
 from skescore.rules import LinearOutput, RuleSet
 from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
-from skescore.rules._prediction import _answering_rule
+from skescore.rules._prediction import answering_rule
 
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
@@ -169,7 +169,7 @@ def premises(ruleset: RuleSet, cells: list[FeatureCells]) -> list[tuple[int, Pre
         return None
     place = {cell.feature: at for at, cell in enumerate(cells)}
     result: list[tuple[int, Premise]] = []
-    for index in ruleset._priority.tolist():
+    for index in ruleset.answer_order.tolist():
         written = _written_out(ruleset.rules[index].conditions, cells, place)
         if written is None or len(result) + len(written) > _MAX_PREMISES:
             return None
@@ -511,7 +511,7 @@ class RowTrials:
         if self.ruleset.voting is None:
             ask: Callable[[Table], np.ndarray] = self.ruleset.assign
             if self.by == "answer":
-                ask = lambda table: _answering_rule(self.ruleset, table)  # noqa: E731
+                ask = lambda table: answering_rule(self.ruleset, table)  # noqa: E731
             other = self.differ(int(ask(now)[0]))
             return lambda table: other[ask(table)]
         [covered], [answer] = self._votes(now)
@@ -662,7 +662,7 @@ def rule_attribution(
     tolerance = check_number("tolerance", tolerance, finite=True)
     if tolerance < 0:
         raise ValueError(f"tolerance must be 0 or more, got {tolerance!r}.")
-    max_steps = check_whole("max_steps", max_steps)
+    max_steps = check_integer("max_steps", max_steps)
     if max_steps < 1:
         raise ValueError(f"max_steps must be 1 or more, got {max_steps!r}.")
     check_flag("beyond_domain", beyond_domain)

@@ -34,7 +34,6 @@ from skescore.rules import Domain, RuleSet, as_ruleset
 from skescore.rules._json import JSON_FORMAT
 from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._text import format_label
-from skescore.rules.exporters._text import to_text
 from skescore.rules.importers._tables import is_table_of_conditions
 from skescore.rules.importers._tables import read_table as read_conditions
 
@@ -526,7 +525,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
     printer.line(f"domain: {_domain(options, result, ruleset)}")
     printer.heading("rules")
     many = len(ruleset) > _SHOWN_RULES
-    printer.verbatim(to_text(ruleset, _SHOWN_RULES if many else None))
+    printer.verbatim(ruleset.to_text(_SHOWN_RULES if many else None))
     return printer.text()
 
 

@@ -33,35 +33,8 @@ Flags = NDArray[np.bool_]
 BORDER = 32 * np.finfo(np.float64).eps
 #: Share of squared deviations below which too few digits of a difference of squares are left.
 _NARROW = 1e-3
-#: Pairs of row and rule matched at a time.
-_PAIRS = 1 << 22
-#: Rows matched at a time at least, however many rules there are.
-_LEAST_ROWS = 256
 
 _ALPHA_REMEDY = "Pass a share such as 0.05 for 5 %."
-
-
-def held_in_batches(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, Flags]]:
-    """Go through rows in batches that fit memory.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    table : Table
-        The rows.
-
-    Yields
-    ------
-    rows : slice
-        The rows of the batch.
-    held : ndarray of bool, shape (n_rows of the batch, n_rules)
-        Which rules hold for which of them.
-    """
-    size = max(_LEAST_ROWS, _PAIRS // max(1, len(ruleset)))
-    for begin in range(0, len(table), size):
-        rows = slice(begin, min(begin + size, len(table)))
-        yield rows, ruleset._matcher_in_order.match(table, rows)
 
 
 class LabelMoments:
@@ -471,7 +444,7 @@ class Tally:
         n_rules = len(self.ruleset)
         size = max(1, _NUMBERS // max(1, n_rules))
         every = np.ones(n_rules, dtype=np.float32)
-        for rows, held in held_in_batches(self.ruleset, self.table):
+        for rows, held in self.ruleset.iter_match(self.table):
             for begin in range(0, len(held), size):
                 flags = held[begin : begin + size]
                 part = slice(rows.start + begin, rows.start + begin + len(flags))

@@ -62,6 +62,11 @@ class Table:
         self._array = array
         self._n_rows = len(array)
 
+    @classmethod
+    def of(cls, X: Any, names: Sequence[str]) -> Table:
+        """Make a table of rows; one that is a table already stays as it is."""
+        return X if isinstance(X, Table) else cls(X, names)
+
     def __len__(self) -> int:
         return self._n_rows
 

@@ -20,9 +20,9 @@ import pandas as pd
 from skescore._validation import (
     check_feature,
     check_flag,
+    check_integer,
     check_label,
     check_number,
-    check_whole,
     label_order,
 )
 from skescore.rules._text import (
@@ -251,7 +251,7 @@ class AtLeast:
     conditions: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "m", check_whole("m", self.m))
+        object.__setattr__(self, "m", check_integer("m", self.m))
         object.__setattr__(self, "conditions", tuple(map(_check_condition, self.conditions)))
         if not 1 <= self.m <= len(self.conditions):
             raise ValueError(

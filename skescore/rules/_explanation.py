@@ -11,20 +11,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skescore._text import listed
 from skescore._validation import label_order, python_value
-from skescore.rules import _prediction as answers
-from skescore.rules import _prediction as voting
+from skescore.rules import _prediction
 from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._rule import LinearOutput
-from skescore.rules._ruleset import RuleSet
 from skescore.rules._text import feature_name, format_label, format_number
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
 
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "HeldRule", "explain"]
 
@@ -155,13 +156,13 @@ class CounterfactualSearch:
         """Index of the rule that answers each row; -1 for the fallback or a vote."""
         if self.ruleset.voting is not None:
             return np.full(len(table), -1)
-        return answers._answering_rule(self.ruleset, table)
+        return _prediction.answering_rule(self.ruleset, table)
 
     def by_rules(self, table: Table) -> np.ndarray:
         """Whether rules answer each row, rather than the fallback's own answer."""
         if self.ruleset.voting is None:
             return np.asarray(self.answering(table) >= 0)
-        sums = voting.class_sums if self.ruleset.classes is not None else voting.numbers
+        sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
         return sums(self.ruleset, table)[1]
 
     def others(self, changes: list[dict[int, int]], answer: Any) -> np.ndarray:
@@ -396,61 +397,14 @@ def _value_text(value: Any) -> str:
 
 
 def explain(ruleset: RuleSet, x: Any) -> Explanation:
-    r"""Explain the answer to one row.
-
-    Use it to show a person why the answer is what it is, and what would have to be otherwise.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    x : mapping, sequence, Series or DataFrame of one row
-        The values by feature name, or in the order of the features.
-
-    Returns
-    -------
-    Explanation
-
-    Raises
-    ------
-    ValueError
-        If x is not one row or lacks features, or no rule holds and there is no fallback.
-
-    Notes
-    -----
-    The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j` with the ranges :math:`r_j` of the
-    domain, 1 without a domain; another category, or a value for one that was missing, counts 1.
-    Three kinds of changes are looked at: every change of one feature that makes a difference to an
-    interval or list of values; the least change that makes a rule hold; and, if none of these gets
-    another answer, pairs of them. Sums of features are not solved for. In a regression it is
-    another answer if other rules give it and it differs by more than float noise. Values stand a
-    little inside of open bounds, so that they can be written with few digits.
-
-    References
-    ----------
-    S. Wachter, B. Mittelstadt, C. Russell: Counterfactual explanations without opening the black
-    box. Harvard Journal of Law & Technology 31(2), 2018.
-
-    Examples
-    --------
-    >>> from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(1, 1.75)], "virginica")],
-    ...     ["length", "width"], task="classification", domain=Domain((1, 0), (7, 2.5)),
-    ...     fallback=Fallback("versicolor"),
-    ... )
-    >>> print(explain(rules, {"length": 4.5, "width": 1.5}))
-    answer: versicolor, by the fallback, since no rule holds
-    nearest other answer: virginica, by rule 2, if
-      width were 1.76 instead of 1.5
-    """
+    """Explain the prediction for one row; see :meth:`RuleSet.explain`."""
     search = CounterfactualSearch(ruleset, _one_row(ruleset, x))
     table = search.table([{}])
     answer = python_value(ruleset.predict(table)[0])
     held = np.flatnonzero(ruleset.match(table)[0]).tolist()
     sums = None
     if ruleset.voting is not None and ruleset.classes is not None:
-        said = voting.class_sums(ruleset, table)[0][0].tolist()
+        said = _prediction.class_sums(ruleset, table)[0][0].tolist()
         sums = dict(zip(ruleset.classes, said, strict=True))
     index = search.answering(table)[0]
     rule = None if index < 0 else int(index)

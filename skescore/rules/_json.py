@@ -74,7 +74,7 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
     return data
 
 
-def to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
+def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
     """Write a rule set as JSON, without loss."""
     domain, fallback = ruleset.domain, ruleset.fallback
     data = {
@@ -246,10 +246,8 @@ def _parsed(text: str) -> dict[str, Any]:
     return data
 
 
-def from_json(text: str) -> RuleSet:
-    """Read a rule set that :func:`to_json` wrote."""
-    from skescore.rules._ruleset import RuleSet
-
+def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
+    """Read a rule set that :func:`ruleset_to_json` wrote; `make` is the class RuleSet itself."""
     data = _parsed(text)
     place = "the rule set"
     try:
@@ -268,7 +266,7 @@ def from_json(text: str) -> RuleSet:
             rules.append(_rule_from_json(item))
         place = "the rule set"
         classes, domain, fallback = (data.get(k) for k in ("classes", "domain", "fallback"))
-        return RuleSet(
+        return make(
             rules,
             names,
             task=data["task"],

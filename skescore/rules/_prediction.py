@@ -64,7 +64,7 @@ def _pairs(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, np.ndarray, 
 
     A block of rows comes once per block of rules; each row meets its rules in their order.
     """
-    blocks = ruleset._matcher_in_order.blocks
+    blocks = ruleset.matcher.blocks
     size = max(1, _PAIRS // max(1, blocks[0][1].n_rules))
     for begin in range(0, len(table), size):
         rows = slice(begin, min(begin + size, len(table)))
@@ -100,13 +100,6 @@ def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
     return np.asarray(numbers, dtype=float), functions
 
 
-def _weights(ruleset: RuleSet) -> tuple[np.ndarray, dict[int, LinearOutput]]:
-    if ruleset._rules is not None:
-        return _split([rule.weight for rule in ruleset._rules])
-    weights = ruleset.conclusions.weights
-    return np.ones(len(ruleset)) if weights is None else np.asarray(weights, dtype=float), {}
-
-
 def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Add up what the rules say for every class.
 
@@ -126,7 +119,7 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
-    constants, functions = _weights(ruleset)
+    constants, functions = _split(ruleset.weights)
     outputs = ruleset.conclusions.outputs.astype(np.intp)
     shares = ruleset.conclusions.shares(n_classes) if ruleset.voting == "shares" else None
     for rows, row, rule in _pairs(ruleset, table):
@@ -185,7 +178,7 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """
     totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
     answered = np.zeros(len(table), dtype=bool)
-    weights, _ = _weights(ruleset)
+    weights, _ = _split(ruleset.weights)
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
@@ -203,7 +196,7 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
 # --- what a rule set answers: the answering rule's output, or what the fallback says -------------
 
 
-def _answering_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
+def answering_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
     """The answering rule of every row, by the nearest-box policy if asked for; -1 for none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
@@ -244,7 +237,7 @@ def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
     """Answer every row; see :meth:`RuleSet.predict`."""
     if ruleset.voting is not None:
         return _vote(ruleset, table)
-    index = _answering_rule(ruleset, table)
+    index = answering_rule(ruleset, table)
     lost = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
         result = _numbers(ruleset, table, index)
@@ -278,7 +271,7 @@ def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
         result = class_shares(ruleset.voting, sums)
         lost = np.flatnonzero(~covered)
     else:
-        index = _answering_rule(ruleset, table)
+        index = answering_rule(ruleset, table)
         nothing = np.full((1, n_classes), np.nan)
         result = np.vstack([ruleset.conclusions.shares(n_classes), nothing])[index]
         lost = np.flatnonzero(index < 0)

@@ -4,412 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from skescore._validation import check_flag, check_label, label_order
-from skescore.rules import _json as json_format
-from skescore.rules import _prediction as answers
+from skescore._validation import (
+    TASKS,
+    check_choice,
+    check_flag,
+    check_instance,
+    check_label,
+    check_sequence,
+    label_order,
+)
 from skescore.rules._arrays import BoxTable, Conclusions
 from skescore.rules._columns import Table
 from skescore.rules._domain import Domain, Fallback
+from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import Matcher
-from skescore.rules._prediction import check_voting
+from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._rule import LinearOutput, Rule, check_rules
 from skescore.rules._text import NumberFormat
-from skescore.rules.exporters import _text as exporters
-from skescore.rules.simplification import _exact as simplification
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from skescore.rules._explanation import Explanation
-
-
-# --- what a rule set is told beside its rules, checked -------------------------------------------
-
-TASKS = ("classification", "regression")
-
-
-def checked_settings(
-    *,
-    feature_names: Sequence[str],
-    task: str,
-    classes: Sequence[Any] | None,
-    domain: Domain | None,
-    ordered: bool,
-    disjoint: bool,
-    fallback: Fallback | None,
-    voting: str | None,
-) -> dict[str, Any]:
-    """Give the settings of a rule set in the form in which it keeps them.
-
-    The parameters are those of :class:`~skescore.rules.RuleSet`; `classes` must be there for
-    classification.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one cannot be used, or two do not go together.
-    """
-    if isinstance(feature_names, str):
-        raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
-    names = tuple(str(name) for name in feature_names)
-    if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    if len(set(names)) != len(names):
-        twice = sorted({n for n in names if names.count(n) > 1})
-        raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
-    if not isinstance(domain, Domain | None):
-        raise TypeError(f"domain must be a Domain or None, got {domain!r}.")
-    if not isinstance(fallback, Fallback | None):
-        raise TypeError(f"fallback must be a Fallback or None, got {fallback!r}.")
-    if domain is not None and len(domain.lower) != len(names):
-        raise ValueError(
-            f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
-        )
-    labels = _labels(task, classes)
-    if fallback is not None:
-        fallback.check(labels)
-    ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
-    voting = check_voting(voting, task, ordered=ordered)
-    if voting is not None and fallback is not None and fallback.policy == "nearest":
-        raise ValueError(
-            f"A fallback by policy='nearest' lets one rule answer, which does not go with "
-            f"voting={voting!r}: choose policy='default' or 'abstain'."
-        )
-    return {
-        "feature_names": names,
-        "task": task,
-        "classes": labels,
-        "domain": domain,
-        "ordered": ordered,
-        "disjoint": disjoint,
-        "fallback": fallback,
-        "voting": voting,
-    }
-
-
-def _labels(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    if task != "classification":
-        if classes is not None:
-            raise ValueError("classes belong to classification; pass classes=None for regression.")
-        return None
-    if classes is None or isinstance(classes, str):
-        raise TypeError(f"classes must be a sequence of labels, got {classes!r}.")
-    labels = tuple(check_label("classes", c) for c in classes)
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"classes must differ from each other, got {list(labels)}.")
-    return labels
-
-
-# --- the ways a rule set can be read: by people, programs and databases --------------------------
 
 #: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
 _SHOWN_RULES = 60
+#: Pairs of row and rule matched at a time, and the rows that a batch has at least.
+_PAIRS, _LEAST_ROWS = 1 << 22, 256
 
 
-class Readable:
-    """What :class:`~skescore.rules.RuleSet` can be written as; it is the only subclass."""
-
-    @property
-    def _whole(self) -> RuleSet:
-        return cast("RuleSet", self)
-
-    @cached_property
-    def number(self) -> NumberFormat:
-        """Writes bounds with a precision that follows the domain, different ones differently."""
-        return exporters.number_for(self._whole)
-
-    # --- people ------------------------------------------------------------------------------
-
-    def to_text(self) -> str:
-        """Write the rules, one per line, numbered from 1."""
-        return exporters.to_text(self._whole)
-
-    def line(self, position: int) -> str:
-        """Write one rule, as it stands in :meth:`to_text`.
-
-        Parameters
-        ----------
-        position : int
-            Index of the rule, from 0.
-
-        Returns
-        -------
-        str
-            One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
-        """
-        return exporters.line(self._whole, range(len(self._whole))[position])
-
-    def to_sentences(self) -> str:
-        """Write the rules as English sentences, one per line, numbered from 1."""
-        from skescore.rules.exporters._sentences import to_sentences
-
-        return to_sentences(self._whole)
-
-    def to_tree_text(self) -> str:
-        """Write the rules as an indented tree, as scikit-learn's ``export_text`` does.
-
-        Returns
-        -------
-        str
-            Rules that begin alike share their branches.
-
-        Raises
-        ------
-        ValueError
-            If all rules that hold answer together, which no tree can say.
-        """
-        from skescore.rules.exporters._tree import to_tree_text
-
-        return to_tree_text(self._whole)
-
-    def to_markdown(self) -> str:
-        """Write the rules as a Markdown table."""
-        from skescore.rules.exporters._markdown import to_markdown
-
-        return to_markdown(self._whole)
-
-    def to_html(self, *, standalone: bool = False, title: str | None = None) -> str:
-        """Write the rules as an HTML table.
-
-        Parameters
-        ----------
-        standalone : bool, default=False
-            True writes a whole page, with its style and without scripts.
-        title : str, optional
-            Title of the page.
-        """
-        return exporters.to_html(self._whole, standalone=standalone, title=title)
-
-    # --- tables ------------------------------------------------------------------------------
-
-    def to_frame(self) -> Any:
-        """Give the rules as a pandas DataFrame, one row per rule.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
-        """
-        return exporters.to_frame(self._whole)
-
-    def to_conditions(self) -> Any:
-        """Give the rules as a pandas DataFrame, one row per condition.
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns ``rule``, ``feature``, ``operator``, ``value``, ``class`` (``number``
-            in a regression) and, where rules have them, ``weight`` and ``rows``;
-            :func:`skescore.as_ruleset` reads it back.
-
-        Raises
-        ------
-        ValueError
-            If a condition or output needs more than one cell (M-of-N, sums of features); JSON
-            holds everything.
-        """
-        from skescore.rules.exporters._table import to_conditions
-
-        return to_conditions(self._whole)
-
-    # --- programs ----------------------------------------------------------------------------
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Write everything as JSON, without loss; see :meth:`RuleSet.from_json`.
-
-        Parameters
-        ----------
-        indent : int or None, default=2
-            Spaces per level; None writes one line.
-        """
-        return json_format.to_json(self._whole, indent=indent)
-
-    def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
-        """Write a Python function that answers rows and needs nothing but Python.
-
-        Parameters
-        ----------
-        function_name : str, default="predict"
-            Name of the function.
-        X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows on which numbers may be shortened, see :meth:`shorten`; exact numbers by default.
-
-        Returns
-        -------
-        str
-            The source code.
-        """
-        from skescore.rules.exporters._python import to_python
-
-        return to_python(self._whole, function_name=function_name, X=X)
-
-    def to_sql(
-        self,
-        *,
-        dialect: str | None = None,
-        table: str | Sequence[str] | None = None,
-        X: Any = None,
-        kind: str = "predict",
-        output_name: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        booleans: Sequence[str] = (),
-        nan: bool = True,
-    ) -> str:
-        """Write the answer as an SQL expression, or as a query on a table.
-
-        Parameters
-        ----------
-        dialect : str, optional
-            A dialect that sqlglot knows, such as ``"postgres"``; standard SQL by default.
-        table : str or sequence of str, optional
-            Name or path of a table; gives a whole SELECT rather than an expression.
-        X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows on which numbers may be shortened, see :meth:`shorten`; exact numbers by default.
-        kind : {"predict", "assign"}, default="predict"
-            The answer, or the number of the answering rule.
-        output_name : str, optional
-            Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
-        columns : mapping of str to str, optional
-            Names of the table's columns for features that are called otherwise there.
-        booleans : sequence of str, default=()
-            Features whose columns are BOOLEAN where rules compare them with numbers.
-        nan : bool, default=True
-            Whether columns may hold NaN besides NULL. False writes plain comparisons.
-
-        Returns
-        -------
-        str
-            The SQL; :func:`skescore.rules.exporters._sql.to_sql` says more of it.
-        """
-        from skescore.rules.exporters._sql import to_sql
-
-        return to_sql(
-            self._whole,
-            dialect=dialect,
-            table=table,
-            X=X,
-            kind=kind,
-            output_name=output_name,
-            columns=columns,
-            booleans=booleans,
-            nan=nan,
-        )
-
-    def to_prolog(
-        self,
-        *,
-        predicate: str = "prediction",
-        missing: Sequence[str] = ("null", "nan"),
-        X: Any = None,
-    ) -> str:
-        """Write a Prolog theory.
-
-        Parameters
-        ----------
-        predicate : str, default="prediction"
-            Name of the predicate, which takes the features in order and the answer.
-        missing : sequence of str, default=("null", "nan")
-            Atoms that stand for missing values.
-        X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows on which numbers may be shortened, see :meth:`shorten`; exact numbers by default.
-
-        Returns
-        -------
-        str
-            The clauses, for any standard Prolog.
-        """
-        from skescore.rules.exporters._prolog import to_prolog
-
-        return to_prolog(self._whole, predicate=predicate, missing=missing, X=X)
-
-    def shorten(self, X: Any) -> RuleSet:
-        """Write bounds with fewer digits, as long as no rule changes on any of the rows.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows, usually those of the training.
-
-        Returns
-        -------
-        RuleSet
-            The same rules with the shortest bounds for which every condition holds on the same
-            rows of X as before.
-        """
-        from skescore.rules.exporters._rounding import shorten_numbers
-
-        return shorten_numbers(self._whole, X)
-
-    # --- answers -----------------------------------------------------------------------------
-
-    def explain(self, x: Any) -> Explanation:
-        """Tell why a row is answered as it is, and what would change the answer.
-
-        Parameters
-        ----------
-        x : sequence, mapping, or frame of one row
-            The row.
-
-        Returns
-        -------
-        Explanation
-            The rules that hold, who answers, and the nearest change of the row that the rules
-            answer otherwise; ``print`` it. See :func:`skescore.rules._explanation.explain`.
-        """
-        from skescore.rules._explanation import explain
-
-        return explain(self._whole, x)
-
-    def with_weights(self, measure: Any, X: Any, y: Any, **options: Any) -> RuleSet:
-        """Let all rules that hold vote, each with the weight that a measure gives it.
-
-        Parameters
-        ----------
-        measure : str or Measure
-            A measure of single rules, such as ``"c2"``; see :data:`skescore.metrics.MEASURES`.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows to measure on.
-        y : array-like of shape (n_rows,)
-            Their labels.
-        **options
-            See :func:`skescore.selection.with_weights`.
-
-        Returns
-        -------
-        RuleSet
-            The rules, unordered and with weights.
-        """
-        # The one look upwards: a measure is asked for by name where the rules are at hand.
-        from skescore.selection._weighting import with_weights
-
-        return with_weights(self._whole, measure, X, y, **options)
-
-    # --- shown unasked -----------------------------------------------------------------------
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __repr__(self) -> str:
-        """Some of the rules; ``str`` and :meth:`to_text` give all."""
-        me = self._whole
-        kind = "ordered" if me.ordered else "unordered"
-        return (
-            f"<RuleSet: {len(me)} {kind} rule{'' if len(me) == 1 else 's'} "
-            f"for {me.task} on {me.n_features} feature{'' if me.n_features == 1 else 's'}>\n"
-            f"{exporters.to_text(me, limit=_SHOWN_RULES)}"
-        )
-
-    def _repr_html_(self) -> str:
-        return exporters.to_html(self._whole, limit=_SHOWN_RULES)
-
-
-# --- Rule sets: the language that extractors, metrics, scorers and exporters share ---------------
-
-
-class RuleSet(Readable, Sequence[Rule]):
+class RuleSet(Sequence[Rule]):
     """An immutable list of rules with all that is needed to answer by them.
 
     Parameters
@@ -531,11 +159,43 @@ class RuleSet(Readable, Sequence[Rule]):
         rules: tuple[Rule, ...] | None,
         boxes: BoxTable | None,
         conclusions: Conclusions | None,
-        **settings: Any,
+        *,
+        feature_names: Sequence[str],
+        task: str,
+        classes: Sequence[Any] | None = None,
+        domain: Domain | None = None,
+        ordered: bool = True,
+        disjoint: bool = False,
+        fallback: Fallback | None = None,
+        voting: str | None = None,
     ) -> None:
-        made = {"_rules": rules, "_boxes": boxes, "_conclusions": conclusions}
-        for name, value in (made | checked_settings(**settings)).items():
-            object.__setattr__(self, name, value)
+        """Check the settings, and that they go together, and keep them."""
+        names = tuple(str(n) for n in check_sequence("feature_names", feature_names, "names"))
+        if len(set(names)) != len(names):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
+        check_choice("task", task, TASKS)
+        check_instance("domain", domain, Domain, optional=True)
+        check_instance("fallback", fallback, Fallback, optional=True)
+        if domain is not None and len(domain.lower) != len(names):
+            raise ValueError(
+                f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
+            )
+        labels = _checked_classes(task, classes)
+        if fallback is not None:
+            fallback.check(labels)
+        ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
+        voting = check_voting(voting, task, ordered=ordered)
+        if voting is not None and fallback is not None and fallback.policy == "nearest":
+            raise ValueError(
+                f"A fallback by policy='nearest' lets one rule answer, which does not go with "
+                f"voting={voting!r}: choose policy='default' or 'abstain'."
+            )
+        made = (
+            rules, boxes, conclusions, names, task, labels, domain, ordered, disjoint, fallback,
+            voting,
+        )  # fmt: skip
+        self.__setstate__(dict(zip(self._fields, made, strict=True)))
 
     @classmethod
     def from_boxes(
@@ -564,11 +224,7 @@ class RuleSet(Readable, Sequence[Rule]):
             If the arrays do not fit each other, the names or the classes.
         """
         self = cls.__new__(cls)
-        defaults: dict[str, Any] = {
-            "classes": None, "domain": None, "ordered": True, "disjoint": False, "fallback": None,
-            "voting": None,
-        }  # fmt: skip
-        self._set(None, boxes, conclusions, feature_names=feature_names, **(defaults | settings))
+        self._set(None, boxes, conclusions, feature_names=feature_names, **settings)
         if boxes.lower.shape[1] != self.n_features:
             raise ValueError(
                 f"boxes has {boxes.lower.shape[1]} features, feature_names has {self.n_features}."
@@ -684,8 +340,8 @@ class RuleSet(Readable, Sequence[Rule]):
     # --- answering ---------------------------------------------------------------------------
 
     @cached_property
-    def _priority(self) -> np.ndarray:
-        """Indices of the rules, the one that answers first in front."""
+    def answer_order(self) -> np.ndarray:
+        """Indices of the rules, the one that answers first in front (ndarray of int)."""
         if self.ordered or self.disjoint:
             return np.arange(len(self))
         purity = [rule.purity(self._output_index(rule)) or 0.0 for rule in self.rules]
@@ -695,27 +351,33 @@ class RuleSet(Readable, Sequence[Rule]):
     def _output_index(self, rule: Rule) -> int | None:
         return None if self.classes is None else self.classes.index(rule.output)
 
+    @cached_property
+    def weights(self) -> Sequence[Any]:
+        """Weight of each rule where rules answer together: numbers, or LinearOutput objects."""
+        if self._rules is not None:
+            return [rule.weight for rule in self._rules]
+        weights = self.conclusions.weights
+        return np.ones(len(self)) if weights is None else weights
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """The premises of all rules, in order, prepared for matching many rows."""
+        return self._matcher(np.arange(len(self)))
+
+    @cached_property
+    def _matcher_by_priority(self) -> Matcher:
+        if self.ordered or self.disjoint:
+            return self.matcher
+        return self._matcher(self.answer_order)
+
     def _matcher(self, order: np.ndarray) -> Matcher:
         others: list[Any] = [()] * len(self)
         if not self.boxes_only:
             others = [self.rules[i].others for i in order]
         return Matcher(self.boxes.take(order), others)
 
-    @cached_property
-    def _matcher_in_order(self) -> Matcher:
-        return self._matcher(np.arange(len(self)))
-
-    @cached_property
-    def _matcher_by_priority(self) -> Matcher:
-        if self.ordered or self.disjoint:
-            return self._matcher_in_order
-        return self._matcher(self._priority)
-
-    def _table(self, X: Any) -> Table:
-        return X if isinstance(X, Table) else Table(X, self.feature_names)
-
     def match(self, X: Any) -> np.ndarray:
-        """Tell which rules hold for which rows.
+        """Find which rules hold for which rows.
 
         Parameters
         ----------
@@ -727,19 +389,44 @@ class RuleSet(Readable, Sequence[Rule]):
         ndarray of bool, shape (n_rows, n_rules)
             Whether each rule's premise holds, whatever the order of the rules.
         """
-        return self._matcher_in_order.match(self._table(X))
+        return self.matcher.match(Table.of(X, self.feature_names))
+
+    def iter_match(
+        self, X: Any, *, batch_size: int | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Go through rows in batches and find which rules hold, in memory that does not grow.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        batch_size : int, optional
+            Rows at a time; by default fewer for more rules.
+
+        Yields
+        ------
+        rows : slice
+            The rows of the batch.
+        held : ndarray of bool, shape (n_rows of the batch, n_rules)
+            What :meth:`match` gives for them.
+        """
+        table = Table.of(X, self.feature_names)
+        size = batch_size or max(_LEAST_ROWS, _PAIRS // max(1, len(self)))
+        for begin in range(0, len(table), size):
+            rows = slice(begin, min(begin + size, len(table)))
+            yield rows, self.matcher.match(table, rows)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Tell which rows some rule holds for; the fallback does not count.
+        """Find the rows for which some rule holds; the fallback does not count.
 
         Returns
         -------
         ndarray of bool, shape (n_rows,)
         """
-        return self._matcher_in_order.covers(self._table(X))
+        return self.matcher.covers(Table.of(X, self.feature_names))
 
     def assign(self, X: Any) -> np.ndarray:
-        """Tell which rule answers each row.
+        """Find the rule that answers each row.
 
         Returns
         -------
@@ -752,10 +439,10 @@ class RuleSet(Readable, Sequence[Rule]):
             If the rules answer together (:attr:`voting`).
         """
         self.check_one_answers("assign")
-        first = self._matcher_by_priority.first(self._table(X))
+        first = self._matcher_by_priority.first(Table.of(X, self.feature_names))
         if self.ordered or self.disjoint:
             return first
-        return np.append(self._priority, -1)[first]
+        return np.append(self.answer_order, -1)[first]
 
     def check_one_answers(self, purpose: str) -> None:
         """Raise a ValueError where all rules that hold answer together.
@@ -773,79 +460,471 @@ class RuleSet(Readable, Sequence[Rule]):
             )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer every row.
+        """Predict every row.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Class labels or numbers. Rows without a rule get the fallback's answer.
+            Class labels or numbers. Rows without a rule get the fallback's output.
 
         Raises
         ------
         ValueError
             If some row has no rule and there is no fallback.
         """
-        return answers.predict(self, self._table(X))
+        return predict(self, Table.of(X, self.feature_names))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class shares of the answering rule.
+        """Class probabilities, by what the answering rule saw of each class.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
             In the order of :attr:`classes`. A rule without counts is sure of its class; where an
-            abstaining rule set has no rule, all classes get the same share.
+            abstaining rule set has no rule, all classes get the same probability.
         """
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
-        return answers.predict_proba(self, self._table(X))
+        return predict_proba(self, Table.of(X, self.feature_names))
 
     # --- fewer words -------------------------------------------------------------------------
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
-        """Say the same with fewer and shorter rules, or nearly the same with fewer still.
+        """Make rules fewer and shorter without changing answers, or hardly.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows on which the answers count. Without them every answer on the whole domain does
-            (everywhere, for a rule set without a domain).
+            The rows whose answers count. By default those of the whole domain do; without a domain
+            those of all rows whatever, missing values included.
         tolerance : float, default=0.0
-            What may change on the rows: the share of answers (classification), or one minus the R²
-            against the answers before (regression). From 0 to less than 1; needs `X` if above 0.
+            Share of the rows of X whose answers may change, from 0 to less than 1. In a regression
+            1 - R² against the answers of the original rules.
 
         Returns
         -------
         RuleSet
-            Touching boxes of one output are joined; needless rules, conditions and bounds are left
-            out. Ordered lists keep their order.
+            The rules, in their order; the very rule set if nothing can be left out.
+
+        Raises
+        ------
+        TypeError
+            If `tolerance` is no number.
+        ValueError
+            If `tolerance` is out of range or without rows, or X does not fit the rules.
+
+        Notes
+        -----
+        Without X, a point of the domain has the same answer before and after, by a rule or by the
+        fallback. Proven, not sampled, these steps are taken until none is left:
+
+        - a rule goes that holds nowhere, or for which earlier rules answer, or later ones alike; if
+          a single later rule of an ordered list does, it gets the rows and class counts;
+        - two rules of one output become one where their union is a box, or where they differ in the
+          values of one categorical feature, unless a rule of another output that answers between
+          them sees a difference. Rows and class counts add up, mean and spread follow by moments.
+          In unordered sets this changes who is purest, so rules stay apart where that could matter;
+        - a bound goes that the domain sets as well: the rule then also answers beyond the training
+          range, and rows without a value if no bound is left;
+        - a bound of an ordered list goes behind which earlier rules answer all that there is.
+
+        Questions that take too many steps of subtracting boxes are answered by "no", and the rule
+        stays as it is. Conditions that are not intervals are kept as they are; a categorical
+        feature may have values that nobody has listed. Where the nearest rule answers uncovered
+        points, only bounds at the border go and neighbours in the list are joined.
+
+        With X, the answers elsewhere are free. Single steps are taken, those that cost nothing
+        first, then those that save most rules and comparisons for what they cost: a rule goes, a
+        condition goes, two rules become the smallest box around both (in a regression also rules of
+        different numbers, which get their mean answer). A row that loses its rule, or gets one, has
+        changed, whatever the fallback says; in a regression it counts at least as much as a row
+        whose answer is off by one standard deviation. Rules declared disjoint remain so.
+
+        With X, a rule that then answers other rows of X than before tells their number; what was
+        seen there is unknown, so its class counts, mean and spread go. Other rules keep their
+        statistics, and so do all in an unordered set whose rules may overlap: there they decide who
+        answers.
+
+        Examples
+        --------
+        >>> from skescore.rules import Domain, Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [
+        ...         Rule([Interval(0, upper=3)], "low"),
+        ...         Rule([Interval(0, 3, 5)], "low"),
+        ...         Rule([Interval(0, 5, 9)], "high"),
+        ...     ],
+        ...     ["x"],
+        ...     task="classification",
+        ...     domain=Domain((0,), (9,)),
+        ... )
+        >>> print(rules.simplify())
+        1. IF x ≤ 5 THEN low
+        2. ELSE high
+        """
+        from skescore.rules.simplification import simplify
+
+        self.check_one_answers("simplify")
+        return simplify(self, X, tolerance)
+
+    def shorten(self, X: Any) -> RuleSet:
+        """Write the bounds of all conditions in the fewest digits that mean the same on some rows.
+
+        Use it before rules are shown or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no row
+        of `X` lies between.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows on which every condition shall hold exactly where it held before, mostly those
+            that the rules were learned from. Between those rows the bounds move.
+
+        Returns
+        -------
+        RuleSet
+            The same rules with shorter bounds, in intervals and linear conditions, also inside
+            M-of-N conditions. Coefficients, outputs and the domain are left alone.
 
         Raises
         ------
         ValueError
-            If the tolerance is out of range or lacks its rows, or all rules answer together.
+            If X has no rows, or not the rules' features.
 
         Notes
         -----
-        Without rows, the same rules answer alike wherever they did, and no row gains or loses an
-        answer. A bound at the domain's border goes, so that rules then answer beyond it.
+        A bound gets as few decimals as possible; among whole numbers, as few digits that are not
+        trailing zeros as possible; of several such numbers it gets the nearest one. It never gets
+        more digits, and stays as it is where nothing shorter will do or where X holds no numbers.
+
+        Equal bounds of one feature stay equal and the others keep their order, so that boxes touch,
+        overlap or keep apart as they did, on all possible rows. Where the nearest rule answers
+        uncovered rows, the bounds move less far, until these answers on X stay the same as well.
 
         Examples
         --------
         >>> from skescore.rules import Interval, Rule, RuleSet
         >>> rules = RuleSet(
-        ...     [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, 1, 2)], "low"),
-        ...      Rule([Interval(0, lower=2)], "high")],
-        ...     ["length"], task="classification",
+        ...     [Rule([Interval(0, upper=2.449999988)], "setosa"),
+        ...      Rule([Interval(0, lower=2.449999988)], "other")],
+        ...     ["petal length (cm)"], task="classification",
         ... )
-        >>> print(rules.simplify())
-        1. IF length ≤ 2 THEN low
-        2. ELSE IF length > 2 THEN high
+        >>> print(rules.shorten([[1.4], [1.9], [3.0], [5.1]]))
+        1. IF petal length (cm) ≤ 2 THEN setosa
+        2. ELSE IF petal length (cm) > 2 THEN other
+        >>> rules.shorten([[2.41], [2.46], [5.1]])[0].conditions[0].upper
+        2.45
         """
-        self.check_one_answers("simplify")
-        return simplification.simplified(self, X, tolerance)
+        from skescore.rules.exporters._rounding import shorten_numbers
 
-    # --- files -------------------------------------------------------------------------------
+        return shorten_numbers(self, X)
+
+    def explain(self, x: Any) -> Explanation:
+        r"""Explain the answer to one row.
+
+        Use it to show a person why the answer is what it is, and what would have to be otherwise.
+
+        Parameters
+        ----------
+        x : mapping, sequence, Series or DataFrame of one row
+            The values by feature name, or in the order of the features.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        ValueError
+            If x is not one row or lacks features, or no rule holds and there is no fallback.
+
+        Notes
+        -----
+        The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j` with the ranges :math:`r_j` of
+        the domain, 1 without a domain; another category, or a value for one that was missing,
+        counts 1. Three kinds of changes are looked at: every change of one feature that makes a
+        difference to an interval or list of values; the least change that makes a rule hold; and,
+        if none of these gets another answer, pairs of them. Sums of features are not solved for. In
+        a regression it is another answer if other rules give it and it differs by more than float
+        noise. Values stand a little inside of open bounds, so that they can be written with few
+        digits.
+
+        References
+        ----------
+        S. Wachter, B. Mittelstadt, C. Russell: Counterfactual explanations without opening the
+        black box. Harvard Journal of Law & Technology 31(2), 2018.
+
+        Examples
+        --------
+        >>> from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(1, 1.75)], "virginica")],
+        ...     ["length", "width"], task="classification", domain=Domain((1, 0), (7, 2.5)),
+        ...     fallback=Fallback("versicolor"),
+        ... )
+        >>> print(rules.explain({"length": 4.5, "width": 1.5}))
+        answer: versicolor, by the fallback, since no rule holds
+        nearest other answer: virginica, by rule 2, if
+          width were 1.76 instead of 1.5
+        """
+        from skescore.rules._explanation import explain
+
+        return explain(self, x)
+
+    # --- written for people ------------------------------------------------------------------
+
+    @cached_property
+    def number(self) -> NumberFormat:
+        """Writes bounds with a precision that follows the domain, different ones differently."""
+        from skescore.rules.exporters._text import number_for
+
+        return number_for(self)
+
+    def to_text(self, limit: int | None = None) -> str:
+        """Write the rules, one per line, numbered from 1.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Write only so many rules, and say how many more there are; all by default.
+        """
+        from skescore.rules.exporters._text import to_text
+
+        return to_text(self, limit)
+
+    def line(self, position: int) -> str:
+        """Write one rule, as it stands in :meth:`to_text`.
+
+        Parameters
+        ----------
+        position : int
+            Index of the rule, from 0.
+
+        Returns
+        -------
+        str
+            One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
+        """
+        from skescore.rules.exporters._text import line
+
+        return line(self, range(len(self))[position])
+
+    def to_sentences(self) -> str:
+        """Write a rule set as English sentences, one rule per line.
+
+        Use it for readers who do not read formulas, or to read rules aloud.
+
+        Returns
+        -------
+        str
+            The numbered rules, and where it is needed a line on how they answer together and one on
+            what is said where no rule holds.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet, RuleStatistics
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
+        ...      Rule([Interval(0, 4, 6), OneOf(1, ["red", "blue"])], "rose", RuleStatistics(1))],
+        ...     ["petal length", "colour"],
+        ...     task="classification",
+        ...     classes=["setosa", "rose"],
+        ...     fallback=Fallback("rose"),
+        ... )
+        >>> print(rules.to_sentences())
+        1. If petal length is at most 2.45, then the answer is setosa. (50 rows, all of that class)
+        2. Otherwise, if petal length is above 4 and at most 6, and colour is blue or red, then
+        the answer is rose. (1 row)
+        Where no rule holds, the answer is rose.
+        """
+        from skescore.rules.exporters._sentences import to_sentences
+
+        return to_sentences(self)
+
+    def to_tree_text(self, *, number: NumberFormat | None = None) -> str:
+        """Write a rule set as an indented tree.
+
+        Use it where rules share conditions, as those of a tree do: each is then written once.
+
+        Parameters
+        ----------
+        number : callable, optional
+            Writes a bound of the feature with the given index; by default
+            :attr:`number`, which rounds to what a reader needs.
+
+        Returns
+        -------
+        str
+            One line for each condition and each conclusion, indented below the conditions it needs.
+
+        Raises
+        ------
+        ValueError
+            If all rules that hold answer together, which no tree can say.
+
+        Notes
+        -----
+        Rules that never hold together are drawn as the tree that parts them, however its leaves
+        were listed. All others keep the order in which they answer, neighbours sharing the
+        conditions that both begin with; from the top, the first conclusion whose conditions all
+        hold is the answer, and the first line says so.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore.rules import as_ruleset
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
+        >>> print(as_ruleset(tree).to_tree_text())
+        |--- petal width (cm) <= 0.8
+        |   |--- class: 0   (50 rows, 100 % pure)
+        |--- petal width (cm) > 0.8
+        |   |--- petal width (cm) <= 1.75
+        |   |   |--- class: 1   (54 rows, 91 % pure)
+        |   |--- petal width (cm) > 1.75
+        |   |   |--- class: 2   (46 rows, 98 % pure)
+        """
+        from skescore.rules.exporters._tree import to_tree_text
+
+        self.check_one_answers("A tree")
+        return to_tree_text(self, self.number if number is None else number)
+
+    def to_markdown(self) -> str:
+        """Write a rule set as a Markdown table with a caption.
+
+        Use it for README files, issues and notebooks.
+
+        Returns
+        -------
+        str
+            A line that tells how the rules answer, and a table with one row per rule. Whatever
+            means something in Markdown or HTML is escaped in names and labels.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, Rule, RuleSet, RuleStatistics
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.5)], "setosa", RuleStatistics(50, (50, 0))),
+        ...      Rule([Interval(0, lower=5)], "virginica", RuleStatistics(40, (0, 40)))],
+        ...     ["petal length (cm)"],
+        ...     task="classification",
+        ...     fallback=Fallback("setosa"),
+        ... )
+        >>> print(rules.to_markdown())
+        2 rules, the first that holds answers; otherwise, where no rule holds: setosa
+        <BLANKLINE>
+        | Rule | Premise | Conclusion | Seen |
+        | ---: | --- | --- | --- |
+        | 1 | if petal length (cm) ≤ 2.5 | setosa | 50 rows, 100 % pure |
+        | 2 | else if petal length (cm) &gt; 5 | virginica | 40 rows, 100 % pure |
+        <BLANKLINE>
+        """
+        from skescore.rules.exporters._markdown import to_markdown
+
+        return to_markdown(self)
+
+    def to_html(
+        self, *, standalone: bool = False, title: str | None = None, limit: int | None = None
+    ) -> str:
+        """Write the rules as an HTML table, for notebooks, or as a page of its own.
+
+        Parameters
+        ----------
+        standalone : bool, default=False
+            True writes a whole page that needs nothing else: style inside, no scripts, no network.
+        title : str, optional
+            Title of the page; by default what the rules are for.
+        limit : int, optional
+            Show only so many rules, and say how many more there are; all by default.
+
+        Returns
+        -------
+        str
+            The HTML. Names and labels are escaped.
+        """
+        from skescore.rules.exporters._html import to_html
+
+        return to_html(self, limit, standalone=standalone, title=title)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        """Some of the rules; ``str`` and :meth:`to_text` give all."""
+        kind = "ordered" if self.ordered else "unordered"
+        return (
+            f"<RuleSet: {len(self)} {kind} rule{'' if len(self) == 1 else 's'} "
+            f"for {self.task} on {self.n_features} feature{'' if self.n_features == 1 else 's'}>\n"
+            f"{self.to_text(_SHOWN_RULES)}"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.to_html(limit=_SHOWN_RULES)
+
+    # --- written for programs ----------------------------------------------------------------
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give the rules as a pandas DataFrame, one row per rule.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by rule number from 1, with the columns ``premise``, ``output``,
+            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
+        """
+        from skescore.rules.exporters._tables import to_frame
+
+        return to_frame(self)
+
+    def to_conditions(self) -> pd.DataFrame:
+        """Write a rule set as a table with one row per condition.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``,
+            ``>``, ``>=``, ``=``, ``in``, ``not in``), ``value``, ``class`` or ``number`` (what the
+            rule concludes), ``rows`` where rows were counted and ``weight`` where rules answer
+            together. A rule that always holds has one row without a feature. The fallback is the
+            rule ``otherwise``.
+
+        Raises
+        ------
+        ValueError
+            If a condition or an output does not fit into a cell, or the fallback is no constant.
+
+        Notes
+        -----
+        The table does not hold the domain, the class counts, nor whether rules are ordered:
+        :func:`skescore.rules.importers.read_table` is told. JSON holds everything.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a")], ["size", "colour"],
+        ...     task="classification", fallback=Fallback("b"),
+        ... )
+        >>> print(rules.to_conditions().to_csv(index=False).strip())
+        rule,feature,operator,value,class
+        1,size,>,1.0,a
+        1,size,<=,2.0,a
+        1,colour,in,"[""red""]",a
+        otherwise,,,,b
+        """
+        from skescore.rules.exporters._tables import to_conditions
+
+        return to_conditions(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Write everything as JSON, without loss; see :meth:`from_json`.
+
+        Parameters
+        ----------
+        indent : int or None, default=2
+            Spaces per level; None writes one line.
+        """
+        return ruleset_to_json(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str) -> RuleSet:
@@ -856,4 +935,279 @@ class RuleSet(Readable, Sequence[Rule]):
         ValueError
             If the text is not such JSON, naming the place and what was expected.
         """
-        return json_format.from_json(text)
+        return ruleset_from_json(cls, text)
+
+    def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
+        """Write a rule set as the source of one Python function that needs no package.
+
+        Use it to take rules where skescore is not installed: the function answers one row exactly
+        as :meth:`predict` does.
+
+        Parameters
+        ----------
+        function_name : str, default="predict"
+            Name of the function.
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Rows whose answers must stay the same: bounds are then written in as few digits as that
+            takes, see :meth:`shorten`.
+
+        Returns
+        -------
+        str
+            The source, for Python 3.10 or newer. The function takes one row: a mapping from feature
+            names to values (a dict, a row of a data frame), which may hold more, or a sequence of
+            all values in the order of the features. It returns a class label or a float.
+
+        Raises
+        ------
+        ValueError
+            If `function_name` is not a name that Python allows.
+
+        Notes
+        -----
+        A missing value (None or NaN) satisfies no condition. Where no rule holds and the rule set
+        has no fallback, the function raises a ValueError, as `RuleSet.predict` does. Sums run in
+        the same order as there, so numbers are equal to the last digit. Numbers may come as
+        anything that `float` reads; labels must have the type that they had in the rules.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.5)], "setosa"),
+        ...      Rule([Interval(0, lower=5)], "virginica")],
+        ...     ["petal length (cm)"], task="classification", fallback=Fallback("versicolor"),
+        ... )
+        >>> source = rules.to_python()
+        >>> print(source[source.index("    # Rule 1"):].rstrip())
+            # Rule 1
+            if petal_length_cm <= 2.5:
+                return "setosa"
+            # Rule 2
+            if petal_length_cm > 5.0:
+                return "virginica"
+            # No rule holds.
+            return "versicolor"
+        """
+        from skescore.rules.exporters._python import to_python
+
+        return to_python(self if X is None else self.shorten(X), function_name)
+
+    def to_sql(
+        self,
+        *,
+        dialect: str | None = None,
+        table: str | Sequence[str] | None = None,
+        X: Any = None,
+        kind: str = "predict",
+        output_name: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        booleans: Sequence[str] = (),
+        nan: bool = True,
+    ) -> str:
+        """Write a rule set as a ``CASE`` expression, or as a query that answers a table.
+
+        Use it to answer, or to count what each rule answers, where the data is: in DuckDB,
+        PostgreSQL, SQLite, Spark or a warehouse.
+
+        Parameters
+        ----------
+        dialect : str, optional
+            ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; every other one that
+            sqlglot knows (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
+            ...) needs ``pip install "skescore[sql]"``. By default standard SQL.
+        table : str or sequence of str, optional
+            Table to query, or its path such as ``("schema", "table")``. By default only the
+            expression is written, which fits in any query.
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Rows whose answers must stay the same: bounds are then written in as few digits as that
+            takes, see :meth:`shorten`.
+        kind : {"predict", "assign"}, default="predict"
+            ``"predict"`` gives the answer, ``"assign"`` the number of the answering rule (from 1;
+            NULL where no rule holds), for sets of which one rule answers.
+        output_name : str, optional
+            Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
+        columns : mapping of str to str, optional
+            Names of the table's columns for features that are called otherwise there.
+        booleans : sequence of str, default=()
+            Features whose columns are BOOLEAN where rules compare them with numbers, as those that
+            were learned from truth values do (``smoker > 0.5``): few databases compare the two.
+            They are converted, False to 0 and True to 1.
+        nan : bool, default=True
+            Whether columns may hold NaN besides NULL. False writes plain comparisons, which are
+            easier to read and let databases use their indices, but which NaN satisfies where it
+            sorts above all numbers.
+
+        Returns
+        -------
+        str
+            The expression or query, without a semicolon.
+
+        Raises
+        ------
+        ValueError
+            If the dialect is unknown; if a name, label or number cannot be written in it; if a name
+            stands for two columns; if outputs are of different types; if the fallback asks the
+            nearest box; or, for ``kind="assign"``, if all rules answer together.
+        ImportError
+            If the dialect needs sqlglot, which is not installed.
+
+        Notes
+        -----
+        NULL and the floating-point NaN satisfy no condition. Many databases sort NaN above all
+        numbers; there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy
+        (unless ``nan=False`` says that there is none). Where no rule holds, the answer is the
+        fallback's; NULL without a fallback, and where a regression abstains or a value that it
+        needs is missing.
+
+        Numbers have an exponent (``2.5e0``), which makes them floating-point rather than decimal in
+        standard SQL, so that they are the bounds to the last digit. Columns of type FLOAT (32
+        bits), DECIMAL or BIGINT are compared as the rules compare them, after conversion to DOUBLE;
+        where the database compares them exactly, a value with more than 15 digits may fall on the
+        other side of a bound that it nearly equals. Columns must be numeric where rules compare
+        numbers (or be named in `booleans`), and text equal only to the same text (choose a binary
+        collation in MySQL and SQL Server). The order of additions is that of :meth:`predict`, so
+        that sums are equal to the last digit; sums of more than 900 rules are added in blocks,
+        since databases limit the depth of expressions, and may differ in it. PostgreSQL, MySQL and
+        SQL Server stop with an error where a sum or product is too large or too small for a float.
+        Infinite values in weights that depend on the row may cancel to a vote that only DuckDB and
+        PostgreSQL count as NumPy does.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.5)], "setosa"),
+        ...      Rule([Interval(0, 4.5, 7)], "virginica")],
+        ...     ["petal length (cm)"], task="classification", fallback=Fallback("versicolor"),
+        ... )
+        >>> print(rules.to_sql())
+        CASE
+          WHEN "petal length (cm)" <= 2.5e0 THEN 'setosa'
+          WHEN "petal length (cm)" > 4.5e0 AND "petal length (cm)" <= 7 THEN 'virginica'
+          ELSE 'versicolor'
+        END
+
+        How many rows of a table each rule answers is one query; the share of those without a number
+        (NULL) is what the rules leave uncovered:
+
+        >>> names = {"petal length (cm)": "length"}
+        >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)
+        >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS answered GROUP BY rule")
+        SELECT rule, COUNT(*) FROM (SELECT *, CASE
+          WHEN "length" <= 2.5e0 THEN 1
+          WHEN "length" > 4.5e0 AND "length" <= 7 THEN 2
+        END AS "rule" FROM "iris") AS answered GROUP BY rule
+        """
+        from skescore.rules.exporters._sql import to_sql
+
+        return to_sql(
+            self if X is None else self.shorten(X),
+            dialect=dialect,
+            table=table,
+            kind=kind,
+            output_name=output_name,
+            columns=columns or {},
+            booleans=booleans,
+            nan=nan,
+        )
+
+    def to_prolog(
+        self,
+        *,
+        predicate: str = "prediction",
+        missing: Sequence[str] = ("null", "nan"),
+        X: Any = None,
+    ) -> str:
+        """Write a rule set as a Prolog theory.
+
+        Use it where rules are to be reasoned with, or to hand them to a system that speaks Prolog.
+
+        Parameters
+        ----------
+        predicate : str, default="prediction"
+            Name of the predicate, which takes the features in order and the answer. Helpers that
+            rules with voting need begin with the same name.
+        missing : sequence of str, default=("null", "nan")
+            Atoms that stand for a missing value.
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Rows on which numbers may be shortened, see :meth:`shorten`; exact numbers by
+            default.
+
+        Returns
+        -------
+        str
+            The clauses, after a comment that names the features and gives an example of a query.
+
+        Raises
+        ------
+        TypeError
+            If `predicate` is no text, or `missing` no sequence of texts.
+        ValueError
+            If `predicate` is no plain atom, the fallback asks for the nearest rule, two different
+            labels or values would be one in Prolog, a text cannot be written as UTF-8, or there are
+            more features than a predicate has arguments.
+
+        Notes
+        -----
+        - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared
+          with numbers takes numbers only (truth values as 1 and 0): anything else counts as missing
+          there.
+        - A missing value satisfies no condition. A rule that needs it for its number answers
+          ``nan``.
+        - The first clause that holds answers, whatever answer is asked about; rules of unordered
+          sets stand in the order in which they answer. Without a fallback the query fails where no
+          rule holds.
+        - Code is plain ASCII (but for rare characters such as emoji), so that atoms are the same
+          under every locale; only comments hold other letters.
+        - SWI-Prolog computes with floats, as Python does, and answers alike to the last bit; it
+          raises an error where a sum overflows. tuProlog computes with decimals: give it numbers in
+          the shortest form, as Python's repr writes them, and expect sums of features or of weights
+          to differ in the last digits.
+
+        Examples
+        --------
+        >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=2.5)], "setosa"),
+        ...      Rule([Interval(0, lower=5)], "virginica")],
+        ...     ["petal length (cm)"],
+        ...     task="classification",
+        ...     fallback=Fallback("versicolor"),
+        ... )
+        >>> print(rules.to_prolog())
+        % 2 rules for classification; the first that holds answers.
+        % prediction(Petal_length_cm, Output) takes the features in this order:
+        %   Petal_length_cm  number  petal length (cm)
+        % A missing value is null or nan and satisfies no condition.
+        % Example:
+        %   ?- prediction(0.0, Output).
+        <BLANKLINE>
+        % 1. IF petal length (cm) =< 2.5 THEN setosa
+        prediction(Petal_length_cm, Output) :-
+            number(Petal_length_cm), Petal_length_cm =< 2.5,
+            !, Output = setosa.
+        % 2. ELSE IF petal length (cm) > 5 THEN virginica
+        prediction(Petal_length_cm, Output) :-
+            number(Petal_length_cm), Petal_length_cm > 5.0,
+            !, Output = virginica.
+        % otherwise, where no rule holds
+        prediction(_, versicolor).
+        <BLANKLINE>
+        """
+        from skescore.rules.exporters._prolog import to_prolog
+
+        return to_prolog(self if X is None else self.shorten(X), predicate, missing)
+
+
+def _checked_classes(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Give the labels of a classification, None for a regression."""
+    if task == "regression":
+        if classes is not None:
+            raise ValueError("classes belong to classification; pass classes=None for regression.")
+        return None
+    given = check_sequence("classes", classes, "labels")
+    labels = tuple(check_label("classes", label) for label in given)
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"classes must differ from each other, got {list(labels)}.")
+    return labels

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skescore._validation import check_whole
+from skescore._validation import check_integer
 from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._columns import Table
 from skescore.rules.simplification._on_rows import RuleRows, Step
@@ -125,7 +125,7 @@ def prune(
             "rules_, or use as_ruleset(...) first."
         )
     ruleset.check_one_answers("prune")
-    if max_steps is not None and check_whole("max_steps", max_steps) < 0:
+    if max_steps is not None and check_integer("max_steps", max_steps) < 0:
         raise ValueError(f"max_steps must be 0 or more, or None for no limit, got {max_steps!r}.")
     scorer = get_rule_scorer(scorer)
     if isinstance(scorer, RuleScorer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -17,7 +18,6 @@ from scipy import stats
 from sklearn.datasets import load_diabetes, load_iris
 
 from skescore.metrics import RuleCounts, confusion
-from skescore.metrics import _rule_counts as _rule_rows
 from skescore.rules import (
     BoxTable,
     Conclusions,
@@ -240,8 +240,8 @@ def test_batches_do_not_show(case: Any) -> None:
     rules, X, y = case
     whole = confusion(rules, X, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rule_rows, "_PAIRS", 1)
-        patch.setattr(_rule_rows, "_LEAST_ROWS", 3)
+        in_threes = functools.partialmethod(RuleSet.iter_match, batch_size=3)
+        patch.setattr(RuleSet, "iter_match", in_threes)
         patch.setattr("skescore.rules._matching._BLOCK", 2)
         patch.setattr(confusion_module, "_NUMBERS", 5)
         for kept in (0, 1 << 20):

@@ -25,7 +25,6 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.exporters._prolog import to_prolog
 
 
 def literal(value):
@@ -70,7 +69,7 @@ class Solver:
 
 
 def assert_answers_alike(ruleset, X):
-    solver = Solver(to_prolog(ruleset))
+    solver = Solver(ruleset.to_prolog())
     expected = ruleset.predict(X).tolist()
     for row, b in zip(X, expected, strict=True):
         a = solver.ask(row)
@@ -148,8 +147,8 @@ def test_numbers_as_answers():
 def test_no_fallback():
     rules = [Rule([Interval(0, 0)], "a")]
     ruleset = RuleSet(rules, ["x"], task="classification")
-    assert [Solver(to_prolog(ruleset)).ask([x]) for x in (1.0, -1.0, None)] == ["a", None, None]
-    assert Solver(to_prolog(ruleset[:0])).ask([1.0]) is None
+    assert [Solver(ruleset.to_prolog()).ask([x]) for x in (1.0, -1.0, None)] == ["a", None, None]
+    assert Solver(ruleset[:0].to_prolog()).ask([1.0]) is None
 
 
 @pytest.mark.parametrize("voting", ["votes", "shares", "logistic", "mean", "sum"])
@@ -179,7 +178,7 @@ def test_a_mean_has_all_its_digits():
     """tuProlog's own division stops after nine."""
     rules = [Rule([], 1.0, weight=1.0), Rule([], 2.0, weight=2.0)]
     ruleset = RuleSet(rules, [], task="regression", ordered=False, voting="mean")
-    assert Solver(to_prolog(ruleset)).ask([]) == pytest.approx(5 / 3, rel=1e-15)
+    assert Solver(ruleset.to_prolog()).ask([]) == pytest.approx(5 / 3, rel=1e-15)
 
 
 @pytest.mark.parametrize(

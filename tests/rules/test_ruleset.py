@@ -274,7 +274,7 @@ def test_classes_are_found_in_the_outputs():
         ({"feature_names": ["a", "a"]}, ValueError, r"must differ from each other, got \['a'\]"),
         ({"feature_names": ["a"], "domain": None}, ValueError,
          "Rule 2 uses feature 1, but there are only 1 feature names: a"),
-        ({"task": "ranking"}, ValueError, "'classification' or 'regression', got 'ranking'"),
+        ({"task": "ranking"}, ValueError, "'classification', 'regression', got 'ranking'"),
         ({"classes": "abc"}, TypeError, "classes must be a sequence of labels, got 'abc'"),
         ({"classes": ["a", "b", "a"]}, ValueError, "classes must differ from each other"),
         ({"classes": ["a", "c"], "rules": [Rule([], "a"), Rule([], "b")], "fallback": None},
@@ -334,7 +334,7 @@ def test_arrays_must_fit():
         make(classes=["a", "b"])
     with pytest.raises(TypeError, match="classes must be a sequence of labels, got None"):
         make(classes=None)
-    with pytest.raises(ValueError, match="'classification' or 'regression'"):
+    with pytest.raises(ValueError, match="'classification', 'regression'"):
         make(task="?")
     line = Conclusions(np.array([0, NAN]), linear={1: LinearOutput(0, [(2, 1)])})
     with pytest.raises(ValueError, match="linear output uses feature 2, but there are only 2"):

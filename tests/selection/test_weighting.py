@@ -208,7 +208,6 @@ def test_rule_sets_weigh_themselves():
         ["x"], task="classification", ordered=False,
     )  # fmt: skip
     X, y = [[0.0], [0.5], [2.0]], ["a", "b", "b"]
-    weighted = rules.with_weights("precision", X, y)
-    assert weighted == with_weights(rules, "precision", X, y)
+    weighted = with_weights(rules, "precision", X, y)
     assert [rule.weight for rule in weighted] == [0.5, 1.0]
     assert weighted.predict([[0.5]]).tolist() == ["b"]

@@ -22,7 +22,7 @@ def answering_rules(ruleset: RuleSet) -> list[int]:
     """
     if ruleset.voting is not None:
         return list(range(len(ruleset)))
-    order: list[int] = ruleset._priority.tolist()
+    order: list[int] = ruleset.answer_order.tolist()
     for place, index in enumerate(order):
         if not ruleset.rules[index].conditions:
             return order[: place + 1]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skescore._validation import check_instance, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, OneOf
 from skescore.rules._domain import label_array
 from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._rule import LinearOutput, Rule
-from skescore.rules._ruleset import RuleSet
 from skescore.rules._text import feature_name
 from skescore.rules.exporters._common import class_labels, elementary, plain_letters
 from skescore.rules.exporters._text import can_be_lost
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
 
 # --- the parts that Prolog clauses are made of: atoms, numbers, variables, goals -----------------
 
@@ -357,107 +360,20 @@ def _weight(rule: Rule) -> float:
 
 # --- Rules as a Prolog theory that SWI-Prolog and tuProlog load as it stands ---------------------
 
-#: Atoms that stand for a missing value.
-_MISSING = ("null", "nan")
 #: The arguments that a predicate of SWI-Prolog can take.
 _MOST_ARGUMENTS = 1024
 
 
-def to_prolog(
-    ruleset: RuleSet,
-    *,
-    predicate: str = "prediction",
-    missing: Sequence[str] = _MISSING,
-    X: Any = None,
-) -> str:
-    """Write a rule set as a Prolog theory.
-
-    Use it where rules are to be reasoned with, or to hand them to a system that speaks Prolog.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    predicate : str, default="prediction"
-        Name of the predicate, which takes the features in order and the answer. Helpers that
-        rules with voting need begin with the same name.
-    missing : sequence of str, default=("null", "nan")
-        Atoms that stand for a missing value.
-    X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows on which numbers may be shortened, see :meth:`RuleSet.shorten`; exact numbers by
-        default.
-
-    Returns
-    -------
-    str
-        The clauses, after a comment that names the features and gives an example of a query.
-
-    Raises
-    ------
-    TypeError
-        If `predicate` is no text, or `missing` no sequence of texts.
-    ValueError
-        If `predicate` is no plain atom, the fallback asks for the nearest rule, two different
-        labels or values would be one in Prolog, a text cannot be written as UTF-8, or there are
-        more features than a predicate has arguments.
-
-    Notes
-    -----
-    - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared with
-      numbers takes numbers only (truth values as 1 and 0): anything else counts as missing there.
-    - A missing value satisfies no condition. A rule that needs it for its number answers ``nan``.
-    - The first clause that holds answers, whatever answer is asked about; rules of unordered sets
-      stand in the order in which they answer. Without a fallback the query fails where no rule
-      holds.
-    - Code is plain ASCII (but for rare characters such as emoji), so that atoms are the same under
-      every locale; only comments hold other letters.
-    - SWI-Prolog computes with floats, as Python does, and answers alike to the last bit; it raises
-      an error where a sum overflows. tuProlog computes with decimals: give it numbers in the
-      shortest form, as Python's repr writes them, and expect sums of features or of weights to
-      differ in the last digits.
-
-    Examples
-    --------
-    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(0, lower=5)], "virginica")],
-    ...     ["petal length (cm)"],
-    ...     task="classification",
-    ...     fallback=Fallback("versicolor"),
-    ... )
-    >>> print(to_prolog(rules))
-    % 2 rules for classification; the first that holds answers.
-    % prediction(Petal_length_cm, Output) takes the features in this order:
-    %   Petal_length_cm  number  petal length (cm)
-    % A missing value is null or nan and satisfies no condition.
-    % Example:
-    %   ?- prediction(0.0, Output).
-    <BLANKLINE>
-    % 1. IF petal length (cm) =< 2.5 THEN setosa
-    prediction(Petal_length_cm, Output) :-
-        number(Petal_length_cm), Petal_length_cm =< 2.5,
-        !, Output = setosa.
-    % 2. ELSE IF petal length (cm) > 5 THEN virginica
-    prediction(Petal_length_cm, Output) :-
-        number(Petal_length_cm), Petal_length_cm > 5.0,
-        !, Output = virginica.
-    % otherwise, where no rule holds
-    prediction(_, versicolor).
-    <BLANKLINE>
-    """
-    if not isinstance(predicate, str):
-        raise TypeError(f"predicate must be a str, got {predicate!r}.")
+def to_prolog(ruleset: RuleSet, predicate: str, missing: Sequence[str]) -> str:
+    """Write a Prolog theory; see :meth:`RuleSet.to_prolog`."""
+    check_instance("predicate", predicate, str)
     if not PLAIN_ATOM.fullmatch(predicate):
         raise ValueError(
             "predicate must begin with a small letter and go on with letters, digits and "
             f"underscores of ASCII, got {predicate!r}."
         )
-    if X is not None:
-        from skescore.rules.exporters._rounding import shorten_numbers
-
-        ruleset = shorten_numbers(ruleset, X)
-    if isinstance(missing, str) or not all(isinstance(text, str) for text in missing):
-        raise TypeError(f"missing must be a sequence of texts, got {missing!r}.")
+    for text in check_sequence("missing", missing, "texts"):
+        check_instance("missing", text, str)
     return _Theory(ruleset, predicate, tuple(missing)).text()
 
 
@@ -521,7 +437,7 @@ class _Theory:
 
     def _first_match(self) -> Iterator[str]:
         ruleset = self.ruleset
-        for i in ruleset._priority.tolist():
+        for i in ruleset.answer_order.tolist():
             rule = ruleset.rules[i]
             output = rule.output
             if isinstance(output, LinearOutput) and output.terms:

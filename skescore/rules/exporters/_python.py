@@ -22,7 +22,6 @@ from skescore.rules.exporters._common import (
     elementary,
     plain_letters,
 )
-from skescore.rules.exporters._rounding import shorten_numbers
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -189,66 +188,13 @@ _LABEL_HELPER = """\
 """
 
 
-def to_python(ruleset: RuleSet, *, function_name: str = "predict", X: Any = None) -> str:
-    """Write a rule set as the source of one Python function that needs no package.
-
-    Use it to take rules where skescore is not installed: the function answers one row exactly as
-    :meth:`RuleSet.predict` does.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    function_name : str, default="predict"
-        Name of the function.
-    X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows whose answers must stay the same: bounds are then written in as few digits as that
-        takes, see :func:`skescore.rules.exporters._rounding.shorten_numbers`.
-
-    Returns
-    -------
-    str
-        The source, for Python 3.10 or newer. The function takes one row: a mapping from feature
-        names to values (a dict, a row of a data frame), which may hold more, or a sequence of all
-        values in the order of the features. It returns a class label or a float.
-
-    Raises
-    ------
-    ValueError
-        If `function_name` is not a name that Python allows.
-
-    Notes
-    -----
-    A missing value (None or NaN) satisfies no condition. Where no rule holds and the rule set has
-    no fallback, the function raises a ValueError, as `RuleSet.predict` does. Sums run in the same
-    order as there, so numbers are equal to the last digit. Numbers may come as anything that
-    `float` reads; labels must have the type that they had in the rules.
-
-    Examples
-    --------
-    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(0, lower=5)], "virginica")],
-    ...     ["petal length (cm)"], task="classification", fallback=Fallback("versicolor"),
-    ... )
-    >>> source = to_python(rules)
-    >>> print(source[source.index("    # Rule 1"):].rstrip())
-        # Rule 1
-        if petal_length_cm <= 2.5:
-            return "setosa"
-        # Rule 2
-        if petal_length_cm > 5.0:
-            return "virginica"
-        # No rule holds.
-        return "versicolor"
-    """
+def to_python(ruleset: RuleSet, function_name: str) -> str:
+    """Write the source of one function; see :meth:`RuleSet.to_python`."""
     if not function_name.isidentifier() or keyword.iskeyword(function_name):
         raise ValueError(
             f"function_name must be a name that Python allows, got {function_name!r}. "
             "Use letters, digits and underscores, and no digit in front."
         )
-    if X is not None:
-        ruleset = shorten_numbers(ruleset, X)
     return _Function(ruleset, function_name).source()
 
 

@@ -26,55 +26,8 @@ _LARGEST = sys.float_info.max
 
 
 def shorten_numbers(ruleset: RuleSet, X: Any) -> RuleSet:
-    """Write the bounds of all conditions in the fewest digits that mean the same on some rows.
-
-    Use it before rules are shown or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no row of
-    `X` lies between.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows on which every condition shall hold exactly where it held before, mostly those that
-        the rules were learned from. Between those rows the bounds move.
-
-    Returns
-    -------
-    RuleSet
-        The same rules with shorter bounds, in intervals and linear conditions, also inside M-of-N
-        conditions. Coefficients, outputs and the domain are left alone.
-
-    Raises
-    ------
-    ValueError
-        If X has no rows, or not the rules' features.
-
-    Notes
-    -----
-    A bound gets as few decimals as possible; among whole numbers, as few digits that are not
-    trailing zeros as possible; of several such numbers it gets the nearest one. It never gets more
-    digits, and stays as it is where nothing shorter will do or where X holds no numbers.
-
-    Equal bounds of one feature stay equal and the others keep their order, so that boxes touch,
-    overlap or keep apart as they did, on all possible rows. Where the nearest rule answers
-    uncovered rows, the bounds move less far, until these answers on X stay the same as well.
-
-    Examples
-    --------
-    >>> from skescore.rules import Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.449999988)], "setosa"),
-    ...      Rule([Interval(0, lower=2.449999988)], "other")],
-    ...     ["petal length (cm)"], task="classification",
-    ... )
-    >>> print(shorten_numbers(rules, [[1.4], [1.9], [3.0], [5.1]]))
-    1. IF petal length (cm) ≤ 2 THEN setosa
-    2. ELSE IF petal length (cm) > 2 THEN other
-    >>> shorten_numbers(rules, [[2.41], [2.46], [5.1]])[0].conditions[0].upper
-    2.45
-    """
-    table = ruleset._table(X)
+    """Write the bounds of all conditions in the fewest digits; see :meth:`RuleSet.shorten`."""
+    table = Table.of(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError(
             "X must hold at least one row, got none: without rows any number would do for a bound."

@@ -41,38 +41,7 @@ _VOTING = {
 
 
 def to_sentences(ruleset: RuleSet) -> str:
-    """Write a rule set as English sentences, one rule per line.
-
-    Use it for readers who do not read formulas, or to read rules aloud.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-
-    Returns
-    -------
-    str
-        The numbered rules, and where it is needed a line on how they answer together and one on
-        what is said where no rule holds.
-
-    Examples
-    --------
-    >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet, RuleStatistics
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
-    ...      Rule([Interval(0, 4, 6), OneOf(1, ["red", "blue"])], "rose", RuleStatistics(1))],
-    ...     ["petal length (cm)", "colour"],
-    ...     task="classification",
-    ...     classes=["setosa", "rose"],
-    ...     fallback=Fallback("rose"),
-    ... )
-    >>> print(to_sentences(rules))
-    1. If petal length (cm) is at most 2.45, then the answer is setosa. (50 rows, all of that class)
-    2. Otherwise, if petal length (cm) is above 4 and at most 6, and colour is blue or red, then
-    the answer is rose. (1 row)
-    Where no rule holds, the answer is rose.
-    """
+    """Write a rule set as English sentences; see :meth:`RuleSet.to_sentences`."""
     return "\n".join(_lines(ruleset))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore._validation import check_flag
+from skescore._validation import check_choice, check_flag
 from skescore.rules._conditions import Condition, Interval, Linear, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
@@ -21,7 +21,6 @@ from skescore.rules.exporters._common import (
     class_votes,
     elementary,
 )
-from skescore.rules.exporters._rounding import shorten_numbers
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -367,109 +366,16 @@ KINDS = ("predict", "assign")
 def to_sql(
     ruleset: RuleSet,
     *,
-    dialect: str | None = None,
-    table: str | Sequence[str] | None = None,
-    X: Any = None,
-    kind: str = "predict",
-    output_name: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    booleans: Sequence[str] = (),
-    nan: bool = True,
+    dialect: str | None,
+    table: str | Sequence[str] | None,
+    kind: str,
+    output_name: str | None,
+    columns: Mapping[str, str],
+    booleans: Sequence[str],
+    nan: bool,
 ) -> str:
-    """Write a rule set as a ``CASE`` expression, or as a query that answers a table.
-
-    Use it to answer, or to count what each rule answers, where the data is: in DuckDB, PostgreSQL,
-    SQLite, Spark or a warehouse.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    dialect : str, optional
-        ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; every other one that
-        sqlglot knows (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``, ...)
-        needs ``pip install "skescore[sql]"``. By default standard SQL.
-    table : str or sequence of str, optional
-        Table to query, or its path such as ``("schema", "table")``. By default only the expression
-        is written, which fits in any query.
-    X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows whose answers must stay the same: bounds are then written in as few digits as that
-        takes, see :func:`skescore.rules.exporters._rounding.shorten_numbers`.
-    kind : {"predict", "assign"}, default="predict"
-        ``"predict"`` gives the answer, ``"assign"`` the number of the answering rule (from 1; NULL
-        where no rule holds), for sets of which one rule answers.
-    output_name : str, optional
-        Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
-    columns : mapping of str to str, optional
-        Names of the table's columns for features that are called otherwise there.
-    booleans : sequence of str, default=()
-        Features whose columns are BOOLEAN where rules compare them with numbers, as those that were
-        learned from truth values do (``smoker > 0.5``): few databases compare the two. They are
-        converted, False to 0 and True to 1.
-    nan : bool, default=True
-        Whether columns may hold NaN besides NULL. False writes plain comparisons, which are easier
-        to read and let databases use their indices, but which NaN satisfies where it sorts above
-        all numbers.
-
-    Returns
-    -------
-    str
-        The expression or query, without a semicolon.
-
-    Raises
-    ------
-    ValueError
-        If the dialect is unknown; if a name, label or number cannot be written in it; if a name
-        stands for two columns; if outputs are of different types; if the fallback asks the nearest
-        box; or, for ``kind="assign"``, if all rules answer together.
-    ImportError
-        If the dialect needs sqlglot, which is not installed.
-
-    Notes
-    -----
-    NULL and the floating-point NaN satisfy no condition. Many databases sort NaN above all numbers;
-    there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy (unless
-    ``nan=False`` says that there is none). Where no rule holds, the answer is the fallback's; NULL
-    without a fallback, and where a regression abstains or a value that it needs is missing.
-
-    Numbers have an exponent (``2.5e0``), which makes them floating-point rather than decimal in
-    standard SQL, so that they are the bounds to the last digit. Columns of type FLOAT (32 bits),
-    DECIMAL or BIGINT are compared as the rules compare them, after conversion to DOUBLE; where the
-    database compares them exactly, a value with more than 15 digits may fall on the other side of
-    a bound that it nearly equals. Columns must be numeric where rules compare numbers (or be named
-    in `booleans`), and text equal only to the same text (choose a binary collation in MySQL
-    and SQL Server). The order of additions is that of :meth:`RuleSet.predict`, so that sums are
-    equal to the last digit; sums of more than 900 rules are added in blocks, since databases limit
-    the depth of expressions, and may differ in it. PostgreSQL, MySQL and SQL Server stop with an
-    error where a sum or product is too large or too small for a float. Infinite values in weights
-    that depend on the row may cancel to a vote that only DuckDB and PostgreSQL count as NumPy does.
-
-    Examples
-    --------
-    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2.5)], "setosa"), Rule([Interval(0, 4.5, 7)], "virginica")],
-    ...     ["petal length (cm)"], task="classification", fallback=Fallback("versicolor"),
-    ... )
-    >>> print(to_sql(rules))
-    CASE
-      WHEN "petal length (cm)" <= 2.5e0 THEN 'setosa'
-      WHEN "petal length (cm)" > 4.5e0 AND "petal length (cm)" <= 7 THEN 'virginica'
-      ELSE 'versicolor'
-    END
-
-    How many rows of a table each rule answers is one query; the share of those without a number
-    (NULL) is what the rules leave uncovered:
-
-    >>> inner = to_sql(rules, kind="assign", table="iris", columns={"petal length (cm)": "length"})
-    >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS answered GROUP BY rule")
-    SELECT rule, COUNT(*) FROM (SELECT *, CASE
-      WHEN "length" <= 2.5e0 THEN 1
-      WHEN "length" > 4.5e0 AND "length" <= 7 THEN 2
-    END AS "rule" FROM "iris") AS answered GROUP BY rule
-    """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be 'predict' or 'assign', got {kind!r}.")
+    """Write an expression or a query; see :meth:`RuleSet.to_sql`."""
+    check_choice("kind", kind, KINDS)
     if output_name is not None and table is None:
         raise ValueError(
             f"output_name={output_name!r} names the column of a query, but without table=... only "
@@ -477,10 +383,8 @@ def to_sql(
         )
     if kind == "assign":
         ruleset.check_one_answers("to_sql(kind='assign')")
-    if X is not None:
-        ruleset = shorten_numbers(ruleset, X)
     style = find_dialect(dialect, may_hold_nan=check_flag("nan", nan))
-    writer = _Writer(ruleset, style, Terms(ruleset, style, columns or {}, booleans))
+    writer = _Writer(ruleset, style, Terms(ruleset, style, columns, booleans))
     text = writer.rule_number() if kind == "assign" else writer.answer()
     if table is not None:
         parts = [table] if isinstance(table, str) else list(table)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +21,6 @@ from skescore.rules._text import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from skescore.rules._ruleset import RuleSet
 
 
@@ -112,39 +109,6 @@ def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
     return "\n".join([*(numbered or ["(no rules)"]), *closing_lines(ruleset)])
 
 
-def to_frame(ruleset: RuleSet) -> pd.DataFrame:
-    """Give a rule set as a table, one row per rule."""
-    import pandas as pd
-
-    number, numeric = ruleset.number, ruleset.task == "regression"
-    records = []
-    for rule in ruleset.rules:
-        output = rule.output
-        record: dict[str, Any] = {
-            "premise": rule.premise_text(ruleset.feature_names, number) or "(always)",
-            "output": rule.output_text(ruleset.feature_names, numeric=numeric)
-            if isinstance(output, LinearOutput)
-            else output,
-            "conditions": rule.n_conditions,
-            "rows": None if rule.statistics is None else rule.statistics.n_rows,
-        }
-        if ruleset.voting:
-            weight = rule.weight
-            row_by_row = isinstance(weight, LinearOutput)
-            record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
-        if ruleset.classes is not None:
-            record["purity"] = rule.purity(output_index(ruleset, rule))
-        else:
-            record["mean"] = None if rule.statistics is None else rule.statistics.mean
-            record["spread"] = None if rule.statistics is None else rule.statistics.spread
-        records.append(record)
-    columns = ["premise", "output", "conditions", "rows"]
-    columns += ["weight"] if ruleset.voting else []
-    columns += ["purity"] if ruleset.classes is not None else ["mean", "spread"]
-    index = pd.RangeIndex(1, len(records) + 1, name="rule")
-    return pd.DataFrame.from_records(records, columns=columns).set_axis(index)
-
-
 def table_head(ruleset: RuleSet) -> list[str]:
     """The headings of a table of rules, without that of their numbers."""
     weight = ["Weight"] if ruleset.voting else []
@@ -172,77 +136,3 @@ def caption(ruleset: RuleSet) -> str:
     if ruleset.ordered and len(ruleset) > 1:
         text += ", the first that holds answers"
     return "; ".join([text, *closing_lines(ruleset)])
-
-
-def to_html(
-    ruleset: RuleSet,
-    limit: int | None = None,
-    *,
-    standalone: bool = False,
-    title: str | None = None,
-) -> str:
-    """Write a rule set as an HTML table, for notebooks, or as a page of its own.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    limit : int, optional
-        Show only so many rules, and say how many more there are; all by default.
-    standalone : bool, default=False
-        True writes a whole page that needs nothing else: style inside, no scripts, no network.
-    title : str, optional
-        Title of the page; by default what the rules are for.
-
-    Returns
-    -------
-    str
-        The HTML. Names and labels are escaped.
-    """
-    shown = len(ruleset) if limit is None else min(limit, len(ruleset))
-    headings = ["Rule" if standalone else "", *table_head(ruleset)]
-    rows = []
-    for position in range(shown):
-        cells = "".join(f"<td>{html.escape(c)}</td>" for c in table_row(ruleset, position))
-        rows.append(f'<tr><th scope="row">{position + 1}</th>{cells}</tr>')
-    if shown < len(ruleset):
-        more = f"... and {len(ruleset) - shown} more; to_frame() gives all"
-        rows.append(f'<tr><td colspan="{len(headings)}">{more}</td></tr>')
-    head = "".join(f'<th scope="col">{c}</th>' for c in headings)
-    # Lines of their own keep a page of many rules readable as text, too.
-    gap = "\n" if standalone else ""
-    table = (
-        f"<table><caption>{html.escape(caption(ruleset))}</caption>{gap}"
-        f"<thead><tr>{head}</tr></thead><tbody>{gap}{gap.join(rows)}{gap}</tbody></table>"
-    )
-    if not standalone:
-        return table
-    heading = html.escape(f"Rules for {ruleset.task}" if title is None else title)
-    return _PAGE.format(title=heading, table=table)
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ margin: 2rem auto; max-width: 70rem; padding: 0 1rem; font: 1rem/1.5 sans-serif;
-  color: CanvasText; background: Canvas; }}
-table {{ width: 100%; border-collapse: collapse; }}
-caption {{ padding-bottom: 1rem; text-align: left; }}
-th, td {{ padding: .4rem .8rem; border-bottom: 1px solid GrayText; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere; white-space: pre-wrap; }}
-th {{ white-space: nowrap; }}
-</style>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-{table}
-</main>
-</body>
-</html>
-"""

@@ -141,54 +141,9 @@ _ASCII = str.maketrans({"≤": "<=", "≥": ">="})
 _BRANCH, _INDENT = "|--- ", "|   "
 
 
-def to_tree_text(ruleset: RuleSet, *, number: NumberFormat | None = None) -> str:
-    """Write a rule set as an indented tree.
-
-    Use it where rules share conditions, as those of a tree do: each is then written once.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    number : callable, optional
-        Writes a bound of the feature with the given index; by default
-        :attr:`RuleSet.number`, which rounds to what a reader needs.
-
-    Returns
-    -------
-    str
-        One line for each condition and each conclusion, indented below the conditions it needs.
-
-    Raises
-    ------
-    ValueError
-        If all rules that hold answer together, which no tree can say.
-
-    Notes
-    -----
-    Rules that never hold together are drawn as the tree that parts them, however its leaves were
-    listed. All others keep the order in which they answer, neighbours sharing the conditions that
-    both begin with; from the top, the first conclusion whose conditions all hold is the answer,
-    and the first line says so.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skescore.rules import as_ruleset
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
-    >>> print(to_tree_text(as_ruleset(tree)))
-    |--- petal width (cm) <= 0.8
-    |   |--- class: 0   (50 rows, 100 % pure)
-    |--- petal width (cm) > 0.8
-    |   |--- petal width (cm) <= 1.75
-    |   |   |--- class: 1   (54 rows, 91 % pure)
-    |   |--- petal width (cm) > 1.75
-    |   |   |--- class: 2   (46 rows, 98 % pure)
-    """
-    ruleset.check_one_answers("A tree")
-    return "\n".join(_lines(ruleset, ruleset.number if number is None else number))
+def to_tree_text(ruleset: RuleSet, number: NumberFormat) -> str:
+    """Write a rule set as an indented tree; see :meth:`RuleSet.to_tree_text`."""
+    return "\n".join(_lines(ruleset, number))
 
 
 def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
@@ -206,7 +161,7 @@ def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
     else:
         if len(ruleset) > 1:
             yield _FROM_THE_TOP
-        rules = [(i, ruleset.rules[i].conditions) for i in ruleset._priority.tolist()]
+        rules = [(i, ruleset.rules[i].conditions) for i in ruleset.answer_order.tolist()]
         yield from _branches(ruleset, rules, number, 0)
     yield from closing_lines(ruleset)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from skescore._optional import import_optional
 from skescore._text import listed
-from skescore._validation import check_label, check_number, check_whole, label_order, python_value
+from skescore._validation import check_integer, check_label, check_number, label_order, python_value
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
@@ -85,7 +85,7 @@ class Premises:
         return [OneOf(feature, tuple(self._value(feature, v) for v in values), negated=negated)]
 
     def _feature(self, index: Any) -> int:
-        feature = check_whole("an attribute", index)
+        feature = check_integer("an attribute", index)
         if not 0 <= feature < len(self.names):
             raise ValueError(
                 f"attributes must be column indices below {len(self.names)}, got {index!r}."

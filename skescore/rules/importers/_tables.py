@@ -15,7 +15,7 @@ from skescore.rules._conditions import Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.exporters._table import OTHERWISE, OUTPUT_COLUMNS
+from skescore.rules.exporters._tables import OTHERWISE, OUTPUT_COLUMNS
 
 _REQUIRED = ("rule", "feature", "operator", "value")
 _OPTIONAL = ("weight", "rows")

@@ -1,3 +1,32 @@
 """Fewer and shorter rules: exactly the same predictions, or a tolerance on given rows."""
 
-__all__: list[str] = []
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skescore._validation import check_number
+from skescore.rules._columns import Table
+from skescore.rules.simplification._exact import simplify_exactly
+from skescore.rules.simplification._on_rows import simplify_on_rows
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+__all__ = ["simplify"]
+
+
+def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:
+    """Make rules fewer and shorter; see :meth:`RuleSet.simplify`."""
+    remedy = "It is a share of the rows of X: 0.05 lets 5 % of the predictions change."
+    tolerance = check_number("tolerance", tolerance, 0, below=1, remedy=remedy)
+    if X is None:
+        if tolerance > 0:
+            raise ValueError(
+                f"tolerance={tolerance!r} is a share of rows, so it needs them: pass X, or "
+                "tolerance=0 to change no prediction at all."
+            )
+        return simplify_exactly(ruleset, ruleset.domain)
+    table = Table.of(X, ruleset.feature_names)
+    if len(table) == 0:
+        raise ValueError("X must hold at least one row to compare predictions on, got 0 rows.")
+    return simplify_on_rows(ruleset, table, tolerance)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skescore.rules._conditions import Condition, Interval, OneOf
 from skescore.rules._rule import Rule, RuleStatistics
-
-if TYPE_CHECKING:
-    from skescore.rules.simplification._exact import RuleTable
 
 Conditions = tuple[Condition, ...]
 
@@ -146,167 +142,8 @@ def merit_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
 
 
 def ranks_of(merit: np.ndarray, by_priority: bool) -> np.ndarray:
-    """Place of every rule in the order in which they answer; see :attr:`RuleSet._priority`."""
+    """Place of every rule in the order in which they answer; see :attr:`RuleSet.answer_order`."""
     order = np.lexsort((-merit[:, 1], -merit[:, 0])) if by_priority else np.arange(len(merit))
     ranks = np.empty(len(merit), dtype=np.intp)
     ranks[order] = np.arange(len(merit))
     return ranks
-
-
-# ---------------------------------------------------------------- merging rules of a table
-
-
-def merge_boxes(table: RuleTable) -> bool:
-    """Join rules of one output whose boxes are equal but for one feature, on which they touch."""
-    changed, progress = False, True
-    while progress:
-        progress = False
-        words = _words(table)
-        runs = [_runs(table, words, feature) for feature in range(table.low.shape[1])]
-        # The feature with most to join goes first: grids collapse by whole rows and columns.
-        for feature in sorted(range(len(runs)), key=lambda j: -sum(map(len, runs[j]))):
-            for run in runs[feature]:
-                progress |= _merge_run(table, run, feature)
-            if progress:
-                changed = True
-                break
-    return changed
-
-
-def _words(table: RuleTable) -> np.ndarray:
-    """A random-looking word for every rule's range on every feature, in which equal ones agree."""
-    feature = np.arange(table.low.shape[1], dtype=np.uint64)
-    mixed = _mix(table.low.astype(np.uint64) + (feature << np.uint64(40)))
-    return _mix(mixed + table.high.astype(np.uint64))
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """Scatter whole numbers over all words of 64 bits (the finaliser of splitmix64)."""
-    values = (values + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _runs(table: RuleTable, words: np.ndarray, feature: int) -> list[list[int]]:
-    """Rules that may be equal but for a feature, along which each touches one before it."""
-    open_rules = np.sort(table.open)
-    kinds: dict[Any, int] = {}
-    kind = [
-        kinds.setdefault((table.code[i], frozenset(table.others[i])), len(kinds))
-        for i in open_rules.tolist()
-    ]
-    rest = words.sum(axis=1, dtype=np.uint64) - words[:, feature]
-    key = rest[open_rules] + _mix(np.array(kind, dtype=np.uint64))
-    low, high = table.low[open_rules, feature], table.high[open_rules, feature]
-    order = np.lexsort((open_rules, low, key))
-    runs: list[list[int]] = []
-    reach, last_key = -1, None
-    for at in order.tolist():
-        rule = int(open_rules[at])
-        if key[at] == last_key and low[at] <= reach:
-            runs[-1].append(rule)
-            reach = max(reach, int(high[at]))
-        else:
-            runs.append([rule])
-            reach, last_key = int(high[at]), key[at]
-    return [run for run in runs if len(run) > 1]
-
-
-def _merge_run(table: RuleTable, run: list[int], feature: int) -> bool:
-    current, progress = run[0], False
-    for rule in run[1:]:
-        kept = _merged_along(table, current, rule, feature)
-        progress |= kept is not None
-        if kept is not None:
-            current = kept
-        elif table.high[rule, feature] > table.high[current, feature]:
-            current = rule
-    return progress
-
-
-def _merged_along(table: RuleTable, one: int, other: int, feature: int) -> int | None:
-    """Join two rules if that changes no answer; the index of the joint rule."""
-    same = (table.low[one] == table.low[other]) & (table.high[one] == table.high[other])
-    same[feature] = table.low[other, feature] <= table.high[one, feature]
-    alike = table.code[one] == table.code[other]
-    if not (same.all() and alike and set(table.others[one]) == set(table.others[other])):
-        return None
-    high = max(table.high[one, feature], table.high[other, feature])
-    if table.low[one, feature] == 0 and high == table.last[feature] < table.end[feature]:
-        return None  # all numbers but no missing value: no interval says that
-    kept = _place(table, one, other)
-    if kept is None:
-        return None
-    lost = one + other - kept
-    table.widen(kept, feature, lost)
-    table.join(kept, lost)
-    return kept
-
-
-def _place(table: RuleTable, one: int, other: int) -> int | None:
-    """Which of two rules of one output may answer for both; None if neither."""
-    first, last = min(one, other), max(one, other)
-    if table.by_nearest:
-        # Of equally near boxes the first answers, so none of another output may stand between.
-        between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
-        empty = (table.low[between] >= table.high[between]).any(axis=1)
-        if (table.alive[between] & ~(empty & ~table.frozen[between])).any():
-            return None
-    for kept, lost in ((first, last), (last, first)):
-        rank = table.ranks_after(kept, lost)
-        if all(_may_move(table, part, rank, kept, (one, other)) for part in (one, other)):
-            return kept
-    return None
-
-
-def _may_move(
-    table: RuleTable, part: int, rank: np.ndarray, kept: int, pair: tuple[int, int]
-) -> bool:
-    """Whether no answer changes if a rule answers at another one's new place."""
-    was_before, is_before = table.rank < table.rank[part], rank < rank[kept]
-    given = table.others[part]
-    for m in table.meeting(table.low[part], table.high[part]).tolist():
-        if m in pair or table.code[m] == table.code[part] or was_before[m] == is_before[m]:
-            continue
-        if exclude(given, table.others[m]):
-            continue
-        if table.by_priority:
-            return False
-        # What matters is where that rule really answers, or would if this one stood behind it.
-        low = np.maximum(table.low[part], table.low[m])
-        high = np.minimum(table.high[part], table.high[m])
-        limit = int(table.rank[m] if was_before[m] else table.rank[part])
-        if not table.answered_before(low, high, limit, (*given, *table.others[m]), part):
-            return False
-    return True
-
-
-def unite_values(table: RuleTable) -> bool:
-    """Join rules of one output that are equal but for the values of one categorical feature."""
-    changed = False
-    while _unite_one_pair(table):
-        changed = True
-    return changed
-
-
-def _unite_one_pair(table: RuleTable) -> bool:
-    seen: dict[Any, list[tuple[int, OneOf]]] = {}
-    for rule in np.sort(table.open).tolist():
-        box = table.low[rule].tobytes(), table.high[rule].tobytes(), table.code[rule]
-        for condition in table.others[rule]:
-            if not isinstance(condition, OneOf):
-                continue
-            rest = frozenset(c for c in table.others[rule] if c is not condition)
-            alike = seen.setdefault((*box, condition.feature, rest), [])
-            for partner, known in alike:
-                both = united(known, condition)
-                kept = None if both is None else _place(table, partner, rule)
-                if both is None or kept is None:
-                    continue
-                others = table.others[partner]
-                table.others[kept] = tuple(both if c is known else c for c in others)
-                table.join(kept, partner + rule - kept)
-                return True
-            alike.append((rule, condition))
-    return False

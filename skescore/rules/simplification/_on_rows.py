@@ -6,6 +6,7 @@ rules hold for which rows is computed once; a step then touches only the rows th
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,8 @@ from skescore.rules._arrays import BoxTable
 from skescore.rules._columns import Table
 from skescore.rules._conditions import Condition, Interval
 from skescore.rules._geometry import adjacent_pairs
-from skescore.rules._rule import LinearOutput, Output, Rule
+from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
+from skescore.rules.simplification._exact import simplify_exactly
 from skescore.rules.simplification._merging import Conditions, exclude, hull, merit_of, ranks_of
 
 if TYPE_CHECKING:
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 
 
 # --- which pairs of rules are worth a merge, and which rules others meet once they are wi --------
-
-if TYPE_CHECKING:
-    pass
 
 #: Up to so many rules all pairs are compared; of more, only adjacent boxes are.
 _MOST_COMPARED = 1000
@@ -530,3 +529,214 @@ def _shortened(
             yield (*before, from_above, *after), (from_below,)
             yield (*before, from_below, *after), (from_above,)
         yield (*before, *after), literals
+
+
+# --- the search: which steps are taken ------------------------------------------------------------
+
+#: Pairs of rules that are looked at for a merge at a time, nearest ones first.
+_PAIRS = 500
+
+
+def simplify_on_rows(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSet:
+    """Take the steps that cost few enough predictions on the rows, the cheapest first."""
+    # Rows may lie anywhere, so nothing is taken for granted of the domain here.
+    rows = RuleRows(_exactly_simplified(ruleset, table), table)
+    first = rows.answer.copy()
+    account = _Account(rows, tolerance)
+    going_on = True
+    while going_on:
+        _take_what_is_free(rows, account)
+        going_on = tolerance > 0 and _spend(rows, account)
+    due = np.append(rows.heir, -1)[first]
+    moved = due != rows.answer
+    stale = {*due[moved].tolist(), *rows.answer[moved].tolist()}
+    result = _with_row_counts(
+        rows.result(),
+        np.append(np.cumsum(rows.alive) - 1, -1)[rows.answer],
+        [number for number, place in enumerate(rows.places) if place in stale],
+    )
+    return _exactly_simplified(result, table)
+
+
+def _exactly_simplified(ruleset: RuleSet, table: Table) -> RuleSet:
+    """The same answers everywhere, with statistics that fit the rows."""
+    short = simplify_exactly(ruleset, None)
+    if short is ruleset:
+        return short
+    answered, then = ruleset.assign(table), short.assign(table)
+    # Statistics that were not added up are still those of the rules that they came from.
+    known: dict[int, list[int]] = {}
+    for i, rule in enumerate(ruleset.rules):
+        known.setdefault(id(rule.statistics), []).append(i)
+    stale = []
+    for i, rule in enumerate(short.rules):
+        own, givers = then == i, known.get(id(rule.statistics), [])
+        if givers and not any(np.array_equal(own, answered == giver) for giver in givers):
+            stale.append(i)
+    return _with_row_counts(short, then, stale)
+
+
+def _with_row_counts(ruleset: RuleSet, answer: np.ndarray, stale: list[int]) -> RuleSet:
+    """Give some rules the number of rows that they answer, and nothing else that was seen.
+
+    Where statistics decide who answers they stay as they are.
+    """
+    if not stale or not (ruleset.ordered or ruleset.disjoint):
+        return ruleset
+    rules = list(ruleset.rules)
+    n_rows = np.bincount(answer[answer >= 0], minlength=len(rules)).tolist()
+    for i in stale:
+        if rules[i].statistics is not None:
+            rules[i] = replace(rules[i], statistics=RuleStatistics(n_rows[i]))
+    return ruleset.replace(rules=rules)
+
+
+class _Account:
+    """What the steps taken have cost: changed answers, in units of one row.
+
+    A changed label costs 1, and so does a row that loses its rule or gets one. A changed number
+    costs its square over the mean square deviation of the answers before, so that the mean over
+    all rows is 1 - R²; if the row loses its rule or gets one, it costs at least 1.
+    """
+
+    def __init__(self, rows: RuleRows, tolerance: float) -> None:
+        self.rows = rows
+        self.tolerance = tolerance
+        self.original = rows.values.copy()
+        self.costs = np.zeros(len(self.original))
+        fallback, is_numeric = rows.ruleset.fallback, rows.ruleset.task == "regression"
+        self.by_nearest = fallback is not None and fallback.policy == "nearest"
+        if self.by_nearest:
+            self.predicted = rows.ruleset.predict(rows.table)
+        #: What rows without a rule are told; NaN where that is nothing, or for the nearest rule.
+        self.instead = math.nan
+        if is_numeric and fallback is not None and fallback.policy == "default":
+            self.instead = float(fallback.output)
+        if is_numeric:
+            self.before = self.predicted if self.by_nearest else self._told(self.original)
+            self.scale, self.mean_square = self._mean_square()
+
+    def _told(self, values: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(values), self.instead, values)
+
+    def _mean_square(self) -> tuple[float, float]:
+        """A scale that keeps squares from overflowing, and the mean square in its units."""
+        known = self.before[np.isfinite(self.before)]
+        if not len(known):
+            return 1.0, 0.0
+        deviation = known - known.mean()
+        scale = float(np.abs(deviation).max()) or 1.0
+        # Rows that are told nothing add nothing, as they do to the costs.
+        return scale, float(np.square(deviation / scale).sum() / len(self.before))
+
+    def _costs_of(
+        self, rows: np.ndarray, new: np.ndarray, told: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Costs of new values on some rows; `told` are the answers, by the nearest rule as well."""
+        old = self.original[rows]
+        lacks, lacked = np.isnan(new), np.isnan(old)
+        turned = lacks != lacked
+        if self.rows.ruleset.task == "classification":
+            return np.where(lacks | lacked, turned, new != old).astype(float)
+        told = self._told(new) if told is None else told
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            square = np.square((told - self.before[rows]) / self.scale)
+            same = (square == 0) | (told == self.before[rows])  # both infinite
+            numbers = np.where(same, 0.0, square / self.mean_square)
+        numbers = np.where(lacks & lacked, 0.0, numbers)
+        return np.where(turned, np.fmax(numbers, 1.0), numbers)
+
+    def price(self, step: Step) -> float:
+        """What a step costs; negative if it brings answers back."""
+        rows, answer = self.rows.effect(step)
+        new = self.rows.new_values(step, rows, answer)
+        return float(self._costs_of(rows, new).sum() - self.costs[rows].sum())
+
+    def allows(self, price: float) -> bool:
+        """Whether a price may still be paid."""
+        return bool((self.costs.sum() + price) / len(self.costs) <= self.tolerance)
+
+    def take(self, step: Step) -> bool:
+        """Take a step, unless the nearest rules of rows without one stand in its way."""
+        rows, answer = self.rows.effect(step)
+        values = self.rows.values.copy()
+        values[rows] = self.rows.new_values(step, rows, answer)
+        costs = self._costs_by_nearest(step, values) if self.by_nearest else None
+        if costs is not None:
+            if costs.mean() > self.tolerance:
+                return False
+            self.costs = costs
+        else:
+            self.costs[rows] = self._costs_of(rows, values[rows])
+        self.rows.take(step)
+        return True
+
+    def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
+        """What all rows cost after a step, as the nearest rules answer then; None if as priced."""
+        alone = np.isnan(self.original)
+        is_label = self.rows.ruleset.task == "classification"
+        if not (alone if is_label else alone | np.isnan(values)).any():
+            return None
+        told = self.rows.result(step).predict(self.rows.table)
+        if not (told[alone] == self.predicted[alone]).all():
+            return np.full(len(values), np.inf)
+        return self._costs_of(np.arange(len(values)), values, None if is_label else told)
+
+
+def _take_what_is_free(rows: RuleRows, account: _Account) -> None:
+    progress = True
+    while progress:
+        progress = False
+        for place in rows.places:
+            if len(rows.places) > 1:
+                progress |= _take_if_free(account, rows.removal(place))
+        for step in rows.merges(_PAIRS, alike=True):
+            fits = rows.is_current(step) and rows.allowed([step])
+            progress |= bool(fits) and _take_if_free(account, step)
+        for place in rows.places:
+            shortened = True
+            while shortened:
+                steps = sorted(rows.drops([place]), key=lambda step: -step.saved)
+                shortened = any(_take_if_free(account, step) for step in steps)
+                progress |= shortened
+
+
+def _take_if_free(account: _Account, step: Step) -> bool:
+    return account.price(step) <= 0 and account.take(step)
+
+
+def _spend(rows: RuleRows, account: _Account) -> bool:
+    """Take the steps that save most for what they cost, as long as they can be paid."""
+    queue: list[tuple[float, int, Step]] = []
+    number = 0
+
+    def offer(steps: list[Step]) -> None:
+        nonlocal number
+        for step in steps:
+            price = account.price(step)
+            if account.allows(price):
+                number += 1
+                worth = math.inf if price <= 0 else step.saved / price
+                heapq.heappush(queue, (-worth, number, step))
+
+    offer([rows.removal(place) for place in rows.places])
+    offer(rows.merges(_PAIRS, alike=rows.ruleset.task == "classification"))
+    offer(rows.drops(rows.places))
+    taken = False
+    while queue:
+        promised, at, step = heapq.heappop(queue)
+        if not rows.is_current(step) or (step.new is None and len(rows.places) == 1):
+            continue
+        if step.new is not None and not rows.allowed([step]):
+            continue
+        price = account.price(step)
+        worth = -math.inf if price <= 0 else -step.saved / price
+        if not account.allows(price):
+            continue
+        if worth > promised and queue and worth > queue[0][0]:
+            heapq.heappush(queue, (worth, at, step))  # earlier steps have made it dearer
+        elif account.take(step):
+            taken = True
+            if step.kept is not None:
+                offer([rows.removal(step.kept), *rows.drops([step.kept])])
+    return taken

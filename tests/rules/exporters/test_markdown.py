@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet, RuleStatistics
-from skescore.rules.exporters._markdown import to_markdown
 from skescore.rules.exporters._text import caption, table_row
 
 IRIS = RuleSet(
@@ -52,14 +51,14 @@ class Shown(HTMLParser):
 def shown(ruleset):
     parser = Shown()
     parser.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(
-        to_markdown(ruleset)
+        ruleset.to_markdown()
     ))  # fmt: skip
     parser.close()
     return parser
 
 
 def test_the_table_as_it_is_written():
-    assert to_markdown(IRIS) == (
+    assert IRIS.to_markdown() == (
         "3 rules, the first that holds answers\n"
         "\n"
         "| Rule | Premise | Conclusion | Seen |\n"
@@ -111,6 +110,6 @@ def test_names_and_labels_are_shown_as_they_are(names, labels):
 
 def test_nothing_becomes_an_emoji_or_a_link():
     rule = Rule([Interval(0, 1)], "http://example.org")
-    text = to_markdown(RuleSet([rule], [":smile:"], task="classification"))
+    text = RuleSet([rule], [":smile:"], task="classification").to_markdown()
     assert "\\:smile" in text
     assert "http\\://example.org" in text

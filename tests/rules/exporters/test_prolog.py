@@ -30,7 +30,6 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.exporters._prolog import to_prolog
 
 SWIPL = shutil.which("swipl")
 if SWIPL is None and "swipl" in os.environ.get("SKESCORE_ENGINES", "").split(","):
@@ -90,7 +89,7 @@ def ask(folder, theory, rows, **environment):
 
 def assert_answers_alike(folder, ruleset, X, **arguments):
     """SWI-Prolog answers every row of X as the rule set does, in value and type."""
-    got = ask(folder, to_prolog(ruleset, **arguments), X)
+    got = ask(folder, ruleset.to_prolog(**arguments), X)
     covered = ruleset.covers(X)
     expected = ruleset.predict(X if ruleset.fallback else X[covered]).tolist()
     if not ruleset.fallback:
@@ -172,7 +171,7 @@ def test_labels_and_values_of_all_kinds(tmp_path):
     # Other atoms may stand for what is missing.
     rules = [Rule([OneOf(0, ["nan"], negated=True)], "x"), Rule([OneOf(0, ["null"])], "y")]
     absent = RuleSet(rules, names, task="classification", fallback=Fallback("x", "abstain"))
-    assert ask(tmp_path, to_prolog(absent, missing=["gone"]), [["nan"], ["null"], ["gone"]]) == [
+    assert ask(tmp_path, absent.to_prolog(missing=["gone"]), [["nan"], ["null"], ["gone"]]) == [
         "no rule", "x", "no rule",
     ]  # fmt: skip
     for classes in ([1, 2, 3], [1.5, 2, 3], [True, False], [1, "1", 10**30], ["true", 1]):
@@ -194,11 +193,11 @@ def test_labels_and_values_of_all_kinds(tmp_path):
 def test_fallbacks(tmp_path, fallback, expected):
     rules = [Rule([Interval(0, 0)], 1)]
     ruleset = RuleSet(rules, ["x"], task="classification", classes=[1, 2], fallback=fallback)
-    assert ask(tmp_path, to_prolog(ruleset), [[1.0], [-1.0], [math.nan]]) == expected
+    assert ask(tmp_path, ruleset.to_prolog(), [[1.0], [-1.0], [math.nan]]) == expected
     nothing = [expected[1]] * 3
-    assert ask(tmp_path, to_prolog(ruleset[:0]), [[1.0], [-1.0], [math.nan]]) == nothing
+    assert ask(tmp_path, ruleset[:0].to_prolog(), [[1.0], [-1.0], [math.nan]]) == nothing
     always = RuleSet([Rule([], 1)], ["x"], task="classification", classes=[1, 2], fallback=fallback)
-    assert ask(tmp_path, to_prolog(always), [[1.0], [-1.0], [math.nan]]) == [1, 1, 1]
+    assert ask(tmp_path, always.to_prolog(), [[1.0], [-1.0], [math.nan]]) == [1, 1, 1]
 
 
 @needs_swipl
@@ -223,7 +222,7 @@ def test_infinite_and_unbound_values(tmp_path):
     rules = [Rule([Interval(0, 1e308)], 1), Rule([Interval(0, upper=-1e308)], 2),
              Rule([OneOf(1, ["a"], negated=True)], 3)]  # fmt: skip
     ruleset = RuleSet(rules, ["x", "y"], task="classification", fallback=Fallback(1, "abstain"))
-    theory = to_prolog(ruleset)
+    theory = ruleset.to_prolog()
     rows = [[math.inf, "a"], [-math.inf, "a"], [0.0, "a"], [0.0, "b"]]
     assert ask(tmp_path, theory, rows) == [1, 2, -1, 3]
     # What is no number and no atom, or the float that is no number, counts as missing.
@@ -239,7 +238,7 @@ def test_infinite_and_unbound_values(tmp_path):
 @needs_swipl
 def test_a_question_about_a_wrong_answer_is_answered_no(tmp_path):
     rules = [Rule([Interval(0, 0)], "a"), Rule([Interval(0, -1)], "b")]
-    theory = to_prolog(RuleSet(rules, ["x"], task="classification", fallback=Fallback("c")))
+    theory = RuleSet(rules, ["x"], task="classification", fallback=Fallback("c")).to_prolog()
     asked = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
     goals = ", ".join(f"ask({x}, {a})" for x in ("1.0", "-0.5", "-9") for a in "abc")
     (tmp_path / "t.pl").write_text(f"{theory}{asked}:- initialization(({goals})).\n")
@@ -325,7 +324,7 @@ def test_a_mean_without_weight_is_the_fallback(tmp_path):
     ruleset = RuleSet(rules, ["x", "y"], task="regression", ordered=False, voting="mean",
                       fallback=Fallback(0.5))  # fmt: skip
     X = np.array([[-1, 0], [0.5, 0], [2, 0.1], [2, math.nan], [math.nan, 1]])
-    assert ask(tmp_path, to_prolog(ruleset), X)[:2] == [5.0, 0.5]
+    assert ask(tmp_path, ruleset.to_prolog(), X)[:2] == [5.0, 0.5]
     assert_answers_alike(tmp_path, ruleset, X)
 
 
@@ -419,7 +418,7 @@ def test_header_names_features_safely():
         [Rule([OneOf(4, ["b", "a"]), Interval(0, 1)], "yes")], names, task="classification",
         domain=Domain((0,) * 10, (1, 2, 3, 2, 2, 1, 1, 1, 1, 1), [(4, ["a", "b"])]),
     )  # fmt: skip
-    lines = to_prolog(ruleset).splitlines()
+    lines = ruleset.to_prolog().splitlines()
     head = "prediction(Output_2, Output_3, X2_9_lives, X3, X4, A_b_halt, Held1_2, Sum, X0, X0_2, "
     assert lines[1] == f"% {head}Output) takes the features in this order:"
     assert lines[2] == "%   Output_2    number  Output"
@@ -435,26 +434,26 @@ def test_comments_say_what_rules_say():
     rules = [Rule([Interval(0, 1)], "a\u2028:- halt.", RuleStatistics(2, (1, 1)))]
     ruleset = RuleSet(rules, ["±"], task="classification", classes=["a\u2028:- halt.", "b"])
     assert all(line.startswith(("%", "pred", "    ", " ")) or not line
-               for line in to_prolog(ruleset).splitlines())  # fmt: skip
+               for line in ruleset.to_prolog().splitlines())  # fmt: skip
     votes = ruleset.replace(ordered=False, voting="votes")
-    assert "all rules that hold vote with their weights." in to_prolog(votes).splitlines()[0]
-    assert "[weight 1, 2 rows, 50 % pure]" in to_prolog(votes)
+    assert "all rules that hold vote with their weights." in votes.to_prolog().splitlines()[0]
+    assert "[weight 1, 2 rows, 50 % pure]" in votes.to_prolog()
     two = ruleset.replace(rules=[*rules, Rule([], "b")])
-    assert to_prolog(two).startswith("% 2 rules for classification; the first that holds answers.")
-    assert "in the order in which they answer" in to_prolog(two.replace(ordered=False))
+    assert two.to_prolog().startswith("% 2 rules for classification; the first that holds answers.")
+    assert "in the order in which they answer" in two.replace(ordered=False).to_prolog()
     # Of a single rule there is no first one.
-    assert to_prolog(ruleset).startswith("% 1 rule for classification.\n")
+    assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 
 
 def test_variables_keep_letters_with_accents_and_names_of_blanks_are_seen():
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], ["Größe é", "  "], task="regression")
-    header = to_prolog(ruleset).splitlines()
+    header = ruleset.to_prolog().splitlines()
     assert header[2:4] == ["%   Grosse_e  number  Größe é", '%   X1        number  "  "']
 
 
 def test_another_predicate():
     ruleset = RuleSet([Rule([], 1.0)], [], task="regression", ordered=False, voting="mean")
-    theory = to_prolog(ruleset, predicate="is_it")
+    theory = ruleset.to_prolog(predicate="is_it")
     heads = re.findall(r"^(\w+)\(", theory, re.MULTILINE)
     assert set(heads) == {"is_it", "is_it_rule", "is_it_sum", "is_it_mean"}
 
@@ -462,8 +461,8 @@ def test_another_predicate():
 def test_shortened_numbers():
     ruleset = RuleSet([Rule([Interval(0, upper=2.449999988079071)], 1)], ["x"], task="regression")
     X = np.array([[1.4], [2.3], [2.6]])
-    assert "X =< 2.449999988079071" in to_prolog(ruleset)
-    found = re.search(r"X =< (\S+),", to_prolog(ruleset, X=X))
+    assert "X =< 2.449999988079071" in ruleset.to_prolog()
+    found = re.search(r"X =< (\S+),", ruleset.to_prolog(X=X))
     assert 2.3 <= float(found[1]) < 2.6
     assert len(found[1]) <= 3
 
@@ -472,44 +471,44 @@ def test_the_nearest_rule_cannot_be_found_by_clauses():
     nearest = Fallback("b", "nearest")
     ruleset = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification", fallback=nearest)
     with pytest.raises(ValueError, match=r"policy='nearest'.*replace\(fallback=Fallback\('b'\)\)"):
-        to_prolog(ruleset)
+        ruleset.to_prolog()
     # Without rules, or with one that always holds, nothing is ever looked for.
-    assert "prediction(_, b)." in to_prolog(ruleset[:0])
+    assert "prediction(_, b)." in ruleset[:0].to_prolog()
     always = ruleset.replace(rules=[*ruleset.rules, Rule([], "a")])
-    assert "otherwise, where" not in to_prolog(always)
+    assert "otherwise, where" not in always.to_prolog()
 
 
 @pytest.mark.parametrize("name", ["", "A", "_a", "a-b", "a b", "é", "a\n", "9", "'a'"])
 def test_names_that_are_no_predicate(name):
     ruleset = RuleSet([], ["x"], task="regression")
     with pytest.raises(ValueError, match=re.escape(f"got {name!r}")):
-        to_prolog(ruleset, predicate=name)
+        ruleset.to_prolog(predicate=name)
 
 
 def test_what_cannot_be_written():
     ruleset = RuleSet([], ["x"], task="regression")
     with pytest.raises(TypeError, match="predicate must be a str, got 3"):
-        to_prolog(ruleset, predicate=3)
+        ruleset.to_prolog(predicate=3)
     with pytest.raises(TypeError, match="missing must be a sequence of texts, got 'null'"):
-        to_prolog(ruleset, missing="null")
+        ruleset.to_prolog(missing="null")
     wide = RuleSet([], [f"x{i}" for i in range(1024)], task="regression")
     with pytest.raises(ValueError, match=r"1024 features.*1024 arguments at most"):
-        to_prolog(wide)
-    assert "X1022" in to_prolog(RuleSet([], [f"x{i}" for i in range(1023)], task="regression"))
+        wide.to_prolog()
+    assert "X1022" in RuleSet([], [f"x{i}" for i in range(1023)], task="regression").to_prolog()
     both = RuleSet([Rule([], True)], ["x"], task="classification", classes=[True, "true"])
     with pytest.raises(ValueError, match="classes hold both True and the text 'true'"):
-        to_prolog(both)
+        both.to_prolog()
     values = RuleSet([Rule([OneOf(0, [False, "false"])], 1)], ["x"], task="regression")
     with pytest.raises(ValueError, match="values of feature 'x' hold both False and the text"):
-        to_prolog(values)
+        values.to_prolog()
     missing = RuleSet([Rule([OneOf(0, ["nan", "b"])], 1)], ["x"], task="regression")
     with pytest.raises(ValueError, match="'x' has the value 'nan', which would count as missing"):
-        to_prolog(missing)
+        missing.to_prolog()
     known = RuleSet([Rule([OneOf(0, ["b"], negated=True)], 1)], ["x"], task="regression",
                     domain=Domain((0,), (2,), [(0, ["null", "b"])]))  # fmt: skip
     with pytest.raises(ValueError, match="'x' has the value 'null', which would count as missing"):
-        to_prolog(known)
-    assert "\\== gone" in to_prolog(known, missing=["gone"])
+        known.to_prolog()
+    assert "\\== gone" in known.to_prolog(missing=["gone"])
     surrogate = RuleSet([Rule([], "\ud800")], ["x"], task="classification")
     with pytest.raises(ValueError, match="Prolog cannot hold the text"):
-        to_prolog(surrogate)
+        surrogate.to_prolog()

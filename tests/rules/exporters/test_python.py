@@ -28,7 +28,7 @@ from skescore.rules import (
     RuleStatistics,
 )
 from skescore.rules._matching import nearest_box
-from skescore.rules.exporters._python import literal, to_python
+from skescore.rules.exporters._python import literal
 
 NAN = math.nan
 NAMES = ["petal length (cm)", "class"]
@@ -37,7 +37,7 @@ NAMES = ["petal length (cm)", "class"]
 def made(ruleset, **options):
     """The written function."""
     namespace = {}
-    exec(compile(to_python(ruleset, **options), "written.py", "exec"), namespace)
+    exec(compile(ruleset.to_python(**options), "written.py", "exec"), namespace)
     return namespace[options.get("function_name", "predict")]
 
 
@@ -96,7 +96,7 @@ def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted):
 
 def test_the_function_needs_no_package():
     ruleset = RuleSet([Rule([Interval(0, upper=2.5)], "é")], NAMES, task="classification")
-    program = to_python(ruleset) + "\nimport sys\nassert 'numpy' not in sys.modules"
+    program = ruleset.to_python() + "\nimport sys\nassert 'numpy' not in sys.modules"
     program += "\nassert predict([1, 0]) == 'é' == predict({'petal length (cm)': '2.5'})\n"
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
 
@@ -115,7 +115,7 @@ def test_it_reads_well():
         task="classification",
         fallback=Fallback("x"),
     )  # fmt: skip
-    assert to_python(ruleset, function_name="species") == textwrap.dedent(
+    assert ruleset.to_python(function_name="species") == textwrap.dedent(
         '''\
         from collections.abc import Mapping, Sequence
         from typing import Any
@@ -172,7 +172,7 @@ def test_long_sums_have_a_line_per_term():
     rules = [Rule([Interval(0, upper=1)], LinearOutput(0.1, terms))]
     rules.append(Rule([], LinearOutput(2, [(1, -1)])))
     ruleset = RuleSet(rules, names, task="regression")
-    source = to_python(ruleset)
+    source = ruleset.to_python()
     third = "0.3333333333333333"
     assert source.endswith(
         f"""\
@@ -267,7 +267,7 @@ def test_names_become_different_variables():
         row = dict.fromkeys(names, 0) | {names[j]: 0.5}
         assert function(row) == function(list(row.values())) == j
     used = {
-        node.targets[0].id for node in ast.walk(ast.parse(to_python(ruleset)))
+        node.targets[0].id for node in ast.walk(ast.parse(ruleset.to_python()))
         if isinstance(node, ast.Assign)
     }  # fmt: skip
     assert len(used - {"named"}) == len(names)
@@ -308,7 +308,7 @@ def test_abstention():
     settings_ = {"feature_names": NAMES, "task": "classification", "classes": [True, False]}
     ruleset = RuleSet(rules, fallback=Fallback(True, "abstain", None, "?"), **settings_)
     assert made(ruleset)([2, 0]) == "?"
-    assert "-> bool | str:" in to_python(ruleset)
+    assert "-> bool | str:" in ruleset.to_python()
     assert made(ruleset)([1, 0]) is True
 
 
@@ -369,12 +369,12 @@ def test_many_rules_compile():
 
 def test_rows_shorten_the_numbers():
     ruleset = RuleSet([Rule([Interval(0, upper=2.4499)], 1)], NAMES, task="regression")
-    assert "petal_length_cm <= 2.4499:" in to_python(ruleset)
-    assert "petal_length_cm <= 2.0:" in to_python(ruleset, X=[[1.9, 0], [3.0, 0]])
+    assert "petal_length_cm <= 2.4499:" in ruleset.to_python()
+    assert "petal_length_cm <= 2.0:" in ruleset.to_python(X=[[1.9, 0], [3.0, 0]])
 
 
 @pytest.mark.parametrize("name", ["", "two words", "class", "1st", "f()"])
 def test_bad_names_are_refused(name):
     ruleset = RuleSet([], NAMES, task="regression")
     with pytest.raises(ValueError, match="function_name must be a name that Python allows"):
-        to_python(ruleset, function_name=name)
+        ruleset.to_python(function_name=name)

@@ -13,7 +13,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skescore.rules import AtLeast, Domain, Fallback, Interval, Linear, OneOf, Rule, RuleSet
-from skescore.rules.exporters._rounding import shorten_numbers
 
 NAMES = ["length", "width"]
 
@@ -28,7 +27,7 @@ def column(*values):
 
 
 def shortened(bound, *values, closed=True):
-    return shorten_numbers(upper(bound, closed=closed), column(*values))[0].conditions[0].upper
+    return upper(bound, closed=closed).shorten(column(*values))[0].conditions[0].upper
 
 
 def places(value):
@@ -97,7 +96,7 @@ def test_every_condition_holds_for_the_same_rows(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
     X = arbitrary.border_rows(ruleset, data.draw(st.integers(1, 60)), data.draw(st.integers(0, 9)))
     with np.errstate(all="ignore"):
-        shorter = shorten_numbers(ruleset, X)
+        shorter = ruleset.shorten(X)
         assert (shorter.match(X) == ruleset.match(X)).all()
     for before, after in zip(elementary(ruleset), elementary(shorter), strict=True):
         held = [
@@ -115,7 +114,7 @@ def test_never_more_digits_and_the_order_stays(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
     X = arbitrary.border_rows(ruleset, data.draw(st.integers(1, 20)), data.draw(st.integers(0, 9)))
     with np.errstate(all="ignore"):
-        shorter = shorten_numbers(ruleset, X)
+        shorter = ruleset.shorten(X)
     pairs = list(zip(bounds(ruleset), bounds(shorter), strict=True))
     for (_, before), (_, after) in pairs:
         assert before == after if math.isinf(before) else places(after) <= places(before)
@@ -165,7 +164,7 @@ def test_close_bounds_without_rows_between_stay_apart():
         Rule([Interval(0, 2.4501)], 3.0),
     ]
     ruleset = RuleSet(rules, NAMES[:1], task="regression", disjoint=True)
-    shorter = shorten_numbers(ruleset, column(1.0, 5.0))
+    shorter = ruleset.shorten(column(1.0, 5.0))
     first, middle, last = (rule.conditions[0] for rule in shorter.rules)
     assert first.upper == middle.lower < middle.upper == last.lower
     X = column(*np.linspace(0, 6, 1001), first.upper, last.lower)
@@ -177,7 +176,7 @@ def test_linear_conditions():
              Rule([Linear([(0, 1.0)], 1.23456)], 1.0)]  # fmt: skip
     ruleset = RuleSet(rules, NAMES, task="regression")
     X = [[2.0, 0.0], [2.0, 2.0], [3.0, math.nan]]
-    shorter = shorten_numbers(ruleset, X)
+    shorter = ruleset.shorten(X)
     assert shorter[0].conditions[0] == Linear([(0, 0.5), (1, 0.25)], upper=1.0)
     assert shorter[1].conditions[0] == Linear([(0, 1.0)], 1.0)
     assert (shorter.match(X) == ruleset.match(X)).all()
@@ -190,14 +189,14 @@ def test_the_nearest_rule_stays_the_nearest():
         fallback=Fallback("low", "nearest"),
     )  # fmt: skip
     X = column(1.1, 2.995, 3.005, 5.5)  # the middle between the bounds is 3
-    assert shorten_numbers(ruleset.replace(fallback=Fallback("low")), X)[0].conditions[0].upper == 2
-    shorter = shorten_numbers(ruleset, X)
+    assert ruleset.replace(fallback=Fallback("low")).shorten(X)[0].conditions[0].upper == 2
+    shorter = ruleset.shorten(X)
     assert shorter.predict(X).tolist() == ruleset.predict(X).tolist() == ["low"] * 2 + ["high"] * 2
 
 
 def test_trees_become_short(fitted):
     ruleset, X = fitted["cart", "classification"]
-    shorter = shorten_numbers(ruleset, X)
+    shorter = ruleset.shorten(X)
     assert (shorter.match(X) == ruleset.match(X)).all()
     before, after = (
         sum(len(repr(b)) for _, b in bounds(r) if math.isfinite(b)) for r in (ruleset, shorter)
@@ -207,15 +206,15 @@ def test_trees_become_short(fitted):
 
 def test_rules_of_every_extractor_answer_alike(fitted):
     for ruleset, X in fitted.values():
-        shorter = shorten_numbers(ruleset, X)
+        shorter = ruleset.shorten(X)
         assert shorter.predict(X).tolist() == ruleset.predict(X).tolist()
         assert shorter.feature_names == ruleset.feature_names
-        assert shorten_numbers(shorter, X) == shorter
+        assert shorter.shorten(X) == shorter
 
 
 def test_columns_are_found_by_name():
     frame = pd.DataFrame({"more": "text", "length": [1.9, 3.0]})
-    assert shorten_numbers(upper(2.45), frame)[0].conditions[0].upper == 2.0
+    assert upper(2.45).shorten(frame)[0].conditions[0].upper == 2.0
 
 
 @pytest.mark.parametrize(
@@ -229,4 +228,4 @@ def test_columns_are_found_by_name():
 )
 def test_bad_rows_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
-        shorten_numbers(upper(2.45), X)
+        upper(2.45).shorten(X)

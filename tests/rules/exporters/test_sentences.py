@@ -15,7 +15,6 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.exporters._sentences import to_sentences
 
 
 def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **settings):
@@ -24,7 +23,7 @@ def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **sett
     classes = ["yes", "no"] if task == "classification" else None
     rule = Rule(conditions, output, statistics, settings.pop("weight", 1.0))
     ruleset = RuleSet([rule], names, task=task, classes=classes, **settings)
-    (line,) = [x for x in to_sentences(ruleset).splitlines() if x.startswith("1. ")]
+    (line,) = [x for x in ruleset.to_sentences().splitlines() if x.startswith("1. ")]
     return line.removeprefix("1. ")
 
 
@@ -117,22 +116,22 @@ RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([]
 
 def test_how_rules_answer():
     ordered = RuleSet(RULES, ["x", "y"], task="classification", fallback=Fallback("a"))
-    assert to_sentences(ordered).splitlines() == [
+    assert ordered.to_sentences().splitlines() == [
         "1. If x is at most 1, then the answer is a.",
         "2. Otherwise, if y is above 2, then the answer is b.",
         "3. Otherwise, the answer is c.",
     ]
-    unordered = to_sentences(ordered.replace(ordered=False)).splitlines()
+    unordered = ordered.replace(ordered=False).to_sentences().splitlines()
     assert unordered[0].startswith("Where several rules hold, the purest of them answers;")
     assert unordered[2:] == [
         "2. If y is above 2, then the answer is b.",
         "3. In every case, the answer is c.",
     ]
     # Rules that never hold together, and single ones, need no such line.
-    assert len(to_sentences(ordered.replace(ordered=False, disjoint=True)).splitlines()) == 3
-    assert len(to_sentences(ordered[:1].replace(ordered=False)).splitlines()) == 2
+    assert len(ordered.replace(ordered=False, disjoint=True).to_sentences().splitlines()) == 3
+    assert len(ordered[:1].replace(ordered=False).to_sentences().splitlines()) == 2
     many = RuleSet([Rule([Interval(0, i)], "a") for i in range(10)], ["x"], task="classification")
-    assert to_sentences(many).splitlines()[0].startswith(" 1. If x")
+    assert many.to_sentences().splitlines()[0].startswith(" 1. If x")
 
 
 @pytest.mark.parametrize(
@@ -146,8 +145,8 @@ def test_how_rules_answer():
 )
 def test_where_no_rule_holds(fallback, last):
     ruleset = RuleSet(RULES[:1], ["x"], task="classification", classes=["a", "b", "c"])
-    assert to_sentences(ruleset.replace(fallback=fallback)).splitlines()[1:] == last
-    nothing = to_sentences(ruleset[:0].replace(fallback=fallback)).splitlines()
+    assert ruleset.replace(fallback=fallback).to_sentences().splitlines()[1:] == last
+    nothing = ruleset[:0].replace(fallback=fallback).to_sentences().splitlines()
     assert nothing[0] == "There are no rules."
 
 
@@ -160,7 +159,7 @@ def test_rules_that_vote(voting):
     ruleset = RuleSet(
         rules, ["x"], task="classification", ordered=False, voting=voting, fallback=Fallback("a")
     )
-    lines = to_sentences(ruleset).splitlines()
+    lines = ruleset.to_sentences().splitlines()
     assert lines[0].startswith("All rules that hold vote together: ")
     assert lines[1:] == [
         "1. If x is above 1, then it votes for a with weight 0.8.",
@@ -171,16 +170,16 @@ def test_rules_that_vote(voting):
 def test_rules_that_are_summed():
     rules = [Rule([Interval(0, 1)], 3, weight=0.5), Rule([], LinearOutput(1, [(0, 2)]))]
     total = RuleSet(rules, ["x"], task="regression", ordered=False, voting="sum")
-    assert to_sentences(total).splitlines() == [
+    assert total.to_sentences().splitlines() == [
         "All rules that hold answer together: the answer is the sum of what they say, each times "
         "its weight.",
         "1. If x is above 1, then it says 3 with weight 0.5.",
         "2. It always says 1 plus 2 times x with weight 1.",
     ]
     mean = total.replace(voting="mean", fallback=Fallback(7))
-    assert "the mean of what they say, by weight." in to_sentences(mean)
-    assert to_sentences(mean) == to_sentences(mean.replace(fallback=None))
+    assert "the mean of what they say, by weight." in mean.to_sentences()
+    assert mean.to_sentences() == mean.replace(fallback=None).to_sentences()
     lost = "Where no rule holds or the weights add up to 0 or less, the answer is 7."
-    assert to_sentences(mean[:1]).splitlines()[-1] == lost
+    assert mean[:1].to_sentences().splitlines()[-1] == lost
     negative = mean.replace(rules=[Rule([Interval(0, 1)], 3, weight=-1), rules[1]])
-    assert to_sentences(negative).splitlines()[-1] == lost
+    assert negative.to_sentences().splitlines()[-1] == lost

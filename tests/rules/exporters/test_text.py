@@ -29,7 +29,6 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules.exporters._text import to_html
 
 IRIS = RuleSet(
     [
@@ -312,7 +311,7 @@ class Page(HTMLParser):
 
 
 def page(ruleset, **settings):
-    text = to_html(ruleset, standalone=True, **settings)
+    text = ruleset.to_html(standalone=True, **settings)
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
     parser = Page()
     parser.feed(text)
@@ -400,8 +399,8 @@ def test_tables_of_rules_that_answer_together():
         ["1", "if x ≤ 1", "a", "0.8", "4 rows, 75 % pure"],
         ["2", "if x > 0", "b", "0.5 - 2·y", ""],
     ]
-    assert "and 1 more" in to_html(VOTES, limit=1)
-    assert 'colspan="5"' in to_html(VOTES, limit=1)
+    assert "and 1 more" in VOTES.to_html(limit=1)
+    assert 'colspan="5"' in VOTES.to_html(limit=1)
 
 
 @pytest.mark.parametrize(
@@ -674,9 +673,9 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "if", 1, "type"], ["near"], "rule 1", "condition 2: unknown type"),
         (["rules", 0, "if", 0, "feature"], GONE, "rule 1", "condition 1: .* lacks the field 'fea"),
         (["rules", 0, "if", 0, "feature"], 7, "the rule set", "Rule 1 uses feature 7"),
-        (["rules", 0, "if", 0, "feature"], -1, "rule 1", "column index of 0 or more, got -1"),
-        (["rules", 0, "if", 0, "feature"], 0.0, "rule 1", "feature must be a whole number"),
-        (["rules", 0, "if", 0, "feature"], True, "rule 1", "feature must be a whole number"),
+        (["rules", 0, "if", 0, "feature"], -1, "rule 1", "feature must be .* 0 or more, got -1"),
+        (["rules", 0, "if", 0, "feature"], 0.0, "rule 1", "feature must be an integer"),
+        (["rules", 0, "if", 0, "feature"], True, "rule 1", "feature must be an integer"),
         (["rules", 0, "if", 0, "lower"], "0", "rule 1", "condition 1: lower must be a number"),
         (["rules", 0, "if", 0, "lower"], None, "rule 1", "condition 1: lower must be a number"),
         (["rules", 0, "if", 0, "lower"], 5, "rule 1", "condition 1: No number lies between"),
@@ -690,7 +689,7 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "if", 2, "terms"], [0], "rule 1", "condition 3: a term must be a list"),
         (["rules", 0, "if", 2, "terms"], [[0, "1"]], "rule 1", "coefficient must be a number"),
         (["rules", 1, "if", 0, "m"], 2, "rule 2", "condition 1: m must lie between 1 and"),
-        (["rules", 1, "if", 0, "m"], "1", "rule 2", "condition 1: m must be a whole number"),
+        (["rules", 1, "if", 0, "m"], "1", "rule 2", "condition 1: m must be an integer"),
         (["rules", 1, "if", 0, "conditions", 0], 3, "rule 2", "condition 1: condition 1: a cond"),
         (["rules", 1, "then", "terms"], GONE, "rule 2", "linear output lacks the field 'terms'"),
         (["rules", 1, "then", "intercept"], "1", "rule 2", "intercept must be a number, got '1'"),

@@ -24,7 +24,7 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules.exporters._tree import condition_text, to_tree_text
+from skescore.rules.exporters._tree import condition_text
 from skescore.rules.importers import tree_to_ruleset
 
 
@@ -82,7 +82,7 @@ def rows_for(ruleset, rng, n_rows=200):
 
 
 def assert_reads_like(ruleset, X):
-    text = to_tree_text(ruleset.replace(fallback=None), number=exact)
+    text = ruleset.replace(fallback=None).to_tree_text(number=exact)
     lost = ~ruleset.covers(X)
     answers = ruleset.replace(fallback=Fallback(ruleset.rules[0].output)).predict(X)
     for row, answer, without in zip(X, answers.tolist(), lost, strict=True):
@@ -95,7 +95,7 @@ def assert_reads_like(ruleset, X):
 def test_a_tree_reads_like_scikit_learn_s_own_text():
     X, y = load_wine(return_X_y=True, as_frame=True)
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    ours = to_tree_text(as_ruleset(tree))
+    ours = as_ruleset(tree).to_tree_text()
     theirs = export_text(tree, feature_names=list(X.columns))
 
     def shape(text):
@@ -117,7 +117,7 @@ def test_trees_of_scikit_learn(leaves, simplify):
         random_state=0,
     )
     ruleset = tree_to_ruleset(tree.fit(X, y), simplify=simplify)
-    text = to_tree_text(ruleset, number=exact)
+    text = ruleset.to_tree_text(number=exact)
     if not simplify:  # a tree again: every condition once, and its opposite
         assert text.count("class:") == len(ruleset)
         assert len(text.splitlines()) == len(ruleset) + 2 * (len(ruleset) - 1)
@@ -129,7 +129,7 @@ def test_a_tree_of_numbers():
     X, y = load_diabetes(return_X_y=True)
     tree = DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(X, y)
     ruleset = tree_to_ruleset(tree)
-    text = to_tree_text(ruleset, number=exact)
+    text = ruleset.to_tree_text(number=exact)
     told = np.array([float(read(text, row)) for row in X])
     assert np.allclose(told, tree.predict(X), rtol=1e-3)  # conclusions have four digits
     assert "± " in text
@@ -169,7 +169,7 @@ def test_random_trees_in_any_order(seed):
     ruleset = RuleSet(
         rules, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
     )
-    text = to_tree_text(ruleset)
+    text = ruleset.to_tree_text()
     assert "from the top" not in text  # single comparisons part all leaves of a tree
     assert_reads_like(ruleset, rows_for(ruleset, rng))
 
@@ -192,7 +192,7 @@ def test_random_lists(seed, ordered):
         seen = RuleStatistics(int(rng.integers(1, 9)), None)
         rules.append(Rule(conditions, f"l{i}", seen))
     ruleset = RuleSet(rules, ["x0", "x1", "x2"], task="classification", ordered=ordered)
-    assert to_tree_text(ruleset).startswith("(from the top")
+    assert ruleset.to_tree_text().startswith("(from the top")
     assert_reads_like(ruleset, rows_for(ruleset, rng))
     # Declared never to hold together, the first that does answers.
     assert_reads_like(ruleset.replace(ordered=False, disjoint=True), rows_for(ruleset, rng))
@@ -209,7 +209,7 @@ def test_boxes_that_no_cut_parts():
         rules, ["x0", "x1"], task="regression", ordered=False, disjoint=True,
         domain=Domain((0, 0), (6, 6)), fallback=Fallback(0),
     )  # fmt: skip
-    text = to_tree_text(ruleset)
+    text = ruleset.to_tree_text()
     assert text.splitlines()[0].startswith("(from the top")
     # The box that stands apart is parted from the others all the same.
     assert text.splitlines()[1] == "|--- x0 <= 3"
@@ -221,7 +221,7 @@ def test_deep_trees_and_many_leaves():
     cuts = np.arange(1500.0)
     rules = [Rule([Interval(0, c, c + 1)], i) for i, c in enumerate(cuts)]
     ruleset = RuleSet(rules, ["x0"], task="regression", ordered=False, disjoint=True)
-    text = to_tree_text(ruleset, number=exact)
+    text = ruleset.to_tree_text(number=exact)
     assert text.count("value: ") == 1500
     assert max(line.count("|   ") for line in text.splitlines()) < 15
     # One feature more at each level: no way round a deep tree.
@@ -231,7 +231,7 @@ def test_deep_trees_and_many_leaves():
         way.append(Interval(j, lower=0))
     names = [f"x{j}" for j in range(1200)]
     deep = RuleSet(rules[:60], names, task="regression", ordered=False, disjoint=True)
-    assert max(line.count("|   ") for line in to_tree_text(deep).splitlines()) == 60
+    assert max(line.count("|   ") for line in deep.to_tree_text().splitlines()) == 60
 
 
 # --- as it is written ------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_an_ordered_list():
     ruleset = RuleSet(
         rules, ["a b", "≤", "c"], task="classification", fallback=Fallback("b", "abstain")
     )
-    assert to_tree_text(ruleset).splitlines() == [
+    assert ruleset.to_tree_text().splitlines() == [
         "(from the top, the first conclusion whose conditions all hold answers)",
         "|--- a b <= 2",
         '|   |--- "≤" <= 1',
@@ -267,15 +267,15 @@ def test_an_ordered_list():
 def test_small_sets():
     rule = Rule([], LinearOutput(1, [(0, 2)]))
     one = RuleSet([rule], ["x"], task="regression", fallback=Fallback(3))
-    assert to_tree_text(one) == "|--- value: 1 + 2·x"
-    assert to_tree_text(one.replace(ordered=False, disjoint=True)) == "|--- value: 1 + 2·x"
-    assert to_tree_text(one[:0]) == "(no rules)\notherwise, where no rule holds: 3"
+    assert one.to_tree_text() == "|--- value: 1 + 2·x"
+    assert one.replace(ordered=False, disjoint=True).to_tree_text() == "|--- value: 1 + 2·x"
+    assert one[:0].to_tree_text() == "(no rules)\notherwise, where no rule holds: 3"
 
 
 def test_rules_that_answer_together_are_no_tree():
     ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
     with pytest.raises(ValueError, match="A tree needs rules of which one answers"):
-        to_tree_text(ruleset)
+        ruleset.to_tree_text()
 
 
 @pytest.mark.parametrize(

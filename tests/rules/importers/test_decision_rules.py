@@ -262,7 +262,7 @@ def damaged(path: str, value: Any) -> Any:
         ("rules/0/premise/subconditions/0/right", 0.5, "rule 1: No number lies between"),
         ("rules/0/premise/subconditions/0/attributes", [2], "column indices below 2, got 2"),
         ("rules/0/premise/subconditions/0/attributes", [-1], "column indices below 2, got -1"),
-        ("rules/0/premise/subconditions/0/attributes", ["a"], "must be a whole number, got 'a'"),
+        ("rules/0/premise/subconditions/0/attributes", ["a"], "must be an integer, got 'a'"),
         ("rules/0/premise/subconditions/0/type", "fuzzy", "type 'fuzzy' cannot be expressed"),
         ("rules/0/premise/subconditions/1/value", 3, "'value' must be a text, got 3"),
         ("rules/0/conclusion", {"value": None}, "its conclusion must be a str"),

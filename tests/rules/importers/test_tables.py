@@ -26,7 +26,7 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.exporters._table import cell
+from skescore.rules.exporters._tables import cell
 from skescore.rules.importers import read_table
 from skescore.rules.importers._tables import is_table_of_conditions, value_of
 

@@ -34,7 +34,6 @@ from skescore.rules import (
 )
 from skescore.rules.importers import tree_to_ruleset
 from skescore.rules.simplification import _exact as subtraction
-from skescore.rules.simplification._exact import simplified
 from skescore.rules.simplification._merging import combined, exclude, implies, united
 
 COLOURS = ["blue", "green", "red"]
@@ -161,13 +160,13 @@ def answers_of(ruleset: RuleSet, points: np.ndarray) -> tuple[list[Any], list[st
 @settings(deadline=None, max_examples=200)
 @given(ruleset=rule_sets())
 def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSet) -> None:
-    short = simplified(ruleset)
+    short = ruleset.simplify()
     points = points_of(ruleset)
     assert answers_of(short, points) == answers_of(ruleset, points)
     assert len(short) <= len(ruleset)
     assert short.n_literals <= ruleset.n_literals
-    assert short == simplified(ruleset)
-    assert simplified(short) == short  # nothing is left to do
+    assert short == ruleset.simplify()
+    assert short.simplify() == short  # nothing is left to do
     if ruleset.disjoint:
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
 
@@ -179,7 +178,7 @@ def test_completeness_does_not_change(ruleset: RuleSet) -> None:
     if ruleset.domain is None or not pure:
         return
     ruleset = ruleset.replace(rules=pure)
-    before, after = volume_completeness(ruleset), volume_completeness(simplified(ruleset))
+    before, after = volume_completeness(ruleset), volume_completeness(ruleset.simplify())
     assert after.value == pytest.approx(before.value, abs=1e-9)
 
 
@@ -199,7 +198,7 @@ def test_many_overlapping_boxes_in_many_dimensions(seed: int) -> None:
         classes=["a", "b"],
         domain=Domain((0,) * 4, (8,) * 4),
     )
-    short = simplified(ruleset)
+    short = ruleset.simplify()
     grid = rng.integers(0, 9, (40_000, 4)).astype(float)
     beside = np.clip(np.nextafter(grid, rng.choice([-np.inf, np.inf], grid.shape)), 0, 8)
     for points in (grid, beside, rng.uniform(0, 8, (40_000, 4))):
@@ -230,11 +229,11 @@ def test_a_grid_collapses_to_its_two_halves() -> None:
         disjoint=True,
         domain=Domain((0, 0, 0), (3.5, 3.5, 3.5)),
     )
-    assert str(simplified(ruleset)).splitlines() == [
+    assert str(ruleset.simplify()).splitlines() == [
         "1. IF x < 2 THEN yes   [32 rows, 100 % pure]",
         "2. IF x ≥ 2 THEN no   [32 rows, 100 % pure]",
     ]
-    anywhere = simplified(ruleset.replace(domain=None))
+    anywhere = ruleset.replace(domain=None).simplify()
     assert [rule.premise_text() for rule in anywhere] == [
         "0 ≤ x0 < 2 AND 0 ≤ x1 < 4 AND 0 ≤ x2 < 4",
         "2 ≤ x0 < 4 AND 0 ≤ x1 < 4 AND 0 ≤ x2 < 4",
@@ -247,7 +246,7 @@ def test_iris_tree_becomes_the_list_that_is_shortened_by_its_nodes() -> None:
     domain = Domain.around(X)
     leaves = tree_to_ruleset(tree, domain=domain).replace(ordered=True, disjoint=False)
     by_nodes = tree_to_ruleset(tree, domain=domain, simplify=True)
-    short = simplified(leaves)
+    short = leaves.simplify()
     assert short.n_literals <= by_nodes.n_literals < leaves.n_literals
     assert short.predict(X).tolist() == leaves.predict(X).tolist()
     assert short.rules[-1].conditions == ()
@@ -258,17 +257,17 @@ def test_faces_that_leave_a_float_between_them_are_not_joined() -> None:
         left = Rule([Interval(0, 0, 1, upper_closed=False)], "a")
         return classifier([left, Rule([Interval(0, 1, 2, lower_closed=closed)], "a")], 1)
 
-    assert len(simplified(pair(True))) == 1
-    assert simplified(pair(False)) == pair(False)
+    assert len(pair(True).simplify()) == 1
+    assert pair(False).simplify() == pair(False)
     next_float = math.nextafter(1.0, 2.0)
     rules = [Rule([Interval(0, 0, 1)], "a"), Rule([Interval(0, next_float, 2, True)], "a")]
-    assert simplified(classifier(rules, 1)).rules[0].conditions == (Interval(0, 0, 2),)
+    assert classifier(rules, 1).simplify().rules[0].conditions == (Interval(0, 0, 2),)
 
 
 def test_without_a_domain_no_merge_answers_rows_with_missing_values() -> None:
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "a")]
-    assert simplified(classifier(rules, 1)) == classifier(rules, 1)
-    within = simplified(classifier(rules, 1, domain=Domain((0,), (2,))))
+    assert classifier(rules, 1).simplify() == classifier(rules, 1)
+    within = classifier(rules, 1, domain=Domain((0,), (2,))).simplify()
     assert [rule.conditions for rule in within.rules] == [()]
 
 
@@ -281,7 +280,7 @@ def test_a_bound_inside_or_open_at_the_border_stays() -> None:
         (Interval(0, 0, 1), (Interval(0, 0, 1),)),
         (Interval(0, -1, 3), ()),
     ]:
-        short = simplified(classifier([Rule([condition], "a")], 1, domain=domain))
+        short = classifier([Rule([condition], "a")], 1, domain=domain).simplify()
         assert short.rules[0].conditions == shorter
 
 
@@ -291,12 +290,12 @@ def test_overlapping_rules_of_a_list_are_not_joined_across_another_output() -> N
     touching = Rule([Interval(0, 2, 5)], "a")
     ruleset = classifier([inner, middle, touching], 1)
     points = points_of(ruleset)
-    short = simplified(ruleset)
+    short = ruleset.simplify()
     assert answers_of(short, points) == answers_of(ruleset, points)
     assert [rule.output for rule in short.rules] == ["a", "b", "a"]
     # Where the rule between them is out of reach, they are.
     far = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
-    assert [rule.conditions for rule in simplified(far).rules] == [
+    assert [rule.conditions for rule in far.simplify().rules] == [
         (Interval(0, 1, 5),), (Interval(0, 7, 8),),
     ]  # fmt: skip
 
@@ -309,7 +308,7 @@ def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
         Rule([Interval(0, 2), Interval(1, upper=1)], "b"),
         Rule([Interval(0, 2), Interval(1, 1)], "a"),
     ]
-    short = simplified(classifier(rules, domain=domain))
+    short = classifier(rules, domain=domain).simplify()
     assert [rule.conditions for rule in short.rules] == [
         (Interval(0, upper=2),), (Interval(1, upper=1),), (),
     ]  # fmt: skip
@@ -325,15 +324,15 @@ def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPat
         [*rules[:2], Rule([Interval(0, upper=1)], "a")], domain=Domain((0, 0), (4, 4))
     )
     monkeypatch.setattr(subtraction, "_STEPS", 0)
-    assert [rule.output for rule in simplified(ruleset).rules] == ["b", "a"]
+    assert [rule.output for rule in ruleset.simplify().rules] == ["b", "a"]
     monkeypatch.undo()
-    assert [rule.output for rule in simplified(ruleset).rules] == ["b"]
+    assert [rule.output for rule in ruleset.simplify().rules] == ["b"]
 
 
 def test_statistics_of_joined_rules_add_up() -> None:
     seen = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
     rules = [Rule([Interval(0, 0, 1)], "b", seen[0]), Rule([Interval(0, 1, 2)], "b", seen[1])]
-    assert simplified(classifier(rules, 1)).rules[0].statistics == RuleStatistics(8, (1, 7))
+    assert classifier(rules, 1).simplify().rules[0].statistics == RuleStatistics(8, (1, 7))
 
 
 def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> None:
@@ -341,7 +340,7 @@ def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> No
         Rule([Interval(0, 0, 1)], "b", RuleStatistics(3, (1, 2))),
         Rule([Interval(0, -1, 5)], "b", RuleStatistics(4, (0, 4))),
     ]
-    short = simplified(classifier(rules, 1))
+    short = classifier(rules, 1).simplify()
     assert [(r.conditions, r.statistics) for r in short.rules] == [
         ((Interval(0, -1, 5),), RuleStatistics(7, (1, 6)))
     ]
@@ -373,16 +372,16 @@ def test_unordered_rules_are_not_joined_where_priority_would_change() -> None:
         Rule([Interval(0, 1, 3)], "b", RuleStatistics(10, (2, 8))),
     ]
     ruleset = classifier(rules, 1, ordered=False)
-    assert simplified(ruleset) == ruleset  # 80 % stands between 100 % and 50 %
+    assert ruleset.simplify() == ruleset  # 80 % stands between 100 % and 50 %
     wide = Rule([Interval(0, 1, 5)], "b", RuleStatistics(10, (2, 8)))
     alike = [rules[0], Rule([Interval(0, 2, 4)], "a", sure), wide]
-    assert len(simplified(ruleset.replace(rules=alike))) == 2
+    assert len(ruleset.replace(rules=alike).simplify()) == 2
 
 
 def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
     def of(*conditions: OneOf) -> list[tuple[Condition, ...]]:
         rules = [Rule([Interval(0, upper=1), c], "a") for c in conditions]
-        return [rule.conditions[1:] for rule in simplified(classifier(rules)).rules]
+        return [rule.conditions[1:] for rule in classifier(rules).simplify().rules]
 
     assert of(OneOf(1, ["p"]), OneOf(1, ["q"])) == [(OneOf(1, ["p", "q"]),)]
     assert of(OneOf(1, ["p", "q"], True), OneOf(1, ["q", "r"], True)) == [(OneOf(1, ["q"], True),)]
@@ -411,7 +410,7 @@ def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str],
 def test_contradictory_and_doubled_values() -> None:
     never = Rule([OneOf(0, ["p"]), OneOf(0, ["q"])], "a")
     doubled = Rule([OneOf(0, ["p"]), OneOf(0, ["p", "q"])], "b")
-    short = simplified(classifier([never, doubled], 1))
+    short = classifier([never, doubled], 1).simplify()
     assert [rule.conditions for rule in short.rules] == [(OneOf(0, ["p"]),)]
 
 
@@ -419,14 +418,14 @@ def test_a_rule_that_misses_a_constant_by_an_open_face_goes_on_to_count_as_volum
     domain = Domain((0, 1), (4, 1))
     open_at = Rule([Interval(0, upper=2), Interval(1, upper=1, upper_closed=False)], "a")
     ruleset = classifier([open_at, Rule([Interval(0, 3)], "b")], domain=domain)
-    assert volume_completeness(simplified(ruleset)).value == volume_completeness(ruleset).value
+    assert volume_completeness(ruleset.simplify()).value == volume_completeness(ruleset).value
 
 
 def test_sets_without_anything_to_do_come_back_as_they_are() -> None:
     empty = classifier([])
-    assert simplified(empty) is empty
+    assert empty.simplify() is empty
     one = classifier([Rule([Interval(0, 1, 2)], "a")])
-    assert simplified(one) is one
+    assert one.simplify() is one
 
 
 # ---------------------------------------------------------------- on rows
@@ -512,7 +511,7 @@ def test_never_more_unexplained_than_tolerated(
     problem: tuple[RuleSet, np.ndarray], tolerance: float
 ) -> None:
     ruleset, X = problem
-    short = simplified(ruleset, X, tolerance)
+    short = ruleset.simplify(X, tolerance)
     if np.ptp(ruleset.predict(X)) > 0:
         assert unexplained(ruleset, short, X) <= tolerance + 1e-9
     else:
@@ -536,7 +535,7 @@ def test_counts_are_those_of_the_rows_or_unknown(
         seen = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
         rules.append(Rule(rule.conditions, rule.output, seen))
     ruleset = ruleset.replace(rules=rules)
-    short = simplified(ruleset, X, tolerance)
+    short = ruleset.simplify(X, tolerance)
     then = short.assign(X)
     for i, rule in enumerate(short.rules):
         assert rule.statistics is not None
@@ -570,10 +569,10 @@ def test_answers_on_rows_stay_within_the_tolerance(
     points = points_of(ruleset, everywhere=True)
     chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
     rows = points[chosen]
-    short = simplified(ruleset, rows, tolerance)
+    short = ruleset.simplify(rows, tolerance)
     assert changed_share(ruleset, short, rows) <= tolerance + 1e-9
     assert len(short) <= len(ruleset)
-    assert short == simplified(ruleset, rows, tolerance)
+    assert short == ruleset.simplify(rows, tolerance)
     if tolerance == 0 and (ruleset.fallback or ruleset.covers(rows).all()):
         assert answers_of(short, rows) == answers_of(ruleset, rows)
     if ruleset.disjoint:
@@ -584,7 +583,7 @@ def test_more_tolerance_gives_shorter_rules(iris: tuple[np.ndarray, RuleSet]) ->
     X, ruleset = iris
     sizes = []
     for tolerance in (0.0, 0.05, 0.4):
-        short = simplified(ruleset, X, tolerance)
+        short = ruleset.simplify(X, tolerance)
         assert changed_share(ruleset, short, X) <= tolerance
         sizes.append(len(short) + short.n_literals)
     assert len(ruleset) + ruleset.n_literals >= sizes[0] > sizes[1] > sizes[2]
@@ -593,8 +592,8 @@ def test_more_tolerance_gives_shorter_rules(iris: tuple[np.ndarray, RuleSet]) ->
 def test_rows_free_what_the_domain_cannot() -> None:
     domain = Domain((0, 0), (10, 10))
     ruleset = classifier([Rule([Interval(0, 1, 2), Interval(1, 3, 5)], "a")], domain=domain)
-    assert simplified(ruleset) == ruleset
-    short = simplified(ruleset, [[1.5, 4.0], [1.5, 9.0]])
+    assert ruleset.simplify() == ruleset
+    short = ruleset.simplify([[1.5, 4.0], [1.5, 9.0]])
     assert [rule.conditions for rule in short.rules] == [(Interval(1, upper=5),)]
 
 
@@ -606,10 +605,10 @@ def test_similar_numbers_are_joined_by_their_mean_answer() -> None:
     ]
     ruleset = RuleSet(rules, ["x"], task="regression")
     X = np.array([[0.5], [1.5], [1.6], [1.7], [3.0], [4.0], [5.0], [6.0]])
-    short = simplified(ruleset, X, 0.01)
+    short = ruleset.simplify(X, 0.01)
     assert [rule.output for rule in short.rules] == pytest.approx([(1.0 + 3 * 1.2) / 4, 9.0])
     assert 0 < changed_share(ruleset, short, X) <= 0.01
-    assert len(simplified(ruleset, X, 1e-6)) == 3
+    assert len(ruleset.simplify(X, 1e-6)) == 3
 
 
 def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
@@ -621,27 +620,27 @@ def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
     ]
     ruleset = classifier(rules, 1, fallback=fallback)
     rows = np.array([[0.5], [2.4], [2.6], [4.5], [9.5]])
-    short = simplified(ruleset, rows)
+    short = ruleset.simplify(rows)
     assert short.predict(rows).tolist() == ruleset.predict(rows).tolist()
     assert len(short) == 2
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, math.nan, math.inf])
 def test_impossible_tolerances(tolerance: float) -> None:
-    with pytest.raises(ValueError, match="tolerance must be at least 0 and less than 1"):
-        simplified(classifier([]), [[0.0, 0.0]], tolerance)
+    with pytest.raises(ValueError, match="tolerance must be a number of 0 or more and below 1"):
+        classifier([]).simplify([[0.0, 0.0]], tolerance)
 
 
 @pytest.mark.parametrize("tolerance", ["0.1", True, None])
 def test_tolerances_of_a_wrong_type(tolerance: Any) -> None:
     with pytest.raises(TypeError, match="tolerance must be a number"):
-        simplified(classifier([]), [[0.0, 0.0]], tolerance)
+        classifier([]).simplify([[0.0, 0.0]], tolerance)
 
 
 def test_tolerance_needs_rows() -> None:
     with pytest.raises(ValueError, match=r"tolerance=0\.1 is a share of rows"):
-        simplified(classifier([]), tolerance=0.1)
+        classifier([]).simplify(tolerance=0.1)
     with pytest.raises(ValueError, match="at least one row"):
-        simplified(classifier([]), np.empty((0, 2)))
+        classifier([]).simplify(np.empty((0, 2)))
     with pytest.raises(ValueError, match="X has 3 features"):
-        simplified(classifier([]), [[1.0, 2.0, 3.0]])
+        classifier([]).simplify([[1.0, 2.0, 3.0]])

@@ -1,4 +1,4 @@
-"""Rules as a table with one row per condition, for spreadsheets and CSV files."""
+"""Rules as data frames: a row per rule, or a row per condition for spreadsheets and CSV files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.rules._conditions import Condition, Interval, OneOf
 from skescore.rules._rule import LinearOutput
+from skescore.rules.exporters._text import output_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,47 +81,41 @@ def _comparisons(
         )
 
 
+def to_frame(ruleset: RuleSet) -> pd.DataFrame:
+    """Write one row per rule; see :meth:`RuleSet.to_frame`."""
+    import pandas as pd
+
+    number, numeric = ruleset.number, ruleset.task == "regression"
+    records = []
+    for rule in ruleset.rules:
+        output = rule.output
+        record: dict[str, Any] = {
+            "premise": rule.premise_text(ruleset.feature_names, number) or "(always)",
+            "output": rule.output_text(ruleset.feature_names, numeric=numeric)
+            if isinstance(output, LinearOutput)
+            else output,
+            "conditions": rule.n_conditions,
+            "rows": None if rule.statistics is None else rule.statistics.n_rows,
+        }
+        if ruleset.voting:
+            weight = rule.weight
+            row_by_row = isinstance(weight, LinearOutput)
+            record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
+        if ruleset.classes is not None:
+            record["purity"] = rule.purity(output_index(ruleset, rule))
+        else:
+            record["mean"] = None if rule.statistics is None else rule.statistics.mean
+            record["spread"] = None if rule.statistics is None else rule.statistics.spread
+        records.append(record)
+    columns = ["premise", "output", "conditions", "rows"]
+    columns += ["weight"] if ruleset.voting else []
+    columns += ["purity"] if ruleset.classes is not None else ["mean", "spread"]
+    index = pd.RangeIndex(1, len(records) + 1, name="rule")
+    return pd.DataFrame.from_records(records, columns=columns).set_axis(index)
+
+
 def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
-    """Write a rule set as a table with one row per condition.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules; intervals and sets of values only, constant outputs only.
-
-    Returns
-    -------
-    pandas.DataFrame
-        With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``, ``>``,
-        ``>=``, ``=``, ``in``, ``not in``), ``value``, ``class`` or ``number`` (what the rule
-        concludes), ``rows`` where rows were counted and ``weight`` where rules answer together. A
-        rule that always holds has one row without a feature. The fallback is the rule
-        ``otherwise``.
-
-    Raises
-    ------
-    ValueError
-        If a condition or an output does not fit into a cell, or the fallback is no constant.
-
-    Notes
-    -----
-    The table does not hold the domain, the class counts, nor whether rules are ordered:
-    :func:`skescore.rules.importers.read_table` is told. JSON holds everything.
-
-    Examples
-    --------
-    >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a")], ["size", "colour"],
-    ...     task="classification", fallback=Fallback("b"),
-    ... )
-    >>> print(to_conditions(rules).to_csv(index=False).strip())
-    rule,feature,operator,value,class
-    1,size,>,1.0,a
-    1,size,<=,2.0,a
-    1,colour,in,"[""red""]",a
-    otherwise,,,,b
-    """
+    """Write one row per condition; see :meth:`RuleSet.to_conditions`."""
     import pandas as pd
 
     output = OUTPUT_COLUMNS[ruleset.task]
