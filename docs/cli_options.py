@@ -59,7 +59,9 @@ def filled(page: str) -> str:
 
     def fill(match: re.Match[str]) -> str:
         options = options_of(known[match[1]])
-        return f"<!-- options of {match[1]} -->\n\n{options}\n\n<!-- end -->"
+        return "\n\n".join(
+            filter(None, [f"<!-- options of {match[1]} -->", options, "<!-- end -->"])
+        )
 
     return re.sub(r"<!-- options of (.+?) -->.*?<!-- end -->", fill, page, flags=re.DOTALL)
 

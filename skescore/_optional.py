@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["import_optional"]
+__all__ = ["ENGINE_COMMANDS", "import_optional"]
+
+#: The commands that install the engines of others, by the module that is missing. psyke 1.0.4
+#: asks for one single release of Python and for older packages than it runs with.
+ENGINE_COMMANDS = {
+    "psyke": (
+        'pip install "skescore[psyke]"',
+        "pip install --no-deps --ignore-requires-python psyke==1.0.4",
+    ),
+    "rulekit": ('pip install "skescore[rulekit]"',),
+    "imodels": ('pip install "skescore[imodels]"',),
+}
 
 
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:

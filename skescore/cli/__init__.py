@@ -13,11 +13,11 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
 from skescore.cli._arguments import Parser, unknown_arguments, without_passwords
-from skescore.cli._installation import installed_version
 from skescore.cli._output import ENCODING_ERRORS
 
 #: The module of each command, and the line about it in the list of commands.
@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "doctor": (
             "skescore.cli._doctor",
-            "tell what is installed, and how to get what is missing",
+            "list what is installed, and how to get what is missing",
         ),
         "completion": (
             "skescore.cli._completion",
@@ -96,7 +96,7 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
     parser.add_argument(
         "--version",
         action="version",
-        version=f"skescore {installed_version('skescore') or '(not installed as a package)'}",
+        version=f"skescore {_version()}",
         help="show the version and exit",
     )
     parser.set_defaults(exit_code=0)
@@ -107,6 +107,13 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
         else:
             commands.add_parser(name, help=summary)
     return parser
+
+
+def _version() -> str:
+    try:
+        return version("skescore")
+    except Exception:  # damaged metadata can fail in any way
+        return "(not installed as a package)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

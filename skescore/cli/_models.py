@@ -11,10 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._optional import import_optional
+from skescore._optional import ENGINE_COMMANDS, import_optional
 from skescore._text import did_you_mean
 from skescore.black_boxes import BlackBoxError, type_name
-from skescore.cli._engines import ENGINES
 
 __all__ = [
     "MODEL_KINDS",
@@ -29,8 +28,8 @@ __all__ = [
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 MODEL_KINDS = (".skops", *PICKLE_KINDS)
 #: What installs the packages of others that we know, by the module that a file may ask for.
-_COMMANDS = {engine.probe: " && ".join(engine.commands) for engine in ENGINES}
-_COMMANDS |= {"tuprolog": _COMMANDS["psyke"], "imodels": 'pip install "skescore[imodels]"'}
+_COMMANDS = {module: " && ".join(commands) for module, commands in ENGINE_COMMANDS.items()}
+_COMMANDS["tuprolog"] = _COMMANDS["psyke"]
 _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
 _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
 

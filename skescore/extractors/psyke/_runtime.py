@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from skescore._optional import ENGINE_COMMANDS
+
 #: The only release whose insides are known here.
 PSYKE_VERSION = "1.0.4"
-INSTALL_EXTRA = 'pip install "skescore[psyke]"'
-INSTALL_PSYKE = f"pip install --no-deps --ignore-requires-python psyke=={PSYKE_VERSION}"
-_INSTALL = f"Run: {INSTALL_EXTRA} and then {INSTALL_PSYKE}"
+_INSTALL = f"Run: {' and then '.join(ENGINE_COMMANDS['psyke'])}"
 
 #: What the modules of PSyKE import, by the name to import and the name to install.
 _PACKAGES = {
