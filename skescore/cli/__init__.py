@@ -7,6 +7,7 @@ is wrong, where what the others need does not.
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import os
 import sys
@@ -17,36 +18,23 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
-from skescore.cli._arguments import Parser, unknown_arguments, without_passwords
-from skescore.cli._output import ENCODING_ERRORS
+from skescore._text import did_you_mean
+from skescore.cli._parser import Parser, without_passwords
 
-#: The module of each command, and the line about it in the list of commands.
+#: The module of each command, and the line about it in the list of commands. A module has a
+#: ``DESCRIPTION``, ``EXAMPLES``, ``add_options(parser)`` and ``run(options)``, which gives the text
+#: for standard output and may set ``options.exit_code``.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "tune": ("skescore.cli._tune", "find the best rules of a black box"),
-        "score": ("skescore.cli._score", "score saved rules on data"),
-        "rules": ("skescore.cli._rules", "write saved rules as text, SQL, Python, Prolog, ..."),
-        "import": ("skescore.cli._import", "make rules of other tools and models our own"),
-        "report": (
-            "skescore.cli._report",
-            "write a run as one HTML page with sliders for the weights",
-        ),
-        "bench": (
-            "skescore.cli._bench",
-            "compare extractors over data sets, black boxes and seeds",
-        ),
-        "reproduce": (
-            "skescore.cli._reproduce",
-            "make the papers' tables again, beside the printed",
-        ),
-        "doctor": (
-            "skescore.cli._doctor",
-            "list what is installed, and how to get what is missing",
-        ),
-        "completion": (
-            "skescore.cli._completion",
-            "print a script that completes commands in a shell",
-        ),
+        "tune": ("_tune", "find the best rules of a black box"),
+        "score": ("_score", "score saved rules on data"),
+        "rules": ("_rules", "write saved rules as text, SQL, Python, Prolog, ..."),
+        "import": ("_import", "make rules of other tools and models our own"),
+        "report": ("_report", "write a run as one HTML page with sliders for the weights"),
+        "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
+        "reproduce": ("_reproduce", "make the papers' tables again, beside the printed"),
+        "doctor": ("_doctor", "list what is installed, and how to get what is missing"),
+        "completion": ("_completion", "print a script that completes commands in a shell"),
     }
 )
 
@@ -55,6 +43,7 @@ Turn a black box into rules that a person can read, and choose the best trade-of
 errors, few rules and completeness.
 
 Results go to standard output, progress and errors to standard error.
+
 Exit codes: 0 success, 1 failure (unusable data, files or models), 2 wrong usage.
 """
 
@@ -66,12 +55,31 @@ examples:
   skescore bench --suite smoke
   skescore help tune
 
-With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code they arose.
+With SKESCORE_TRACEBACK=1 in the environment, errors show where in the code
+they arose.
 """
 _TRACEBACK = "SKESCORE_TRACEBACK"
 
+# A rule with "?" in place of its sign could mean anything.
+_ENCODING_ERRORS = "skescore.plain"
+_PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "*", "∞": "inf"}
 
-def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write what a terminal's encoding lacks with characters that all have."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    signs = [_PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text]
+    return "".join(signs), error.end
+
+
+codecs.register_error(_ENCODING_ERRORS, _plain)
+
+
+def build_parser(
+    arguments: Sequence[str] | None = None, *, brief: bool = False
+) -> argparse.ArgumentParser:
     """Make the parser of the whole command line.
 
     Parameters
@@ -79,31 +87,33 @@ def build_parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentPar
     arguments : sequence of str, optional
         What is to be parsed: only the modules of the commands named there are imported, the other
         commands are listed without their options. By default all are imported.
+    brief : bool, default=False
+        Describe commands by a line each.
 
     Returns
     -------
     argparse.ArgumentParser
-        With one subparser per command; each sets ``run`` to the function to call, which gives the
-        text for standard output and may set ``exit_code``.
+        With one subparser per command; each sets ``run`` to the function to call.
     """
-    parser = Parser(
-        prog="skescore",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(prog="skescore", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument(
+        "-V",
         "--version",
         action="version",
         version=f"skescore {_version()}",
         help="show the version and exit",
     )
-    parser.set_defaults(exit_code=0)
+    parser.set_defaults(exit_code=0, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (module, summary) in COMMANDS.items():
+    for name, (module_name, summary) in COMMANDS.items():
         if arguments is None or name in arguments:
-            import_module(module).add_parser(commands)
+            module = import_module(f"skescore.cli.{module_name}")
+            description = summary if brief else module.DESCRIPTION
+            command = commands.add_parser(
+                name, help=summary, description=description, epilog=module.EXAMPLES
+            )
+            command.set_defaults(run=getattr(module, "run", None), parser=command)
+            module.add_options(command)
         else:
             commands.add_parser(name, help=summary)
     return parser
@@ -139,22 +149,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=ENCODING_ERRORS)
+            stream.reconfigure(errors=_ENCODING_ERRORS)
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:  # what many type first
         arguments = [*arguments[1:], "--help"]
     try:
         parser = build_parser(arguments)
+        first = arguments[0] if arguments else "-"
+        if not first.startswith("-") and first not in COMMANDS:
+            parser.error(f"there is no command {first!r}. {did_you_mean(first, COMMANDS)}")
         options, rest = parser.parse_known_args(arguments)
         if rest:
-            options.parser.error(unknown_arguments(options.parser, rest))
+            options.parser.refuse(rest)
         options.command_line = ["skescore", *arguments]
         _write(options.run(options))
     except KeyboardInterrupt:
         sys.stderr.write("skescore: interrupted\n")
         return 1
     except Exception as error:
-        _report(error)
+        _show_error(error)
         return 1
     return options.exit_code
 
@@ -177,7 +190,7 @@ def _abandon(stream: Any) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _report(error: Exception) -> None:
+def _show_error(error: Exception) -> None:
     text = str(error)
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):
         # Not one of ours: a model's own error, or a mistake in this package.

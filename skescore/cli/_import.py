@@ -21,6 +21,7 @@ from skescore._text import listed
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._models import MODEL_KINDS, SavedModelError, load_model, read_bytes
+from skescore.cli._parser import OF_DATA, OF_FILE
 from skescore.cli._rule_files import (
     as_text,
     check_output,
@@ -243,12 +244,12 @@ def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
 
 # --- ``skescore import``: rules of other tools, and models made of rules, become our own ---------
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,
 models of imodels, RuleKit or PSyKE), show them, and save them for `skescore score` and
 `skescore rules`.
 """
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   skescore import forest.skops --data wine --output rules.json
   skescore import rulekit.txt --data flowers.csv --target species --output rules.json
@@ -266,18 +267,12 @@ _WRITTEN = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
-    parser = commands.add_parser(
-        "import",
-        help="make rules of other tools and models our own",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser.add_argument(
+        "model", action=OF_FILE, metavar="MODEL", type=Path, help=f"a file. {kinds}"
     )
-    parser.add_argument("model", metavar="MODEL", type=Path, help=f"a file. {kinds}")
     parser.add_argument(
         "--kind",
         choices=("auto", *KINDS),
@@ -303,6 +298,7 @@ def add_parser(commands: Any) -> None:
     )
     group.add_argument(
         "--data",
+        action=OF_DATA,
         metavar="DATA",
         help="a built-in data set or a CSV, TSV or Parquet file with the model's features: its "
         "columns give the names and the domain, on which completeness by volume is measured",
@@ -325,12 +321,13 @@ def add_parser(commands: Any) -> None:
         help="a feature whose values are names of things, not quantities; repeatable",
     )
     group = parser.add_argument_group("output")
-    group.add_argument("--output", type=Path, metavar="RULES.json", help="save the rules")
+    group.add_argument(
+        "--output", action=OF_FILE, type=Path, metavar="RULES.json", help="save the rules"
+    )
     group.add_argument(
         "--overwrite", action="store_true", help="replace the file if it is already there"
     )
     arguments.add_format_option(group)
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> str:

@@ -21,30 +21,6 @@ from typing import Any
 from rich.cells import cell_len
 from rich.console import Console
 
-__all__ = ["ENCODING_ERRORS"]
-
-
-# --- what a stream does with signs that its encoding lacks ---------------------------------------
-
-# A rule with "?" in place of its sign could mean anything.
-ENCODING_ERRORS = "skescore.plain"
-_PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "*", "∞": "inf"}
-
-
-def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write what a terminal's encoding lacks with characters that all have."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    signs = [_PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text]
-    return "".join(signs), error.end
-
-
-codecs.register_error(ENCODING_ERRORS, _plain)
-
-
-# --- One place that turns results into text, Markdown or JSON, and notes into lines on st --------
-
 _PACKAGES = ("skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib")
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (

@@ -17,6 +17,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._bench import ranking_record
 from skescore.cli._models import load_black_box
+from skescore.cli._parser import OF_FILE, OF_FOLDER
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT
 from skescore.datasets._loading import Dataset, load_dataset
@@ -24,42 +25,43 @@ from skescore.report import write_report
 from skescore.report._bench_rows import find_rows
 from skescore.report._gathering import data_of_run
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
 network and no Python: readers move the weights of the scores and see at once who wins, read the
 rules with what each is worth, type a row and see which rule answers it, and copy the rules as SQL,
 Python or Prolog.
 """
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   skescore report run
   skescore report run --output wine.html
   skescore report run --data houses.csv --time-limit 120
 
-Without --output the page is report.html in the folder, and replaces an earlier one there.
+Without --output the page is report.html in the folder, and replaces an
+earlier one there.
+
 Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "report",
-        help="write a run as one HTML page with sliders for the weights",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("folder", metavar="RUN_DIR", type=Path, help="the folder of the run")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help=f"the page (default {REPORT} in the folder)"
+        "folder", action=OF_FOLDER, metavar="RUN_DIR", type=Path, help="the folder of the run"
+    )
+    parser.add_argument(
+        "--output",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        help=f"the page (default {REPORT} in the folder)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the file of --output if it is there"
     )
     parser.add_argument(
         "--data",
+        action=OF_FILE,
         metavar="FILE",
         help="the rows to measure and to show, where those of the run are not found any more, or "
         "others: a built-in data set or a CSV, TSV or Parquet file with the same columns",
@@ -78,7 +80,6 @@ def add_parser(commands: Any) -> None:
         help="read the black box of the run from a file that can run code when it is read",
     )
     parser.add_argument("--quiet", action="store_true", help="no notes; only errors")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> str:

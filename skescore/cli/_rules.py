@@ -8,18 +8,19 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skescore.cli import _output as output
+from skescore.cli._parser import OF_DATA, OF_FILE
 from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
 from skescore.rules import RuleSet
 from skescore.rules.exporters._sql import KINDS
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Write rules that `skescore tune --output`, `skescore import` or RuleSet.to_json saved in another
 form.
 """
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   skescore rules run/rules.json --to sentences
   skescore rules run/rules.json --to sql --dialect postgres --table sales.customers
@@ -91,17 +92,9 @@ _ONLY_FOR = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "rules",
-        help="write saved rules as text, SQL, Python, Prolog, ...",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("rules", metavar="RULES.json", type=Path, help="the rules")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
     parser.add_argument(
         "--to",
         choices=tuple(FORMS),
@@ -154,18 +147,22 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--shorten",
+        action=OF_DATA,
         metavar="DATA",
         help="write numbers as short as the rows of a built-in data set or a CSV, TSV or Parquet "
         "file allow: on these rows, each condition holds as before; columns that the rules do not "
         "know are ignored",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write to a file, not to standard output"
+        "--output",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        help="write to a file, not to standard output",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the file if it is already there"
     )
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> str:

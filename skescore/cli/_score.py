@@ -11,6 +11,7 @@ from typing import Any
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._output import Printer, number, plural
+from skescore.cli._parser import OF_FILE
 from skescore.cli._rule_files import read_rules, text_features
 from skescore.datasets._loading import BUILT_IN, Dataset, DatasetError
 from skescore.metrics._prediction import METRICS
@@ -140,7 +141,10 @@ def _parts(rules: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> Itera
 
 # --- ``skescore score``: saved rules on some data ------------------------------------------------
 
-_EXAMPLES = """\
+DESCRIPTION = (
+    "Score rules that `skescore tune --output`, `skescore import` or RuleSet.to_json wrote."
+)
+EXAMPLES = """\
 examples:
   skescore tune wine --output run && skescore score run/rules.json wine
   skescore score run/rules.json new_houses.csv --target price --format json
@@ -153,18 +157,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "score",
-        help="score saved rules on data",
-        description="Score rules that `skescore tune --output`, `skescore import` or "
-        "RuleSet.to_json wrote.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("rules", metavar="RULES.json", type=Path, help="the rules")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
     arguments.add_data_options(parser)
     arguments.add_score_options(parser)
     parser.add_argument(
@@ -181,7 +176,6 @@ def add_parser(commands: Any) -> None:
         "it holds for; in an ordered list, later rules mean 'else'",
     )
     arguments.add_format_option(parser)
-    parser.set_defaults(run=run, parser=parser)
 
 
 def _measures(text: str) -> tuple[str, ...]:

@@ -174,9 +174,9 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where trials are kept and who works at them."""
     group = parser.add_argument_group(
         "trials",
-        "Trials are kept while they are made: the same command goes on where an earlier one was "
-        "broken off. Without --storage they are kept in the folder of --output, or in the user's "
-        "cache until the search has come to its end.",
+        "Trials are kept while they are made: the same command goes on where an\n"
+        "  earlier one was broken off. Without --storage they are kept in the folder of\n"
+        "  --output, or in the user's cache until the search has come to its end.",
     )
     group.add_argument(
         "--storage",

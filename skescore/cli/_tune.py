@@ -28,6 +28,7 @@ from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._models import load_black_box
+from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER, OF_SCORING
 from skescore.cli._trials import (
     Kept,
     Workers,
@@ -265,6 +266,7 @@ def add_report_option(group: Any) -> None:
         "--report",
         nargs="?",
         const=REPORT,
+        action=OF_FILE,
         metavar="FILE",
         help="write one self-contained HTML page: sliders for the weights, the trade-off, rules "
         f"and rows to try (default {REPORT} in the folder of --output, which it needs)",
@@ -441,7 +443,11 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
 
 # --- ``skescore tune``: the best rules of a black box on some data -------------------------------
 
-_EXAMPLES = """\
+DESCRIPTION = (
+    "Train (or load) a black box, search extractors and their hyper-parameters, "
+    "and show the rules with the best score."
+)
+EXAMPLES = """\
 examples:
   skescore tune wine --black-box random-forest --trials 60
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
@@ -467,23 +473,15 @@ def black_box(text: str) -> str:
 _WITHOUT_SCORE = ("fail", "pruned")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "tune",
-        help="find the best rules of a black box",
-        description="Train (or load) a black box, search extractors and their hyper-parameters, "
-        "and show the rules with the best score.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     arguments.add_data_options(parser)
     group = parser.add_argument_group("black box")
     group.add_argument(
         "--black-box",
         type=black_box,
         default="random-forest",
+        action=OF_BLACK_BOX,
         metavar="NAME|FILE",
         help=f"{', '.join(BLACK_BOXES)} (trained here; default random-forest), or a file with a "
         "fitted scikit-learn model (.skops; .joblib and .pkl with --trust)",
@@ -496,12 +494,14 @@ def add_parser(commands: Any) -> None:
     group = parser.add_argument_group("search")
     group.add_argument(
         "--extractors",
+        action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
         help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns)",
     )
     group.add_argument(
         "--scoring",
+        action=OF_SCORING,
         type=arguments.scoring,
         default="ice",
         metavar="SCORE",
@@ -549,7 +549,11 @@ def add_parser(commands: Any) -> None:
     add_trial_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--output", type=Path, metavar="DIR", help=f"write {', '.join(FILES)} to a folder"
+        "--output",
+        action=OF_FOLDER,
+        type=Path,
+        metavar="DIR",
+        help=f"write {', '.join(FILES)} to a folder",
     )
     group.add_argument(
         "--overwrite",
@@ -559,7 +563,6 @@ def add_parser(commands: Any) -> None:
     add_report_option(group)
     group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
     arguments.add_format_option(group)
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> str:

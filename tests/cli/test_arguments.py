@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from skescore.cli import COMMANDS, build_parser
 from skescore.cli._arguments import (
-    Parser,
     check_features,
     integer,
     jobs,
@@ -18,7 +17,6 @@ from skescore.cli._arguments import (
     names_of,
     number_above,
     scorer_from,
-    unknown_arguments,
 )
 from skescore.cli._output import Notes
 from skescore.datasets import Dataset
@@ -83,32 +81,6 @@ def test_no_names_are_refused(text):
 def test_unknown_name_gets_the_nearest_one():
     message = refused(names_of(("cart", "gridex"), "extractor"), "cart,gridx")
     assert message == ("there is no extractor 'gridx'. Did you mean 'gridex'? Known: cart, gridex.")
-
-
-def test_parser_complains_in_one_line_and_points_to_the_help(capsys):
-    parser = Parser(prog="skescore tune")
-    with pytest.raises(SystemExit) as caught:
-        parser.error("something is wrong")
-    assert caught.value.code == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == (
-        "skescore tune: error: something is wrong\nTry 'skescore tune --help'.\n"
-    )
-
-
-def test_unknown_option_is_named_with_the_nearest_one():
-    parser = Parser()
-    parser.add_argument("--trials")
-    for name in ("--drop", "--category"):
-        parser.add_argument(name, action="append")
-    assert unknown_arguments(parser, ["--trails=4", "x"]).startswith(
-        "there is no option --trails. Did you mean '--trials'?"
-    )
-    assert unknown_arguments(parser, ["iris", "my wine"]) == (
-        "too many arguments: iris 'my wine' (each --drop and --category takes one column; repeat "
-        "the option for more)"
-    )
 
 
 # Help ---------------------------------------------------------------------------------------------

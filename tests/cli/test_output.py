@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from skescore.cli._output import (
-    ENCODING_ERRORS,
     Notes,
     Printer,
     json_for_stdout,
@@ -110,7 +109,7 @@ def test_floats_travel_through_json_unchanged(value):
 def test_json_is_valid_in_every_encoding(encoding, monkeypatch):
     value = {"name": "Länge ≤ 花弁 \N{GRINNING FACE} \udcff"}
     raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding=encoding, errors=ENCODING_ERRORS)
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="skescore.plain")
     monkeypatch.setattr(sys, "stdout", stream)
     stream.write(json_for_stdout(value))
     stream.flush()
@@ -127,12 +126,12 @@ def test_json_is_valid_in_every_encoding(encoding, monkeypatch):
 )
 def test_signs_that_the_encoding_lacks_keep_their_meaning(encoding, shown):
     text = "2 ≤ µ < 3, R² ± 1, 变"
-    assert text.encode(encoding, ENCODING_ERRORS).decode(encoding) == shown
+    assert text.encode(encoding, "skescore.plain").decode(encoding) == shown
 
 
 def test_encoding_handler_does_not_hide_what_cannot_be_read():
     with pytest.raises(UnicodeDecodeError):
-        b"\xff".decode("utf-8", ENCODING_ERRORS)
+        b"\xff".decode("utf-8", "skescore.plain")
 
 
 def test_versions_are_those_of_the_modules():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -13,8 +12,7 @@ import numpy as np
 import pytest
 
 from skescore.attribution import all_assignments
-from skescore.cli import _reproduce_brex as command
-from skescore.cli._arguments import Parser
+from skescore.cli import main
 from skescore.metrics.attribution import jensen_shannon_divergence
 from skescore.reproduce import _brex_methods, reproduce_brex
 from skescore.reproduce._brex import (
@@ -240,16 +238,15 @@ def needs(package: str) -> None:
 
 
 def test_methods_of_missing_packages_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, on_the_command_line: Any
 ) -> None:
     monkeypatch.setattr(_brex_methods.importlib.util, "find_spec", lambda name: None)
-    text = on_the_command_line(
+    text, err = on_the_command_line(
         "--tables", "5", "--assignments", "4", "--quiet",
         "--methods", "shapley-unassigned,kernel-shap-25,Saliency:three-valued",
     )  # fmt: skip
     assert "Shapley, exact" in text
     assert "captum" not in text
-    err = capsys.readouterr().err
     assert 'kernel-shap-25. Run: pip install "skescore[shap]"' in err
     assert 'Saliency:three-valued. Run: pip install "skescore[captum]"' in err
 
@@ -330,22 +327,27 @@ def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
 # --- on the command line -------------------------------------------------------------------------
 
 
-def on_the_command_line(*arguments: str) -> str:
-    parser = Parser(prog="skescore reproduce")
-    command.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["brex", *arguments])
-    assert isinstance(options, argparse.Namespace)
-    return str(options.run(options))
+@pytest.fixture
+def on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Call the command; gives standard output and standard error."""
+
+    def called(*arguments: str) -> tuple[str, str]:
+        assert main(["reproduce", "brex", *arguments]) == 0
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    return called
 
 
 FEW = ("--arity", "3,5", "--formulae", "2", "--assignments", "12", "--methods", ",".join(CHEAP))
 
 
 def test_tables_on_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], small_run: BrexRun
+    tmp_path: Path, on_the_command_line: Any, small_run: BrexRun
 ) -> None:
-    told = json.loads(on_the_command_line(*FEW, "--format", "json", "--output", str(tmp_path)))
-    assert "steps" in capsys.readouterr().err
+    out, err = on_the_command_line(*FEW, "--format", "json", "--output", str(tmp_path))
+    told = json.loads(out)
+    assert err.splitlines()[-1].endswith(" s")
     assert told["settings"]["arities"] == [3, 5]
     assert list(told["tables"]) == ["1", "2", "3", "4", "5"]
     lines = told["tables"]["4"]["lines"]
@@ -354,12 +356,11 @@ def test_tables_on_the_command_line(
     for name in told["files"]:
         assert (tmp_path / name).stat().st_size > 0
     assert json.loads((tmp_path / "brex_tables.json").read_text()) == told
-    markdown = on_the_command_line(*FEW, "--format", "markdown", "--output", str(tmp_path))
-    assert "going on after" not in capsys.readouterr().err  # nothing was left to do
+    markdown, _ = on_the_command_line(*FEW, "--format", "markdown", "--output", str(tmp_path))
     assert markdown == (tmp_path / "brex_tables.md").read_text()
     assert "| B-ReX (paper) | 0.009 | 0.025 |" in markdown
-    text = on_the_command_line(*FEW, "--quiet", "--tables", "4")
-    assert capsys.readouterr().err == ""
+    text, err = on_the_command_line(*FEW, "--quiet", "--tables", "4", "--arity", "3-5")
+    assert err == ""
     values = expected["Shapley, exact, Unassigned"]
     assert f"{values['3']:.3f} ±" in text
     assert "The paper samples on a trained network" in text
@@ -380,13 +381,9 @@ def test_wrong_usage(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        on_the_command_line(*arguments)
+        main(["reproduce", "brex", *arguments])
     assert left.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_ranges_of_arities() -> None:
-    assert command._numbers("arity", 3, 10)("3-5, 9") == (3, 4, 5, 9)
 
 
 def test_patience_finds_what_the_default_leaves_out_for_hardly_more_questions() -> None:
