@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skescore.cli import _report as command
-from skescore.cli._arguments import Parser
+from skescore.cli import main
 from skescore.datasets import load_dataset
 from skescore.report._candidates_file import read_candidates
 from skescore.rules import RuleSet
@@ -32,8 +31,6 @@ def content_of(path: Path) -> dict:
 @pytest.fixture
 def run(capsys):
     """Call the command line; gives the exit code and standard error."""
-    from skescore.cli import main
-
     def run(*words):
         try:
             code = main([str(word) for word in words])
@@ -45,28 +42,13 @@ def run(capsys):
 
 
 @pytest.fixture
-def report(capsys):
-    """Call the command itself."""
-
-    def report(*words):
-        parser = Parser(prog="skescore")
-        command.add_parser(parser.add_subparsers())
-        try:
-            options = parser.parse_args(["report", *map(str, words)])
-            text = options.run(options)
-        except SystemExit as stop:
-            return stop.code, capsys.readouterr().err
-        assert text == ""
-        return 0, capsys.readouterr().err
-
-    return report
+def report(run):
+    return lambda *words: run("report", *words)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run with its page."""
-    from skescore.cli import main
-
     folder = tmp_path_factory.mktemp("tune") / "run"
     assert main(["tune", *SHORT, "--output", str(folder), "--report"]) == 0
     return folder
