@@ -31,6 +31,7 @@ def content_of(path: Path) -> dict:
 @pytest.fixture
 def run(capsys):
     """Call the command line; gives the exit code and standard error."""
+
     def run(*words):
         try:
             code = main([str(word) for word in words])
