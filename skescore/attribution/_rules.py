@@ -13,7 +13,7 @@ import numpy as np
 
 from skescore._validation import check_flag, check_integer, check_number, label_order, python_value
 from skescore.attribution._result import Attribution
-from skescore.metrics.attribution import faithfulness
+from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
 from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
@@ -799,9 +799,10 @@ def local_faithfulness(
         it.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows as both read them.
-    removal : float, array-like, DataFrame or str, default="median"
+    removal : float, array-like, DataFrame, str or Removal, default="median"
         What replaces a removed feature: a number, one for each feature, ``"mean"``, ``"median"`` or
-        ``"mode"`` of `reference`, or rows of a background sample.
+        ``"mode"`` of `reference`, or rows of a background sample; a
+        :class:`skescore.metrics.attribution.Removal` says more.
     reference : array-like or DataFrame, optional
         The rows that named replacements are taken from; `X` itself if not given.
     uncovered : {"ignore", "explain"}, default="ignore"
@@ -859,9 +860,8 @@ def local_faithfulness(
         raise ValueError(f"uncovered must be 'ignore' or 'explain', got {uncovered!r}.")
     if reference is None and isinstance(removal, str):
         reference = X
-    found = faithfulness(
-        black_box, X, rule_attribution(ruleset, X), removal=removal, reference=reference, **options
-    )
+    how = removal if isinstance(removal, Removal) else Removal(removal, reference=reference)
+    found = faithfulness(black_box, X, rule_attribution(ruleset, X), removal=how, **options)
     if uncovered == "ignore":
         measures = found[0] if isinstance(found, tuple) else found
         for values in measures.values():

@@ -6,20 +6,25 @@ the domain of the formula, must end in an error that names the argument, never i
 
 from __future__ import annotations
 
+from dataclasses import fields
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore._text import did_you_mean
+
 __all__ = [
     "TASKS",
     "as_numbers",
+    "check_choice",
     "check_shapes",
     "check_undefined",
     "finite_numbers",
     "plain",
     "row_weights",
+    "short_repr",
 ]
 
 TASKS = ("classification", "regression")
@@ -139,3 +144,19 @@ def check_undefined(undefined: float) -> float:
     if not isinstance(undefined, Real) or isinstance(undefined, bool | np.bool_):
         raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
     return float(undefined)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise a ValueError unless the value is one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}. "
+            f"{did_you_mean(value, choices)}"
+        )
+
+
+def short_repr(settings: Any) -> str:
+    """Write a dataclass with those fields only that are not left at their defaults."""
+    given = [(each.name, getattr(settings, each.name), each.default) for each in fields(settings)]
+    shown = [f"{name}={value!r}" for name, value, default in given if value is not default]
+    return f"{type(settings).__name__}({', '.join(shown)})"

@@ -157,7 +157,7 @@ def make_attribution_scorer(
         ``explainer(estimator, X)`` returns the attributions of the rows in any form that the
         measure takes, for instance those of shap, LIME or captum.
     **options
-        Options of the measure, such as ``removal`` and ``explains``.
+        Options of the measure, such as ``removal`` and ``target``.
 
     Returns
     -------
@@ -179,12 +179,14 @@ def make_attribution_scorer(
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
+    >>> from skescore.metrics.attribution import Target
     >>> from skescore.scorers import make_attribution_scorer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), LogisticRegression())
     >>> def weights(model, X):
     ...     return model[-1].coef_[0] * model[:-1].transform(X)
-    >>> scorer = make_attribution_scorer("aopc_compr", weights, explains=1, removal=X.mean(0))
+    >>> target = Target(explains=1)
+    >>> scorer = make_attribution_scorer("aopc_compr", weights, target=target, removal=X.mean(0))
     >>> cross_val_score(model, X, y, scoring=scorer, cv=3).round(1).tolist()
     [0.6, 0.5, 0.6]
     """

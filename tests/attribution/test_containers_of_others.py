@@ -17,6 +17,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skescore.metrics.attribution import (
+    Removal,
+    Target,
     faithfulness,
     jensen_shannon_divergence,
     plausibility,
@@ -79,7 +81,7 @@ def test_a_shap_explanation_of_all_classes(iris: pd.DataFrame, flowers: Any) -> 
     X = iris.to_numpy()[::30]
     explanation = shap.Explainer(flowers.predict_proba, iris.to_numpy()[:20], seed=0)(X)
     assert explanation.values.shape == (5, 4, 3)
-    settings = {"removal": "mean", "reference": iris.to_numpy()}
+    settings = {"removal": Removal("mean", reference=iris.to_numpy())}
     predicted = flowers.predict(X)
     chosen = np.stack([explanation.values[i, :, k] for i, k in enumerate(predicted)])
     expected = faithfulness(flowers, X, chosen, **settings)
@@ -103,8 +105,8 @@ def test_a_shap_explanation_of_margins_says_what_it_speaks_of(iris: pd.DataFrame
     X = rows.iloc[::20]
     explanation = shap.TreeExplainer(model)(X)
     assert explanation.values.shape == (5, 4)
-    settings = {"removal": "median", "reference": rows}
-    found = faithfulness(model, X, explanation, explains="virginica", **settings)
+    settings = {"removal": Removal("median", reference=rows)}
+    found = faithfulness(model, X, explanation, target=Target(explains="virginica"), **settings)
     signs = np.where(model.predict(X) == "virginica", 1, -1)
     assert set(signs) == {1, -1}
     same(found, faithfulness(model, X, signs[:, np.newaxis] * explanation.values, **settings))
@@ -121,7 +123,7 @@ def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
     model = LinearRegression().fit(X, y)
     explanation = shap.LinearExplainer(model, X)(X.iloc[::30])
     found = faithfulness(
-        model, X.iloc[::30], explanation, removal="mean", reference=X, only_positive=False
+        model, X.iloc[::30], explanation, removal=Removal("mean", reference=X), only_positive=False
     )
     # The attribution of a linear model is what leaving the feature out changes.
     assert found["taucorr_loo"].tolist() == [1.0] * 5
@@ -169,7 +171,7 @@ def test_lime_explanations_of_tables(iris: pd.DataFrame, flowers: Any) -> None:
     for number, (one, label) in enumerate(zip(explanations, predicted, strict=True)):
         for feature, weight in one.local_exp[label]:
             scores[number, feature] = weight
-    settings = {"removal": "mean", "reference": data}
+    settings = {"removal": Removal("mean", reference=data)}
     same(
         faithfulness(flowers, X, explanations, **settings),
         faithfulness(flowers, X, scores, **settings),
@@ -194,7 +196,7 @@ def test_a_lime_explanation_of_one_class_tells_of_the_other(iris: pd.DataFrame) 
     for number, (one, sign) in enumerate(zip(explanations, (-1, 1), strict=True)):
         for feature, weight in one.local_exp[1]:
             scores[number, feature] = sign * weight
-    settings = {"removal": "mean", "reference": data}
+    settings = {"removal": Removal("mean", reference=data)}
     same(
         faithfulness(model, X, explanations, **settings),
         faithfulness(model, X, scores, **settings),
@@ -213,7 +215,7 @@ def test_a_lime_explanation_of_a_number(iris: pd.DataFrame) -> None:
     for feature, weight in one.local_exp[1]:
         scores[0, feature] = weight
     assert np.sign(scores[0]).tolist() == np.sign(model.coef_).tolist()
-    settings = {"removal": "mean", "reference": data[:, :3], "only_positive": False}
+    settings = {"removal": Removal("mean", reference=data[:, :3]), "only_positive": False}
     same(
         faithfulness(model, data[:1, :3], one, **settings),
         faithfulness(model, data[:1, :3], scores, **settings),
@@ -256,11 +258,11 @@ def test_captum_attributions_stay_in_the_graph_of_their_model() -> None:
     def logits(rows: np.ndarray) -> Any:
         return network(torch.as_tensor(rows, dtype=torch.float32))
 
-    found = faithfulness(logits, X, values, link="softmax")
+    found = faithfulness(logits, X, values, target=Target(link="softmax"))
     arrays = values.detach().numpy().astype(float)
-    same(found, faithfulness(logits, X.detach().numpy(), arrays, link="softmax"))
+    same(found, faithfulness(logits, X.detach().numpy(), arrays, target=Target(link="softmax")))
     # To the baseline 0, which integrated gradients start from, they are the better guide.
-    other = faithfulness(logits, X, saliency, link="softmax")
+    other = faithfulness(logits, X, saliency, target=Target(link="softmax"))
     assert found["taucorr_loo"].mean() > 0.6 > other["taucorr_loo"].mean()
     np.testing.assert_allclose(jensen_shannon_divergence(values, arrays), np.zeros(20), atol=1e-12)
     with pytest.raises(ValueError, match="probabilities"):
@@ -276,10 +278,18 @@ def test_a_shap_explanation_of_the_columns_of_texts() -> None:
     model.fit(TEXTS, MOODS)
     matrix = model[0].transform(TEXTS)
     explanation = shap.LinearExplainer(model[-1], np.zeros((1, matrix.shape[1])))(matrix.toarray())
-    found = faithfulness(model, TEXTS, explanation, align="columns", explains=1)
+    found = faithfulness(
+        model, TEXTS, explanation, removal=Removal(align="columns"), target=Target(explains=1)
+    )
     same(
         found,
-        faithfulness(model[-1], matrix, explanation, explains=1, features="changed"),
+        faithfulness(
+            model[-1],
+            matrix,
+            explanation,
+            target=Target(explains=1),
+            removal=Removal(features="changed"),
+        ),
     )
     assert (found["taucorr_loo"] > 0.99).all()
     assert text_tokens(model, TEXTS[:1]) == [["wonderful", "film", "and", "good", "cast"]]

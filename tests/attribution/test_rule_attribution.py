@@ -23,7 +23,7 @@ from skescore.attribution import (
     responsibility,
     rule_attribution,
 )
-from skescore.metrics.attribution import faithfulness
+from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -442,7 +442,9 @@ def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> Non
     assert means[0]["aopc_compr"] > 0.1
     assert means[1]["aopc_compr"] == 0.0
     assert means[0]["aopc_suff"] < means[1]["aopc_suff"]
-    same = faithfulness(model, X, rule_attribution(petals, X), removal="median", reference=X)
+    same = faithfulness(
+        model, X, rule_attribution(petals, X), removal=Removal("median", reference=X)
+    )
     assert all((same[name] == values).all() for name, values in found[0].items()
                if not np.isnan(values).any())  # fmt: skip
 

@@ -17,7 +17,14 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skescore.metrics.attribution import FAITHFULNESS, PLAUSIBILITY, faithfulness, plausibility
+from skescore.metrics.attribution import (
+    FAITHFULNESS,
+    PLAUSIBILITY,
+    Removal,
+    Target,
+    faithfulness,
+    plausibility,
+)
 from skescore.scorers import AttributionScorer, make_attribution_scorer
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -39,21 +46,31 @@ def model() -> Any:
 
 @pytest.mark.parametrize("measure", FAITHFULNESS)
 def test_a_scorer_is_the_mean_that_is_greater_for_the_better(model: Any, measure: str) -> None:
-    scorer = make_attribution_scorer(measure, slopes, explains=1, removal="mean", reference=X)
+    scorer = make_attribution_scorer(
+        measure, slopes, target=Target(explains=1), removal=Removal("mean", reference=X)
+    )
     values = faithfulness(
-        model, X, slopes(model, X), measures=[measure], explains=1, removal="mean", reference=X
+        model,
+        X,
+        slopes(model, X),
+        measures=[measure],
+        target=Target(explains=1),
+        removal=Removal("mean", reference=X),
     )[measure]
     sign = 1 if FAITHFULNESS[measure] else -1
     assert scorer(model, X, Y) == scorer(model, X) == pytest.approx(sign * np.nanmean(values))
     assert scorer.name == ("" if sign == 1 else "neg_") + measure
-    assert repr(scorer).startswith(f"{scorer.name}(slopes, explains=1, removal='mean'")
+    assert repr(scorer).startswith(f"{scorer.name}(slopes, target=Target(explains=1)")
     weights = np.arange(len(X))
     assert scorer(model, X, Y, sample_weight=weights) == pytest.approx(
         sign * np.average(values, weights=weights)
     )
     # The truth about a linear model is better than its opposite.
     opposite = make_attribution_scorer(
-        measure, lambda model, rows: -slopes(model, rows), explains=1, removal=X.mean(axis=0)
+        measure,
+        lambda model, rows: -slopes(model, rows),
+        target=Target(explains=1),
+        removal=X.mean(axis=0),
     )
     assert scorer(model, X) > opposite(model, X)
 
@@ -80,7 +97,7 @@ def test_rows_without_a_value_are_left_out_and_counted(model: Any) -> None:
         scores[::2] = 1.0
         return scores
 
-    scorer = make_attribution_scorer("taucorr_loo", half, explains="target")
+    scorer = make_attribution_scorer("taucorr_loo", half, target=Target(explains="target"))
     report = scorer.report(model, X)
     assert report.n_undefined == 60
     assert np.isnan(report.values[::2]).all()
@@ -95,7 +112,9 @@ def test_rows_without_a_value_are_left_out_and_counted(model: Any) -> None:
 def test_searches_and_validations_take_the_scorers() -> None:
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     scoring: dict[str, AttributionScorer] = {
-        name: make_attribution_scorer(name, slopes, explains=1, removal=X.mean(axis=0))
+        name: make_attribution_scorer(
+            name, slopes, target=Target(explains=1), removal=X.mean(axis=0)
+        )
         for name in ("aopc_compr", "aopc_suff")
     }
     validated = cross_validate(pipeline, X, Y, scoring=scoring, cv=3)
@@ -117,7 +136,7 @@ def test_searches_and_validations_take_the_scorers() -> None:
 def test_weights_are_routed() -> None:
     weights = np.linspace(0, 2, len(X))
     scorer = make_attribution_scorer(
-        "aopc_compr", lambda model, rows: rows * model.coef_[0], explains=1
+        "aopc_compr", lambda model, rows: rows * model.coef_[0], target=Target(explains=1)
     )
     rows = StandardScaler().fit_transform(X)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -1,33 +1,29 @@
-"""Faithfulness: what becomes of the answers without the features that an attribution names."""
+"""Faithfulness: what becomes of predictions without the features that an attribution names.
+
+Ordered from the highest score down, every rationale is a beginning of that order. So a rationale is
+known by its length alone, and two are equal if their lengths are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
-from skescore.metrics.attribution._inputs import after_vectoriser, open_inputs, scores_for_targets
-from skescore.metrics.attribution._maps import check_choice, row_correlation
-from skescore.metrics.attribution._model import (
-    Plan,
-    Respondent,
-    answers_by_row,
-    ask_originals,
-    find_targets,
-    plan_row,
-)
-from skescore.metrics.attribution._plausibility import (
-    check_thresholds,
-    rationale_lengths,
-)
-from skescore.metrics.attribution._removal import Texts, is_text
+from skescore.metrics._arguments import check_choice
+from skescore.metrics.attribution._inputs import Inputs, open_inputs
+from skescore.metrics.attribution._maps import descending, row_correlation
+from skescore.metrics.attribution._model import BlackBox, Target
+from skescore.metrics.attribution._removal import Removal
 
 __all__ = ["CORRELATIONS", "FAITHFULNESS", "faithfulness"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 #: Names of the correlations with leaving one out, by what is asked for.
 CORRELATIONS = {
@@ -45,6 +41,10 @@ FAITHFULNESS = {
     "prediction_gap_important": True,
     "prediction_gap_unimportant": False,
 }
+BY = ("fraction", "count", "score")
+_DEFAULT_STEPS = 10
+#: How much of the masks of many rows is kept at a time.
+_MASK_BYTES = 1 << 26
 
 
 def faithfulness(
@@ -53,25 +53,13 @@ def faithfulness(
     attributions: Any,
     *,
     removal: Any = None,
-    reference: Any = None,
     target: Any = None,
-    target_kind: str = "auto",
-    explains: Any = None,
-    classes: Any = None,
-    link: str | None = None,
     measures: Sequence[str] | None = None,
     correlation: str = "kendall",
     thresholds: Any = None,
     by: str = "fraction",
     only_positive: bool = True,
     dedupe: bool = True,
-    groups: Any = None,
-    features: str = "all",
-    align: str = "tokens",
-    tokenizer: Callable[[str], Sequence[str]] | None = None,
-    join: str | None = " ",
-    mask_token: str = "[MASK]",
-    loo_removal: str | None = None,
     normalize: bool = False,
     max_batch: int = 8192,
     return_details: bool = False,
@@ -79,15 +67,15 @@ def faithfulness(
     r"""Measure whether a model really relies on what attributions name as important.
 
     Use it to judge and compare explainers of one model without knowing the truth: the features
-    with the highest scores are taken away, or everything but them, and the answer should fall, or
-    stay. Works for tables and texts, for probabilities and for numbers.
+    with the highest scores are taken away, or everything but them, and the prediction should fall,
+    or stay. Works for tables and texts, for probabilities and for numbers.
 
     Parameters
     ----------
     predict_proba : callable, classifier or regressor
         The black box: a function of many rows that returns one column for each class, or a single
-        number for each row; or a fitted estimator, asked by its ``predict_proba`` or, a regressor,
-        by its ``predict``.
+        number for each row; or a fitted estimator, queried by its ``predict_proba`` or, a
+        regressor, by its ``predict``.
     X : array-like, DataFrame, sparse matrix, or list of texts or of lists of tokens
         The rows that were explained.
     attributions : array-like, DataFrame, tensor or explanation
@@ -95,27 +83,13 @@ def faithfulness(
         of shape (n_rows, n_features) or, per class, (n_rows, n_features, n_classes); a list of
         rows of any length for texts; a ``shap.Explanation``; LIME's explanation or a list of them;
         captum's tensors; an :class:`skescore.attribution.Attribution`.
-    removal : float, array-like, DataFrame or str, default=None
-        What replaces a removed feature of a table: a number, one for each feature, ``"mean"``,
-        ``"median"`` or ``"mode"`` of `reference`, or rows of a background sample (also
-        ``"background"`` with `reference`), over which the answers are averaged. For texts
-        ``"delete"`` or ``"mask"``. By default 0 and ``"delete"``. Sparse rows know 0 only.
-    reference : array-like or DataFrame, default=None
-        The rows that the named replacements are taken from.
-    target : label or int, or one for each row, default=None
-        The class whose probability is measured; by default the one predicted for the row.
-    target_kind : {"auto", "column", "label"}, default="auto"
-        What `target` and `explains` name. By default integers are columns and others labels; with
-        classes that are other integers it must be said.
-    explains : label, int or "target", default=None
-        Of attributions of one output: the class that they speak of. The scores of rows whose target
-        is the other of two classes are negated. ``"target"`` says that each row speaks of its own
-        target, which is what arrays are taken for; a ``shap.Explanation`` must say it.
-    classes : array-like, default=None
-        Labels of the columns, where the estimator does not tell them.
-    link : {"softmax", "sigmoid", "identity"}, default=None
-        How answers that are no probabilities are read: logits, the margin of the second of two
-        classes, or numbers as they are.
+    removal : Removal, float, array-like, DataFrame or str, default=None
+        What replaces a removed feature: a number, one for each feature, rows of a background
+        sample, or ``"delete"`` or ``"mask"`` for texts; by default 0 and ``"delete"``. A
+        :class:`Removal` also has statistics of reference rows, groups of columns and tokenizers.
+    target : Target, label or int, or one for each row, default=None
+        The class whose probability is measured; by default the one predicted for the row. A
+        :class:`Target` also says which class attributions speak of, and how logits are read.
     measures : sequence of str, default=None
         Which measures, of those in the Notes; by default the first three.
     correlation : {"kendall", "spearman", "pearson"}, default="kendall"
@@ -130,25 +104,8 @@ def faithfulness(
         False with ``by="score"``.
     dedupe : bool, default=True
         Whether equal rationales at successive thresholds count once.
-    groups : list of lists, default=None
-        Columns that are removed together, by index or name, such as those of one category; their
-        scores are added up.
-    features : {"all", "changed"}, default="all"
-        The features that are looked at in a table: all, or those of a row that removal changes,
-        as befits bags of words.
-    align : {"tokens", "columns"}, default="tokens"
-        What attributions of texts belong to: tokens, or columns of what the last step of a
-        pipeline sees, set to 0.
-    tokenizer : callable, default=None
-        Splits a text into tokens; see :func:`text_tokens`.
-    join : str or None, default=" "
-        What tokens are joined by for the model; None passes lists of tokens.
-    mask_token : str, default="[MASK]"
-        What replaces a masked token.
-    loo_removal : {"delete", "mask"}, default=None
-        How a single token is left out, if other than `removal` says.
     normalize : bool, default=False
-        Divide differences of numbers by the standard deviation of the model's answers on X.
+        Divide differences of numbers by the standard deviation of the model's predictions on X.
     max_batch : int, default=8192
         The greatest number of rows in one call of the model.
     return_details : bool, default=False
@@ -158,21 +115,21 @@ def faithfulness(
     -------
     dict of str to ndarray of shape (n_rows,)
         The measures. With `return_details` a pair of it and a dict: ``target`` and ``base`` (the
-        answer for all features), ``queries`` of each row, ``model_rows`` in total, and by row
+        prediction with all features), ``queries`` of each row, ``model_rows`` in total, and by row
         ``scores``, ``lengths``, ``without``, ``only`` and ``loo``.
 
     Raises
     ------
     ValueError
-        If attributions, rows, targets or options do not fit together; if answers are not finite or
-        are no probabilities; if it is unclear which class attributions speak of.
+        If attributions, rows, targets or options do not fit together; if predictions are not finite
+        or are no probabilities; if it is unclear which class attributions speak of.
     TypeError
-        If the model only answers labels, or something is of a wrong type.
+        If the model only predicts labels, or something is of a wrong type.
 
     Notes
     -----
-    With :math:`f` the answer for the target, :math:`r` a rationale and :math:`x \setminus r` the
-    row without it, the measures and the direction of the better are
+    With :math:`f` the prediction for the target, :math:`r` a rationale and :math:`x \setminus r`
+    the row without it, the measures and the direction of the better are
 
     * ``aopc_compr`` (greater), comprehensiveness: mean of :math:`f(x) - f(x \setminus r)` over the
       rationales, 0 if there are none;
@@ -189,9 +146,9 @@ def faithfulness(
     differ by −1 to 1, so negative values occur. Differences from leaving one out that vanish in the
     rounding of floats, beyond twelve digits, count as equal.
 
-    All rows share the calls of the model, which is asked once for what is removed repeatedly and
-    never where removal changes nothing: at most 1 + 20 + n questions for a row with n features.
-    Texts are joined from their tokens for the answer with all features as well; explanations of
+    All rows share the calls of the model, which is queried once for what is removed repeatedly and
+    never where removal changes nothing: at most 1 + 20 + n queries for a row with n features.
+    Texts are joined from their tokens for the prediction with all features as well; explanations of
     shap and LIME bring their own pieces of each text, which are used instead. Tensors reach the
     model as arrays.
 
@@ -207,94 +164,73 @@ def faithfulness(
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skescore.metrics.attribution import faithfulness
+    >>> from skescore.metrics.attribution import Removal, Target, faithfulness
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     >>> weights = model[-1].coef_[0] * model[0].transform(X[:3])
-    >>> found = faithfulness(model, X[:3], weights, explains=1, removal="mean", reference=X)
+    >>> removal, target = Removal("mean", reference=X), Target(explains=1)
+    >>> found = faithfulness(model, X[:3], weights, removal=removal, target=target)
     >>> {name: values.round(2).tolist() for name, values in found.items()}
     {'aopc_compr': [0.65, 0.49, 0.4], 'aopc_suff': [0.0, 0.0, 0.0], 'taucorr_loo': [1.0, 1.0, 1.0]}
     """
-    chosen_measures = _check_measures(measures, correlation)
-    sizes_of = check_thresholds(thresholds, by)
-    check_choice("features", features, ("all", "changed"))
-    check_choice("align", align, ("tokens", "columns"))
+    chosen = _check_measures(measures, correlation)
+    sizes_of = _check_thresholds(thresholds, by)
     if isinstance(max_batch, bool) or not isinstance(max_batch, (int, np.integer)) or max_batch < 1:
         raise ValueError(
             f"max_batch must be an integer of at least 1, got {max_batch!r}. It is how many rows "
             "the model takes at once."
         )
-    if align == "columns":
-        if not is_text(X):
-            raise ValueError("align='columns' is for texts, but X is a table. Leave it out.")
-        predict_proba, X, classes = after_vectoriser(predict_proba, X, classes)
-        features = "changed"
-    model = Respondent(predict_proba, link, classes)
-    inputs, loo_inputs, explained = open_inputs(
-        predict_proba, X, attributions,
-        removal=removal, reference=reference, groups=groups, features=features,
-        tokenizer=tokenizer, join=join, mask_token=mask_token, loo_removal=loo_removal,
-    )  # fmt: skip
-
-    n_rows = len(inputs)
-    base = ask_originals(model, inputs, max_batch)
-    targets = find_targets(target, target_kind, base, model.classes)
-    spoken_of = None
-    own_target = isinstance(explains, str) and explains == "target"
-    if explains is not None and not own_target:
-        spoken_of = find_targets(explains, target_kind, base, model.classes, "explains")
-    rows = scores_for_targets(
-        explained, inputs.sizes(), targets, model.columns,
-        spoken_of=spoken_of, chosen=target is not None or own_target,
-        X=None if isinstance(inputs, Texts) else X,
-    )  # fmt: skip
+    target = Target.of(target)
+    inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
+    model = BlackBox(inputs.model, target, max_batch)
+    rows, n_rows = inputs.rows, len(inputs.rows)
+    base = model.originals(rows)
+    targets, spoken_of = target.columns(base, model.classes)
+    scores_of = inputs.scores(targets, model.n_columns, spoken_of=spoken_of, chosen=target.chosen)
     values = base[np.arange(n_rows), targets]
     scale = _scale(values, normalize, model)
-
-    needs_rationales = any(not name.endswith("_loo") for name in chosen_measures)
-    needs_loo = any(name.endswith("_loo") for name in chosen_measures)
+    needs_loo = any(name.endswith("_loo") for name in chosen)
+    needs_rationales = any(not name.endswith("_loo") for name in chosen)
+    own_loo = needs_loo and inputs.loo_rows is not rows
 
     def plan(row: int) -> Plan:
-        scores = inputs.unit_scores(row, rows[row])
-        lengths = (
-            rationale_lengths(scores, sizes_of, by, only_positive=only_positive, dedupe=dedupe)
-            if needs_rationales
-            else []
-        )
-        return plan_row(inputs, row, scores, lengths, needs_loo and loo_inputs is inputs)
+        scores = rows.unit_scores(row, scores_of[row])
+        lengths: Sequence[int] = []
+        if needs_rationales:
+            lengths = _rationale_lengths(
+                scores, sizes_of, by, only_positive=only_positive, dedupe=dedupe
+            )
+        return _plan(rows, row, scores, lengths, needs_loo and not own_loo)
 
-    found: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in chosen_measures}
+    found: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in chosen}
     details: dict[str, list[Any]] = {
         name: [] for name in ("scores", "lengths", "without", "only", "loo")
     }
     queries = np.ones(n_rows, dtype=np.intp)
-    empty = 1.0 if model.answers_probabilities else np.nan
-    for row, step, answers, left_out in answers_by_row(
-        model, inputs, loo_inputs if needs_loo else None, plan, targets, max_batch
-    ):
-        known = np.append(answers, values[row])  # the place -1 is the row itself
+    empty = 1.0 if model.predicts_probabilities else np.nan
+    for row, step, predictions, (units, left) in _by_row(model, inputs, own_loo, plan, targets):
+        known = np.append(predictions, values[row])  # the index -1 is the row itself
         loo = np.zeros(len(step.scores))
-        units, left = left_out
         loo[units] = (values[row] - left) / scale
-        queries[row] += len(answers) + (len(left) if loo_inputs is not inputs else 0)
+        queries[row] += len(predictions) + (len(left) if own_loo else 0)
         without, only = (values[row] - known[step.without]), (values[row] - known[step.only])
         peak = max(abs(values[row]), float(np.abs(left).max(initial=0.0))) / scale
-        for name in chosen_measures:
+        for name in chosen:
             found[name][row] = _measure(
                 name, step.scores, without / scale, only / scale, loo, peak, empty
             )
         if return_details:
-            for name, item in zip(
-                details,
-                (step.scores, np.array(step.lengths, dtype=np.intp), known[step.without],
-                 known[step.only], loo),
-                strict=True,
-            ):  # fmt: skip
+            lengths = np.array(step.lengths, dtype=np.intp)
+            items = (step.scores, lengths, known[step.without], known[step.only], loo)
+            for name, item in zip(details, items, strict=True):
                 details[name].append(item)
     if not return_details:
         return found
-    more = {"target": targets, "base": values, "queries": queries, "model_rows": model.asked}
+    more = {"target": targets, "base": values, "queries": queries, "model_rows": model.n_queries}
     return found, {**more, **details}
+
+
+# --- options -------------------------------------------------------------------------------------
 
 
 def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[str]:
@@ -315,17 +251,172 @@ def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[st
     return list(dict.fromkeys(measures))
 
 
-def _scale(values: Floats, normalize: bool, model: Respondent) -> float:
+def _check_thresholds(thresholds: Any, by: str) -> Floats | None:
+    """Thresholds as numbers that make sense for what they count; None for the default ones."""
+    check_choice("by", by, BY)
+    if thresholds is None:
+        if by == "fraction":
+            return None
+        raise ValueError(
+            f"thresholds must be given with by={by!r}, got None. Pass for instance [1, 2, 5] for "
+            "counts, [0.1, 0.5] for scores."
+        )
+    try:
+        array = np.asarray(thresholds, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if by == "fraction":
+        fits, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
+    elif by == "count":
+        fits, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
+    else:
+        fits, rule = np.ones(array.shape, dtype=bool), "finite"
+    if array.ndim != 1 or not len(array) or not fits.all() or not np.isfinite(array).all():
+        raise ValueError(
+            f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
+            'Leave them out for 10 %, 20 %, … 100 % of the features with by="fraction".'
+        )
+    return array
+
+
+def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
     if not normalize:
         return 1.0
-    if model.answers_probabilities:
-        raise ValueError("normalize=True is for numbers, but the model answers probabilities.")
-    spread = float(values.std())
-    if spread == 0:
+    if model.predicts_probabilities:
+        raise ValueError("normalize=True is for numbers, but the model predicts probabilities.")
+    deviation = float(values.std())
+    if deviation == 0:
         raise ValueError(
-            "normalize=True needs answers that differ between the rows of X, but all are equal."
+            "normalize=True needs predictions that differ between the rows of X, but all are equal."
         )
-    return spread
+    return deviation
+
+
+# --- queries -------------------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """What the measures need of one row."""
+
+    scores: Floats
+    lengths: Sequence[int]
+    #: Distinct masks of what is removed.
+    masks: Bools
+    #: Of each rationale, the mask that takes it away and the one that leaves only it; -1: nothing
+    #: is removed at all.
+    without: Indices
+    only: Indices
+    #: The units that make a difference, and the masks that leave them out.
+    units: Indices
+    left_out: Indices
+
+
+def _rationale_lengths(
+    scores: Floats,
+    thresholds: Floats | None,
+    by: str,
+    *,
+    only_positive: bool,
+    dedupe: bool,
+) -> Sequence[int]:
+    """How long each rationale is, in the order of the thresholds."""
+    n = len(scores)
+    if by == "score":
+        # Chosen by its value: whoever asks for scores above -1 means them.
+        lengths = (scores[np.newaxis, :] > thresholds[:, np.newaxis]).sum(axis=1).tolist()  # type: ignore[index]
+    else:
+        if thresholds is None:
+            # In integers: no float noise decides how many features 30 % are.
+            counts = [(step * n) // _DEFAULT_STEPS for step in range(1, _DEFAULT_STEPS + 1)]
+        elif by == "fraction":
+            counts = [int(count) for count in np.floor(thresholds * n + 1e-9)]
+        else:
+            counts = [min(int(count), n) for count in thresholds]
+        most = int((scores > 0).sum()) if only_positive else n
+        lengths = [min(count, most) for count in counts]
+        lengths = [length for length in lengths if length]
+    if not dedupe:
+        return lengths
+    return [length for i, length in enumerate(lengths) if not i or length != lengths[i - 1]]
+
+
+# --- Plausibility: how well attributions agree with what people marked as the reason -------------
+
+
+def _plan(rows: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool) -> Plan:
+    """What one row needs: which units each rationale is, and the masks to query, each once."""
+    ranks = np.empty(len(scores), dtype=np.intp)
+    ranks[descending(scores)] = np.arange(len(scores))
+    inside = ranks[np.newaxis, :] < np.array(lengths, dtype=np.intp)[:, np.newaxis]
+    wanted = [rows.parts(row, inside), rows.parts(row, ~inside)]
+    units, masks = rows.leave_one_out(row)
+    if loo:
+        wanted.append(masks)
+    else:
+        units = units[:0]
+    # By their bytes, as sets of bits: equal ones, and those that remove nothing, are not queried.
+    stacked = np.vstack(wanted)
+    packed = np.packbits(stacked, axis=1)
+    known: dict[bytes, int] = {}
+    if stacked.shape[1]:
+        known[bytes(packed.shape[1])] = -1
+    where = np.full(len(stacked), -1, dtype=np.intp)
+    kept: list[int] = []
+    if stacked.shape[1]:
+        for number, key in enumerate(map(bytes, packed)):
+            if key not in known:
+                known[key] = len(kept)
+                kept.append(number)
+            where[number] = known[key]
+    n = len(lengths)
+    return Plan(scores, lengths, stacked[kept], where[:n], where[n : 2 * n], units, where[2 * n :])
+
+
+def _by_row(
+    model: BlackBox, inputs: Inputs, own_loo: bool, plan: Callable[[int], Plan], targets: Indices
+) -> Iterator[tuple[int, Plan, Floats, tuple[Indices, Floats]]]:
+    """Each row with its plan, the predictions of its masks, and those of leaving units out."""
+    for rows, plans in _chunks(plan, len(inputs.rows), model.max_batch):
+        blocks = [(row, step.masks) for row, step in zip(rows, plans, strict=True)]
+        predictions = model.masked(inputs.rows, blocks, targets)
+        if own_loo:
+            single = [inputs.loo_rows.leave_one_out(row) for row in rows]
+            masks = [(row, masks) for row, (_, masks) in zip(rows, single, strict=True)]
+            left_out = [
+                (units, left)
+                for (units, _), left in zip(
+                    single, model.masked(inputs.loo_rows, masks, targets), strict=True
+                )
+            ]
+        else:
+            left_out = [
+                (step.units, values[step.left_out])
+                for step, values in zip(plans, predictions, strict=True)
+            ]
+        yield from zip(rows, plans, predictions, left_out, strict=True)
+
+
+def _chunks(
+    plan: Callable[[int], Plan], n_rows: int, max_batch: int
+) -> Iterator[tuple[list[int], list[Plan]]]:
+    """Rows together until their masks fill some batches, or some memory."""
+    rows: list[int] = []
+    plans: list[Plan] = []
+    queries, size = 0, 0
+    for row in range(n_rows):
+        step = plan(row)
+        rows.append(row)
+        plans.append(step)
+        queries += len(step.masks)
+        size += step.masks.nbytes
+        if queries >= 4 * max_batch or size >= _MASK_BYTES:
+            yield rows, plans
+            rows, plans, queries, size = [], [], 0, 0
+    if rows:
+        yield rows, plans
+
+
+# --- measures ------------------------------------------------------------------------------------
 
 
 def _measure(
@@ -343,7 +434,7 @@ def _measure(
 
 def _correlation(name: str, scores: Floats, loo: Floats, peak: float) -> float:
     if peak:
-        # The last digits depend on how many rows a model was asked at once; ties must not.
+        # The last digits depend on how many rows a model was given at once; ties must not.
         loo = np.round(loo / peak, 12)
     if len(scores) < 2 or not np.ptp(scores) or not np.ptp(loo):
         return np.nan

@@ -1,18 +1,25 @@
-"""The scores of each row for its own target, out of whatever an explainer handed over."""
+"""What attributions are measured on: the rows or texts, and the scores of each for its target.
+
+Attributions come as their makers hand them over: arrays, frames, tensors, shap, LIME, our own.
+Nothing of theirs is imported: an explanation is known by the attributes that it has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skescore.metrics.attribution._containers import Explained, open_attributions
-from skescore.metrics.attribution._maps import check_choice
+from skescore.metrics._arguments import check_choice
+from skescore.metrics.attribution._maps import numeric_array, off_graph
 from skescore.metrics.attribution._removal import (
+    Pieces,
+    Removal,
     SparseRows,
     TableRows,
     Texts,
@@ -22,10 +29,212 @@ from skescore.metrics.attribution._removal import (
     text_tokens,
 )
 
-__all__ = ["after_vectoriser", "open_inputs", "scores_for_targets"]
+__all__ = ["Explained", "open_attributions", "open_inputs", "scores_for_targets"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+_REMEDY = "Pass one row of numbers for each row of X."
+
+
+# --- reading attributions ------------------------------------------------------------------------
+
+
+@dataclass
+class Explained:
+    """Attributions, not yet cut down to the target of each row."""
+
+    #: Rows of numbers of shape (n,) or, per class, (n, n_classes); LIME has none of these.
+    rows: Sequence[Floats] = ()
+    #: What LIME knows of each row: weights of some units by the class that they speak of.
+    weights: list[dict[int, list[tuple[int, float]]]] | None = None
+    #: One output, and nobody says of which class it speaks.
+    unclear: bool = False
+    #: LIME's explanation of a number rather than of a class.
+    of_numbers: bool = False
+    names: list[str] | None = None
+    index: pd.Index | None = None
+    pieces: list[Pieces] | None = None
+    kind: str = field(default="array")
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.weights is None else len(self.weights)
+
+    def by_occurrence(self, row: int, scores: Floats) -> Floats:
+        """The scores of a text's units as scores of its words, in the order of the text."""
+        if self.pieces is None:
+            return scores
+        units = self.pieces[row].units
+        owners = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
+        return scores[owners[np.argsort(np.concatenate([np.empty(0), *units]), kind="stable")]]
+
+    @property
+    def per_class(self) -> bool:
+        return self.weights is None and any(row.ndim == 2 for row in self.rows)
+
+
+def open_attributions(attributions: Any, n_rows: int) -> Explained:
+    """Read whatever holds attributions, for so many rows."""
+    explained = _open(attributions, n_rows)
+    if len(explained) != n_rows:
+        raise ValueError(
+            f"attributions must have one row for each row of X, but there are {len(explained)} "
+            f"for {n_rows}. Explain the very rows that are passed as X."
+        )
+    for number, row in enumerate(explained.rows):
+        if not np.isfinite(row).all():
+            at = tuple(int(i) for i in np.argwhere(~np.isfinite(row))[0])
+            raise ValueError(
+                f"attributions must be finite, got {float(row[at])!r} in row {number} at "
+                f"{at[0] if len(at) == 1 else at}. Leave such rows out, or put 0 where nothing is "
+                "attributed."
+            )
+    return explained
+
+
+# --- who made it ---------------------------------------------------------------------------------
+
+
+def _open(attributions: Any, n_rows: int) -> Explained:
+    if hasattr(attributions, "local_exp"):
+        return _lime([attributions])
+    if isinstance(attributions, pd.DataFrame):
+        values = numeric_array("attributions", attributions.to_numpy())
+        names = [str(name) for name in attributions.columns]
+        return Explained(list(values), names=names, index=attributions.index, kind="frame")
+    if hasattr(attributions, "base_values") and hasattr(attributions, "values"):
+        return _shap(attributions, n_rows)
+    if sparse.issparse(attributions):
+        return Explained([row.toarray().ravel() for row in attributions.tocsr()])
+    if hasattr(attributions, "values") and not callable(attributions.values):
+        given = getattr(attributions, "feature_names", None)
+        inner = _open(attributions.values, n_rows)
+        inner.names = None if given is None else [str(name) for name in given]
+        return inner
+    if isinstance(attributions, (list, tuple)):
+        return _list(list(attributions), n_rows)
+    if isinstance(attributions, (str, dict)) or attributions is None:
+        raise TypeError(
+            f"attributions must be an array, a frame, a tensor or an explanation of shap, LIME or "
+            f"captum, got {type(attributions).__name__}. {_REMEDY}"
+        )
+    return Explained(_rows_of(off_graph(attributions), n_rows))
+
+
+def _list(items: list[Any], n_rows: int) -> Explained:
+    if items and all(hasattr(item, "local_exp") for item in items):
+        return _lime(items)
+    arrays = [numeric_array("attributions", item) for item in items]
+    if arrays and all(array.ndim == 0 for array in arrays):
+        return Explained(_rows_of(np.array(arrays), n_rows))
+    if arrays and all(array.ndim == 2 for array in arrays):
+        # Older explainers hand over one matrix for each class.
+        shapes = {array.shape for array in arrays}
+        by_class = len(shapes) == 1 and arrays[0].shape[0] == n_rows
+        if by_class and len(arrays) == n_rows:
+            raise ValueError(
+                f"attributions is a list of {n_rows} matrices of shape {arrays[0].shape}, which "
+                "may be one for each row or one for each class. Stack them: np.stack(list, "
+                "axis=-1) if each is a class, np.stack(list) if each is a row."
+            )
+        if by_class:
+            return Explained(list(np.stack(arrays, axis=-1)))
+    return Explained([_row(array) for array in arrays])
+
+
+def _shap(explanation: Any, n_rows: int) -> Explained:
+    values, data = explanation.values, getattr(explanation, "data", None)
+    single = _is_single(values, data)
+    rows = [numeric_array("attributions", values)] if single else _ragged(values)
+    texts = [data] if single and data is not None else data
+    pieces = None
+    if texts is not None and len(texts) and _is_tokens(texts[0]):
+        pieces = [Pieces.of([str(piece) for piece in text]) for text in texts]
+    names = getattr(explanation, "feature_names", None)
+    by_name = (
+        [str(name) for name in names]
+        if pieces is None and names is not None and not isinstance(names, str)
+        else None
+    )
+    one_output = all(row.ndim == 1 for row in rows)
+    return Explained(rows, unclear=one_output, names=by_name, pieces=pieces, kind="shap")
+
+
+def _is_single(values: Any, data: Any) -> bool:
+    """Whether an explanation was cut down to one row, ``explanation[0]``."""
+    shape = (len(values),) if _is_object(values) else np.shape(values)
+    if data is None or isinstance(data, (list, tuple)):
+        return len(shape) == 1 and not _is_object(values)
+    first = np.ravel(data)[:1]
+    flat = np.ndim(data) == 1 and not (len(first) and isinstance(first[0], (list, np.ndarray)))
+    return flat and not _is_object(values)
+
+
+def _is_tokens(text: Any) -> bool:
+    return not isinstance(text, str) and all(isinstance(piece, str) for piece in text)
+
+
+def _lime(explanations: list[Any]) -> Explained:
+    weights: list[dict[int, list[tuple[int, float]]]] = []
+    pieces: list[Pieces] = []
+    modes = {getattr(one, "mode", "classification") for one in explanations}
+    if len(modes) > 1:
+        raise ValueError("attributions mix LIME's explanations of classes and of numbers.")
+    for one in explanations:
+        weights.append(
+            {
+                int(label): [(int(unit), float(weight)) for unit, weight in pairs]
+                for label, pairs in one.local_exp.items()
+            }
+        )
+        indexed = getattr(getattr(one, "domain_mapper", None), "indexed_string", None)
+        if indexed is not None:
+            units = [
+                np.atleast_1d(np.asarray(indexed.positions[unit], dtype=np.intp))
+                for unit in range(indexed.num_words())
+            ]
+            pieces.append(Pieces([str(piece) for piece in indexed.as_list], units))
+    return Explained(
+        weights=weights, of_numbers=modes == {"regression"}, pieces=pieces or None, kind="LIME"
+    )
+
+
+def _row(array: Floats) -> Floats:
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            "Each row of attributions must be numbers of shape (n_features,), or (n_features, "
+            f"n_classes), got shape {array.shape!r}. Sum over other axes first, such as those of "
+            "an embedding."
+        )
+    return array
+
+
+def _ragged(values: Any) -> list[Floats]:
+    if _is_object(values) or isinstance(values, (list, tuple)):
+        return [_row(numeric_array("attributions", row)) for row in values]
+    array = numeric_array("attributions", values)
+    return [_row(row) for row in array] if array.ndim > 1 else [array]
+
+
+def _rows_of(values: Any, n_rows: int) -> Sequence[Floats]:
+    if _is_object(values) and np.ndim(values) == 1:
+        return _ragged(values)
+    array = numeric_array("attributions", values)
+    if array.ndim == 1 and n_rows == 1:
+        array = array[np.newaxis]
+    if array.ndim not in (2, 3):
+        raise ValueError(
+            "attributions must have shape (n_rows, n_features), or (n_rows, n_features, "
+            f"n_classes), got {array.shape!r}. {_REMEDY}"
+        )
+    return list(array)
+
+
+def _is_object(values: Any) -> bool:
+    """Whether an array holds rows of different lengths."""
+    return getattr(values, "dtype", None) == np.dtype(object)
+
+
+# --- the scores of each row ----------------------------------------------------------------------
 
 
 def scores_for_targets(
@@ -38,24 +247,11 @@ def scores_for_targets(
     chosen: bool,
     X: Any = None,
 ) -> list[Floats]:
-    """One vector of scores for each row.
+    """One vector of scores for each row, as many as its size says.
 
-    Parameters
-    ----------
-    explained : Explained
-        The attributions.
-    sizes : sequence of int
-        How many scores each row must have.
-    targets : array of shape (n_rows,)
-        The column whose answers are measured.
-    n_columns : int
-        How many columns the black box answers.
-    spoken_of : array of shape (n_rows,), optional
-        The column that attributions of one output speak of.
-    chosen : bool
-        Whether the caller chose the targets.
-    X : optional
-        A frame, by whose names the scores are put in order.
+    `targets` are the columns whose predictions are measured, of `n_columns`; `spoken_of` are those
+    that attributions of one output speak of, and `chosen` says whether the caller chose the
+    targets. By the names of `X`, a frame, the scores are put in order.
     """
     if explained.weights is not None:
         return _lime_scores(explained, sizes, targets, n_columns)
@@ -91,7 +287,7 @@ def _check_classes(rows: Sequence[Floats], n_columns: int) -> None:
     widths = {row.shape[1] if row.ndim == 2 else 1 for row in rows}
     if widths != {n_columns}:
         raise ValueError(
-            f"attributions have {sorted(widths)} values for each feature, but the model answers "
+            f"attributions have {sorted(widths)} values for each feature, but the model predicts "
             f"{n_columns} columns. Their last axis must be the classes; sum over the axis of an "
             "embedding first."
         )
@@ -110,8 +306,9 @@ def _signs(
         if explained.unclear and n_columns > 1 and not chosen:
             raise ValueError(
                 "attributions are of a single output, and target is each row's predicted class. "
-                "Say which class the explanation speaks of by explains=1, or explains='target' if "
-                "each row explains its own predicted class, or choose the target."
+                "Say which class the explanation speaks of by target=Target(explains=1), or "
+                "explains='target' if each row explains its own predicted class, or choose the "
+                "target."
             )
         return ones
     other = spoken_of != targets
@@ -186,11 +383,50 @@ def _places(index: pd.Index, wanted: pd.Index) -> Any:
     )
 
 
-# --- what faithfulness is measured on: rows of a table or texts, together with their attr --------
+# --- rows with things to remove ------------------------------------------------------------------
 
 
-def after_vectoriser(predict_proba: Any, X: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """A pipeline of texts as its last step, and the columns that this step sees."""
+class Inputs(NamedTuple):
+    """What is removed from, and what was attributed to it."""
+
+    #: What is queried: the model, or the last step of a pipeline.
+    model: Any
+    rows: Any
+    #: The same for leaving one out, which texts may do otherwise.
+    loo_rows: Any
+    explained: Explained
+    #: The table, by whose names scores are put in order; None for texts.
+    table: Any
+
+    def scores(
+        self, targets: Indices, n_columns: int, *, spoken_of: Indices | None, chosen: bool
+    ) -> list[Floats]:
+        """One vector of scores for each row; see :func:`scores_for_targets`."""
+        return scores_for_targets(
+            self.explained, self.rows.sizes(), targets, n_columns,
+            spoken_of=spoken_of, chosen=chosen, X=self.table,
+        )  # fmt: skip
+
+
+def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inputs:
+    """Check rows and attributions, and prepare the removal."""
+    if removal.align == "columns":
+        if not is_text(X):
+            raise ValueError("align='columns' is for texts, but X is a table. Leave it out.")
+        model, X = _last_step(model, X)
+        removal = replace(removal, features="changed")
+    if isinstance(X, str):
+        raise TypeError("X must be a list of texts, got a single text. Pass [text].")
+    if is_text(X):
+        return _texts(model, list(X), attributions, removal)
+    if removal.leave_one_out is not None:
+        raise ValueError("leave_one_out is for texts, but X is a table.")
+    rows = _table(X, removal)
+    return Inputs(model, rows, rows, open_attributions(attributions, len(rows)), X)
+
+
+def _last_step(predict_proba: Any, X: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline of texts, and the columns that it sees."""
     method = getattr(predict_proba, "__name__", None)
     owner = getattr(predict_proba, "__self__", predict_proba)
     owner = getattr(owner, "best_estimator_", owner)
@@ -200,67 +436,43 @@ def after_vectoriser(predict_proba: Any, X: Any, classes: Any) -> tuple[Any, Any
             f"{type(predict_proba).__name__}. Or pass the columns as X."
         )
     last = owner[-1]
-    matrix = owner[:-1].transform(X)
-    asked = getattr(last, method) if method in ("predict_proba", "decision_function") else last
-    return asked, matrix, classes
+    queried = getattr(last, method) if method in ("predict_proba", "decision_function") else last
+    return queried, owner[:-1].transform(X)
 
 
-def open_inputs(
-    model: Any,
-    X: Any,
-    attributions: Any,
-    *,
-    removal: Any,
-    reference: Any,
-    groups: Any,
-    features: str,
-    tokenizer: Any,
-    join: str | None,
-    mask_token: str,
-    loo_removal: str | None,
-) -> tuple[Any, Any, Explained]:
-    """The rows with things to remove, the same for leaving one out, and the attributions."""
-    if isinstance(X, str):
-        raise TypeError("X must be a list of texts, got a single text. Pass [text].")
-    if is_text(X):
-        if groups is not None or reference is not None:
-            raise ValueError("groups and reference are for tables, but X holds texts.")
-        kinds = ("delete", "mask")
-        removal = "delete" if removal is None else removal
-        check_choice("removal", removal, kinds)
-        if loo_removal is not None:
-            check_choice("loo_removal", loo_removal, kinds)
-        texts = list(X)
-        explained = open_attributions(attributions, len(texts))
-
-        def build(kind: str) -> Texts:
-            mask = mask_token if kind == "mask" else None
-            if explained.pieces is not None:
-                _check_pieces(explained, texts)
-                glue = "" if isinstance(texts[0], str) else join
-                return Texts(explained.pieces, join=glue, mask_token=mask)
-            tokens = text_tokens(model, texts, tokenizer=tokenizer)
-            return Texts.of_tokens(tokens, join=join, mask_token=mask)
-
-        inputs = build(removal)
-        other = loo_removal is not None and loo_removal != removal
-        return inputs, build(str(loo_removal)) if other else inputs, explained
-    if loo_removal is not None:
-        raise ValueError("loo_removal is for texts, but X is a table.")
-    rows = _table(X, removal, reference, groups, features)
-    return rows, rows, open_attributions(attributions, len(rows))
+def _texts(model: Any, texts: list[Any], attributions: Any, removal: Removal) -> Inputs:
+    if removal.groups is not None or removal.reference is not None:
+        raise ValueError("groups and reference are for tables, but X holds texts.")
+    kinds = ("delete", "mask")
+    how = "delete" if removal.value is None else removal.value
+    check_choice("removal", how, kinds)
+    single = how if removal.leave_one_out is None else removal.leave_one_out
+    check_choice("leave_one_out", single, kinds)
+    explained = open_attributions(attributions, len(texts))
+    if explained.pieces is not None:
+        _check_pieces(explained, texts)
+        pieces, join = explained.pieces, "" if isinstance(texts[0], str) else removal.join
+    else:
+        tokens = text_tokens(model, texts, tokenizer=removal.tokenizer)
+        pieces, join = [Pieces.of(row) for row in tokens], removal.join
+    rows, others = (
+        Texts(pieces, join=join, mask_token=removal.mask_token if kind == "mask" else None)
+        for kind in (how, single)
+    )
+    return Inputs(model, rows, rows if how == single else others, explained, None)
 
 
-def _table(X: Any, removal: Any, reference: Any, groups: Any, features: str) -> Any:
-    changed_only = features == "changed"
+def _table(X: Any, removal: Removal) -> Any:
+    changed_only = removal.features == "changed"
+    value = removal.value
     if sparse.issparse(X):
-        if removal is not None and (np.ndim(removal) or isinstance(removal, str) or removal != 0):
+        if value is not None and (np.ndim(value) or isinstance(value, str) or value != 0):
             raise ValueError(
-                f"removal of sparse rows must be 0, got {removal!r}. Use X.toarray() for others."
+                f"removal of sparse rows must be 0, got {value!r}. Use X.toarray() for others."
             )
-        return SparseRows(X, find_units(groups, X), changed_only)
+        return SparseRows(X, find_units(removal.groups, X), changed_only)
     if not isinstance(X, pd.DataFrame):
-        X = np.asarray(X.detach().cpu().numpy() if hasattr(X, "detach") else X)
+        X = np.asarray(off_graph(X))
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
             f"X must be rows of features, a list of texts or of lists of tokens, got shape "
@@ -271,9 +483,8 @@ def _table(X: Any, removal: Any, reference: Any, groups: Any, features: str) -> 
             f"X must hold numbers, got {X.dtype}. Pass a DataFrame for columns of text, or a list "
             "of texts for documents."
         )
-    removal = 0 if removal is None else removal
-    fill = find_fill(removal, reference, X)
-    return TableRows(X, fill, find_units(groups, X), changed_only)
+    fill = find_fill(0 if value is None else value, removal.reference, X)
+    return TableRows(X, fill, find_units(removal.groups, X), changed_only)
 
 
 def _check_pieces(explained: Explained, texts: list[Any]) -> None:

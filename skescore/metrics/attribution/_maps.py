@@ -1,4 +1,4 @@
-"""Comparing attribution maps with the truth: divergence and top features."""
+"""Maps of attributions: reading them, comparing them with the truth and with each other."""
 
 from __future__ import annotations
 
@@ -6,38 +6,87 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import binom, rel_entr
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from skescore._text import did_you_mean
-from skescore.metrics.attribution._containers import dense_maps
+from skescore.metrics._arguments import check_choice
 
 __all__ = [
-    "AGREEMENTS",
     "MAPS_REMEDY",
     "attribution_agreement",
     "attribution_complexity",
-    "check_choice",
+    "dense_maps",
+    "descending",
     "jensen_shannon_divergence",
+    "numeric_array",
+    "off_graph",
     "row_correlation",
-    "same_shape",
-    "shares_of",
     "top_k_accuracy",
     "zero_maps",
 ]
 
 Floats = NDArray[np.float64]
 MAPS_REMEDY = "Pass rows of numbers, the same features in the same order for both maps."
+AGREEMENTS = ("feature", "rank", "sign", "signed_rank", "rank_correlation", "pairwise")
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse what is none of the named choices."""
-    if not isinstance(value, str) or value not in choices:
+def dense_maps(name: str, maps: Any, *, remedy: str) -> Floats:
+    """Return rows of maps, or a single map, as finite floats."""
+    values = maps
+    if hasattr(maps, "values") and not callable(maps.values):
+        values = maps.values
+    if sparse.issparse(values):
+        values = values.toarray()
+    array = numeric_array(name, values)
+    if array.ndim not in (1, 2) or array.shape[-1] == 0:
         raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}. "
-            f"{did_you_mean(value, choices)}"
+            f"{name} must be one map or rows of maps with at least one feature, got shape "
+            f"{array.shape!r}. {remedy}"
         )
+    if not np.isfinite(array).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(
+            f"{name} must be finite, got {float(array[at])!r} at position "
+            f"{at[0] if len(at) == 1 else at}. {remedy}"
+        )
+    return array
+
+
+def off_graph(values: Any) -> Any:
+    """Take a tensor off its graph and device; anything else stays as it is."""
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        return values.detach().cpu().numpy()
+    return values
+
+
+def numeric_array(name: str, values: Any) -> Floats:
+    """Return numbers of any container as floats."""
+    try:
+        array = np.asarray(off_graph(values))
+    except ValueError:
+        raise ValueError(
+            f"{name} must be rows of equal length here, got {values!r:.200}. Pass one row of "
+            "numbers for each row of X."
+        ) from None
+    if array.dtype == object and array.size:
+        try:
+            array = np.array(array.tolist())
+        except ValueError:
+            array = np.array(["ragged"])
+    if array.dtype.kind not in "iufb":
+        raise TypeError(
+            f"{name} must hold numbers, got {values!r:.200} of type {type(values).__name__}. "
+            "Convert it to floats first."
+        )
+    return array.astype(np.float64)
+
+
+def descending(scores: Floats) -> NDArray[np.intp]:
+    """Indices from the highest score down; of equal scores the later comes first."""
+    # A stable sort: the order must not depend on the machine's sorting routine.
+    return np.argsort(scores, kind="stable")[::-1]
 
 
 def jensen_shannon_divergence(
@@ -106,9 +155,9 @@ def jensen_shannon_divergence(
         for name, maps in (("p", p), ("q", q))
     )
     single = left.ndim == right.ndim == 1
-    left, right = same_shape(left, right)
-    shares_p, none_p = shares_of(left, uniform=zero == "uniform")
-    shares_q, none_q = shares_of(right, uniform=zero == "uniform")
+    left, right = _same_shape(left, right)
+    shares_p, none_p = _shares(left, uniform=zero == "uniform")
+    shares_q, none_q = _shares(right, uniform=zero == "uniform")
     middle = (shares_p + shares_q) / 2
     nats = (rel_entr(shares_p, middle) + rel_entr(shares_q, middle)).sum(axis=1) / 2
     # Rounding must not leave the range of the divergence.
@@ -119,7 +168,7 @@ def jensen_shannon_divergence(
 
 
 def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
-    """Tell which attribution maps say nothing at all.
+    """Return which attribution maps say nothing at all.
 
     Use it beside :func:`jensen_shannon_divergence`, whose mean hides them or is made by them: the
     share of zero maps belongs into every report of it.
@@ -243,7 +292,7 @@ def _positive_part(maps: Floats, signed: str) -> Floats:
     return np.abs(maps) if signed == "abs" else np.maximum(maps, 0.0)
 
 
-def same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+def _same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     """Two matrices of maps, a single map repeated for all rows of the other."""
     try:
         if left.shape[-1] != right.shape[-1]:
@@ -259,7 +308,7 @@ def same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
 
 
-def shares_of(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]]:
+def _shares(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]]:
     """Rows that sum to one, and which of them are zero."""
     peak = maps.max(axis=1, initial=0.0)
     none = peak == 0
@@ -269,11 +318,6 @@ def shares_of(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]
         scaled = np.where(none[:, np.newaxis], 1.0, scaled)
     total = scaled.sum(axis=1)
     return scaled / np.where(total == 0, 1.0, total)[:, np.newaxis], none
-
-
-# --- comparing attribution maps with each other, and what is to be said of one by itself ---------
-
-AGREEMENTS = ("feature", "rank", "sign", "signed_rank", "rank_correlation", "pairwise")
 
 
 def attribution_agreement(
@@ -324,7 +368,7 @@ def attribution_agreement(
     [0.0]
     """
     check_choice("measure", measure, AGREEMENTS)
-    left, right = same_shape(
+    left, right = _same_shape(
         dense_maps("attributions", attributions, remedy=MAPS_REMEDY),
         dense_maps("reference", reference, remedy=MAPS_REMEDY),
     )
@@ -393,7 +437,7 @@ def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
     if not isinstance(base, (int, float)) or not 1 < base < np.inf:
         raise ValueError(f"base must be a finite number above 1, got {base!r}. Pass 2 for bits.")
     maps = np.abs(np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY)))
-    shares, none = shares_of(maps, uniform=False)
+    shares, none = _shares(maps, uniform=False)
     values = -rel_entr(shares, np.ones_like(shares)).sum(axis=1) / np.log(base) + 0.0
     values[none] = np.nan
     return values

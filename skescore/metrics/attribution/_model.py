@@ -1,85 +1,209 @@
-"""The black box of a faithfulness measure: what it is asked by, its columns and their labels."""
+"""The black box of a measure of attributions: its queries, and which of its columns count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.base import is_classifier, is_regressor
 
 from skescore._text import listed
-from skescore.metrics.attribution._maps import check_choice
-from skescore.metrics.attribution._plausibility import descending
+from skescore.metrics._arguments import check_choice, short_repr
+from skescore.metrics.attribution._maps import off_graph
 
-__all__ = ["Plan", "Respondent", "answers_by_row", "ask_originals", "find_targets", "plan_row"]
+__all__ = ["BlackBox", "Target"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 LINKS = ("identity", "softmax", "sigmoid")
 #: Probabilities of a single-precision model add up to one no better than this.
 _SUM_TOLERANCE = 1e-3
 
 
-class Respondent:
-    """Answers of a black box as a matrix, one column for each class or one of numbers."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Target:
+    """Which prediction of a model attributions are measured by.
 
-    def __init__(self, predict_proba: Any, link: str | None, classes: Any) -> None:
-        if link is not None:
-            check_choice("link", link, LINKS)
-        self.link = link
-        self.function, owner = _function(predict_proba, link)
-        labels = getattr(owner, "classes_", None) if classes is None else classes
-        self.classes = None if labels is None else np.asarray(labels)
-        self.columns = 0
-        self.asked = 0
+    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` where a class
+    alone does not say enough.
+
+    Parameters
+    ----------
+    label : label or int, or one for each row, default=None
+        The class whose probability is measured; by default the one predicted for the row.
+    kind : {"auto", "column", "label"}, default="auto"
+        What `label` and `explains` name. By default integers are columns and others labels; with
+        classes that are other integers it must be said.
+    explains : label, int or "target", default=None
+        Of attributions of one output: the class that they speak of. The scores of rows whose target
+        is the other of two classes are negated. ``"target"`` says that each row speaks of its own
+        target, which is what arrays are taken for; a ``shap.Explanation`` must say it.
+    classes : array-like, default=None
+        Labels of the columns, where the estimator does not tell them.
+    link : {"softmax", "sigmoid", "identity"}, default=None
+        How predictions that are no probabilities are read: logits, the margin of the second of two
+        classes, or numbers as they are.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import Target, faithfulness
+    >>> def logits(X):
+    ...     return X @ [[1.0, -1.0], [0.0, 2.0]]
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 2.0]])
+    >>> found = faithfulness(logits, X, [[-1.0, 2.0]], target=Target(1, link="softmax"))
+    >>> found["aopc_compr"].round(2).tolist()
+    [0.76]
+    """
+
+    label: Any = None
+    kind: str = "auto"
+    explains: Any = None
+    classes: Any = None
+    link: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, ("auto", "column", "label"))
+        if self.link is not None:
+            check_choice("link", self.link, LINKS)
+
+    __repr__ = short_repr
+
+    @classmethod
+    def of(cls, target: Any) -> Target:
+        """Return a target, or one by a label."""
+        return target if isinstance(target, cls) else cls(target)
 
     @property
-    def answers_probabilities(self) -> bool:
-        return self.columns > 1 and self.link != "identity"
+    def chosen(self) -> bool:
+        """Whether it is known of which class attributions of one output speak."""
+        return self.label is not None or self._is_own
+
+    @property
+    def _is_own(self) -> bool:
+        return isinstance(self.explains, str) and self.explains == "target"
+
+    def columns(self, predictions: Floats, classes: Any) -> tuple[Indices, Indices | None]:
+        """The column of each row's target, and the one that its attributions speak of, if said."""
+        targets = _find_columns("target", self.label, self.kind, predictions, classes)
+        if self.explains is None or self._is_own:
+            return targets, None
+        return targets, _find_columns("explains", self.explains, self.kind, predictions, classes)
+
+
+class BlackBox:
+    """Predictions of a model as a matrix, one column for each class or one of numbers."""
+
+    def __init__(self, predict_proba: Any, target: Target, max_batch: int) -> None:
+        self.link, self.max_batch = target.link, max_batch
+        self.function, owner = _function(predict_proba, target.link)
+        labels = getattr(owner, "classes_", None) if target.classes is None else target.classes
+        self.classes = None if labels is None else np.asarray(labels)
+        self.n_columns = 0
+        self.n_queries = 0
+
+    @property
+    def predicts_probabilities(self) -> bool:
+        return self.n_columns > 1 and self.link != "identity"
 
     def __call__(self, inputs: Any, n: int) -> Floats:
-        """Ask for n rows."""
-        answers = self.function(inputs)
-        if hasattr(answers, "detach") and hasattr(answers, "cpu"):
-            answers = answers.detach().cpu().numpy()
+        """Query n rows."""
+        predictions = off_graph(self.function(inputs))
         try:
-            array = np.asarray(answers).astype(np.float64)
+            array = np.asarray(predictions).astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"predict_proba must return numbers, got {answers!r:.200}. Pass the function that "
-                "returns probabilities, not labels."
+                f"predict_proba must return numbers, got {predictions!r:.200}. Pass the function "
+                "that returns probabilities, not labels."
             ) from None
         if array.shape == (n,):
-            if self.link is None and np.asarray(answers).dtype.kind in "biu":
+            if self.link is None and np.asarray(predictions).dtype.kind in "biu":
                 raise TypeError(
-                    f"predict_proba must not return labels, got {np.asarray(answers)[:3]!r}. Pass "
-                    "a function with one column for each class, such as "
-                    "lambda X: np.eye(2)[predict(X)], or say link='identity' if these are numbers."
+                    f"predict_proba must not return labels, got {np.asarray(predictions)[:3]!r}. "
+                    "Pass a function with one column for each class, such as lambda X: "
+                    "np.eye(2)[predict(X)], or say link='identity' if these are numbers."
                 )
             array = array[:, np.newaxis]
         if array.ndim != 2 or len(array) != n or not array.shape[1]:
             raise ValueError(
-                f"predict_proba must return one row for each of the {n} rows that it was asked, "
+                f"predict_proba must return one row for each of the {n} rows that it was given, "
                 f"got shape {array.shape}. It is called with many rows at once."
             )
         array = self._linked(array)
-        if self.columns and array.shape[1] != self.columns:
+        if self.n_columns and array.shape[1] != self.n_columns:
             raise ValueError(
-                f"predict_proba returned {array.shape[1]} columns after {self.columns} before. It "
-                "must always return one for each class."
+                f"predict_proba returned {array.shape[1]} columns after {self.n_columns} before. "
+                "It must always return one for each class."
             )
-        self.columns = array.shape[1]
-        self.asked += n
+        self.n_columns = array.shape[1]
+        self.n_queries += n
         if not np.isfinite(array).all():
             raise ValueError(
                 "predict_proba must return finite numbers, got "
                 f"{float(array[~np.isfinite(array)][0])!r}. See whether the model can take rows "
                 "with removed features, or choose another removal."
             )
-        if self.answers_probabilities:
+        if self.predicts_probabilities:
             self._check_probabilities(array)
         return array
+
+    def originals(self, rows: Any) -> Floats:
+        """Predictions of the rows as they are."""
+        starts = range(0, len(rows), self.max_batch)
+        batches = [range(i, min(i + self.max_batch, len(rows))) for i in starts]
+        return np.vstack([self(rows.originals(batch), len(batch)) for batch in batches])
+
+    def masked(
+        self, rows: Any, blocks: Sequence[tuple[int, Bools]], targets: Indices
+    ) -> list[Floats]:
+        """Predictions for the target of each row under all its masks, many rows in one call."""
+        found = [np.empty(len(masks)) for _, masks in blocks]
+        capacity = max(1, self.max_batch // rows.copies)
+        batch: list[tuple[int, int, int]] = []
+        free = capacity
+        for index, (_, masks) in enumerate(blocks):
+            start = 0
+            while start < len(masks):
+                stop = min(len(masks), start + free)
+                batch.append((index, start, stop))
+                free -= stop - start
+                start = stop
+                if not free:
+                    self._fill(rows, blocks, batch, targets, found)
+                    batch, free = [], capacity
+        if batch:
+            self._fill(rows, blocks, batch, targets, found)
+        return found
+
+    def _fill(
+        self,
+        rows: Any,
+        blocks: Sequence[tuple[int, Bools]],
+        batch: Sequence[tuple[int, int, int]],
+        targets: Indices,
+        found: list[Floats],
+    ) -> None:
+        parts = [(blocks[index][0], blocks[index][1][start:stop]) for index, start, stop in batch]
+        built = rows.build(parts)
+        n, size = sum(len(masks) for _, masks in parts) * rows.copies, self.max_batch
+        if n <= size:
+            predictions = self(built, n)
+        else:  # a background is larger than a batch
+            built = built.iloc if hasattr(built, "iloc") else built
+            slices = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+            predictions = np.vstack([self(built[part], part.stop - part.start) for part in slices])
+        start = 0
+        for index, first, last in batch:
+            stop = start + (last - first) * rows.copies
+            column = predictions[start:stop, targets[blocks[index][0]]]
+            # A background counts by the mean of its predictions, not by that of its mean.
+            found[index][first:last] = column.reshape(last - first, rows.copies).mean(axis=1)
+            start = stop
 
     def _linked(self, array: Floats) -> Floats:
         if self.link == "softmax":
@@ -88,8 +212,7 @@ class Respondent:
                     "link='softmax' needs one column for each class, got a single one. Use "
                     "link='sigmoid' for the margin of a two-class model."
                 )
-            shifted = np.exp(array - array.max(axis=1, keepdims=True))
-            return shifted / shifted.sum(axis=1, keepdims=True)
+            return np.asarray(softmax(array, axis=1))
         if self.link == "sigmoid":
             if array.shape[1] != 1:
                 raise ValueError(
@@ -97,8 +220,7 @@ class Respondent:
                     "columns. Use link='softmax'."
                 )
             # Both sides by themselves: 1 - p would lose the digits of a small one.
-            with np.errstate(over="ignore"):
-                return np.hstack([1 / (1 + np.exp(array)), 1 / (1 + np.exp(-array))])
+            return np.hstack([expit(-array), expit(array)])
         return array
 
     def _check_probabilities(self, array: Floats) -> None:
@@ -118,7 +240,7 @@ class Respondent:
 
 
 def _function(model: Any, link: str | None) -> tuple[Any, Any]:
-    """The function to ask, and the estimator behind it if there is one."""
+    """The function to query, and the estimator behind it if there is one."""
     if isinstance(model, type):
         raise TypeError(f"predict_proba must be a fitted model, got the class {model.__name__}.")
     owner = getattr(model, "__self__", None)
@@ -164,22 +286,16 @@ def _is(check: Any, estimator: Any) -> bool:
         return False
 
 
-# --- which column ---------------------------------------------------------------------------------
-
-
-def find_targets(
-    target: Any, target_kind: str, base: Floats, classes: Any, name: str = "target"
-) -> NDArray[np.intp]:
-    """The column of each row's target."""
-    check_choice("target_kind", target_kind, ("auto", "column", "label"))
-    n_rows, n_columns = base.shape
+def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classes: Any) -> Indices:
+    """The column that each row's `target` names; by default the predicted one."""
+    n_rows, n_columns = predictions.shape
     if target is None:
-        return base.argmax(axis=1)
+        return predictions.argmax(axis=1)
     if n_columns == 1:
         if np.array_equal(np.unique(np.asarray(target)), [0]):
             return np.zeros(n_rows, dtype=np.intp)
         raise ValueError(
-            f"{name} must be left out, as the model answers a single number, got {target!r}."
+            f"{name} must be left out, as the model predicts a single number, got {target!r}."
         )
     wanted = np.asarray(target)
     if wanted.ndim > 1 or (wanted.ndim == 1 and len(wanted) != n_rows):
@@ -192,26 +308,26 @@ def find_targets(
             f"classes must name the {n_columns} columns of predict_proba, got {len(classes)}."
         )
     whole = wanted.dtype.kind in "iu"
-    if target_kind == "auto":
+    if kind == "auto":
         same = classes is not None and np.array_equal(classes, np.arange(n_columns))
         if whole and classes is not None and not same and classes.dtype.kind in "iuf":
             raise ValueError(
                 f"{name}={target!r} may be a column or a label, as the classes are "
-                f"{listed(classes.tolist())}. Say target_kind='column' or target_kind='label'."
+                f"{listed(classes.tolist())}. Say kind='column' or kind='label' in a Target."
             )
-        target_kind = "column" if whole else "label"
-    found = _columns(wanted, whole, target_kind, n_columns, classes, name)
+        kind = "column" if whole else "label"
+    found = _columns(wanted, whole, kind, n_columns, classes, name)
     return np.broadcast_to(found, (n_rows,)).astype(np.intp)
 
 
 def _columns(
     wanted: Any, whole: bool, kind: str, n_columns: int, classes: Any, name: str
-) -> NDArray[np.intp]:
+) -> Indices:
     if kind == "column":
         if not whole or wanted.min() < 0 or wanted.max() >= n_columns:
             raise ValueError(
                 f"{name} must be columns from 0 to {n_columns - 1}, got {wanted.tolist()!r}. Say "
-                "target_kind='label' for labels."
+                "kind='label' in a Target for labels."
             )
         return wanted
     if classes is None:
@@ -227,169 +343,3 @@ def _columns(
         )
     columns = [known[label] for label in np.ravel(wanted).tolist()]
     return np.array(columns, dtype=np.intp).reshape(wanted.shape)
-
-
-# --- asking a black box about rows without some of their features: once each, many at a t --------
-
-Indices = NDArray[np.intp]
-Bools = NDArray[np.bool_]
-
-#: How much of the masks of many rows is kept at a time.
-_MASK_BYTES = 1 << 26
-
-
-class Plan(NamedTuple):
-    """What the measures need of one row."""
-
-    scores: Floats
-    lengths: Sequence[int]
-    #: Distinct masks of what is removed.
-    masks: Bools
-    #: Of each rationale, the mask that takes it away and the one that leaves only it; -1: nothing
-    #: is removed at all.
-    without: Indices
-    only: Indices
-    #: The units that make a difference, and the masks that leave them out.
-    units: Indices
-    left_out: Indices
-
-
-def ask_originals(model: Respondent, inputs: Any, max_batch: int) -> Floats:
-    """The answers to the rows as they are."""
-    rows = range(len(inputs))
-    batches = [rows[start : start + max_batch] for start in range(0, len(rows), max_batch)]
-    return np.vstack([model(inputs.originals(batch), len(batch)) for batch in batches])
-
-
-def plan_row(inputs: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool) -> Plan:
-    ranks = np.empty(len(scores), dtype=np.intp)
-    ranks[descending(scores)] = np.arange(len(scores))
-    inside = ranks[np.newaxis, :] < np.array(lengths, dtype=np.intp)[:, np.newaxis]
-    wanted = [inputs.parts(row, inside), inputs.parts(row, ~inside)]
-    units, masks = inputs.leave_one_out(row)
-    if loo:
-        wanted.append(masks)
-    else:
-        units = units[:0]
-    # By their bytes, as sets of bits: equal ones, and those that remove nothing, are not asked.
-    stacked = np.vstack(wanted)
-    packed = np.packbits(stacked, axis=1)
-    places: dict[bytes, int] = {}
-    if stacked.shape[1]:
-        places[bytes(packed.shape[1])] = -1
-    where = np.full(len(stacked), -1, dtype=np.intp)
-    kept: list[int] = []
-    if stacked.shape[1]:
-        for number, key in enumerate(map(bytes, packed)):
-            if key not in places:
-                places[key] = len(kept)
-                kept.append(number)
-            where[number] = places[key]
-    n = len(lengths)
-    return Plan(scores, lengths, stacked[kept], where[:n], where[n : 2 * n], units, where[2 * n :])
-
-
-def answers_by_row(
-    model: Respondent,
-    inputs: Any,
-    loo_inputs: Any,
-    plan: Callable[[int], Plan],
-    targets: Indices,
-    max_batch: int,
-) -> Iterator[tuple[int, Plan, Floats, tuple[Indices, Floats]]]:
-    """Each row with its plan, the answers to its masks, and those to leaving units out."""
-    apart = loo_inputs is not None and loo_inputs is not inputs
-    for rows, plans in _chunks(plan, len(inputs), max_batch):
-        blocks = [(row, step.masks) for row, step in zip(rows, plans, strict=True)]
-        answers = ask_masks(model, inputs, blocks, targets, max_batch)
-        if apart:
-            single = [loo_inputs.leave_one_out(row) for row in rows]
-            others = ask_masks(
-                model, loo_inputs,
-                [(row, masks) for row, (_, masks) in zip(rows, single, strict=True)],
-                targets, max_batch,
-            )  # fmt: skip
-        for place, (row, step) in enumerate(zip(rows, plans, strict=True)):
-            if apart:
-                yield row, step, answers[place], (single[place][0], others[place])
-            else:
-                yield row, step, answers[place], (step.units, answers[place][step.left_out])
-
-
-def _chunks(
-    plan: Callable[[int], Plan], n_rows: int, max_batch: int
-) -> Iterator[tuple[list[int], list[Plan]]]:
-    """Rows together until their masks fill some batches, or some memory."""
-    rows: list[int] = []
-    plans: list[Plan] = []
-    questions, size = 0, 0
-    for row in range(n_rows):
-        step = plan(row)
-        rows.append(row)
-        plans.append(step)
-        questions += len(step.masks)
-        size += step.masks.nbytes
-        if questions >= 4 * max_batch or size >= _MASK_BYTES:
-            yield rows, plans
-            rows, plans, questions, size = [], [], 0, 0
-    if rows:
-        yield rows, plans
-
-
-def ask_masks(
-    model: Respondent,
-    inputs: Any,
-    blocks: Sequence[tuple[int, Bools]],
-    targets: Indices,
-    max_batch: int,
-) -> list[Floats]:
-    """The answers for the target of each row to all its masks, many rows in one call."""
-    answers = [np.empty(len(masks)) for _, masks in blocks]
-    capacity = max(1, max_batch // inputs.copies)
-    batch: list[tuple[int, int, int]] = []
-    free = capacity
-    for place, (_, masks) in enumerate(blocks):
-        start = 0
-        while start < len(masks):
-            stop = min(len(masks), start + free)
-            batch.append((place, start, stop))
-            free -= stop - start
-            start = stop
-            if not free:
-                _fill(model, inputs, blocks, batch, answers, targets, max_batch)
-                batch, free = [], capacity
-    if batch:
-        _fill(model, inputs, blocks, batch, answers, targets, max_batch)
-    return answers
-
-
-def _fill(
-    model: Respondent,
-    inputs: Any,
-    blocks: Sequence[tuple[int, Bools]],
-    batch: Sequence[tuple[int, int, int]],
-    answers: list[Floats],
-    targets: Indices,
-    max_batch: int,
-) -> None:
-    parts = [(blocks[place][0], blocks[place][1][start:stop]) for place, start, stop in batch]
-    questions = inputs.build(parts)
-    n = sum(len(masks) for _, masks in parts) * inputs.copies
-    slices = [slice(start, min(start + max_batch, n)) for start in range(0, n, max_batch)]
-    cut = (lambda part: questions.iloc[part]) if hasattr(questions, "iloc") else None
-    responses = np.vstack(
-        [
-            model(
-                questions if len(slices) == 1 else cut(part) if cut else questions[part],
-                part.stop - part.start,
-            )
-            for part in slices
-        ]
-    )
-    start = 0
-    for place, first, last in batch:
-        stop = start + (last - first) * inputs.copies
-        column = responses[start:stop, targets[blocks[place][0]]]
-        # A background counts by the mean of its answers, not by the answer to its mean.
-        answers[place][first:last] = column.reshape(last - first, inputs.copies).mean(axis=1)
-        start = stop

@@ -1,19 +1,29 @@
-"""Rows of a table with features taken out of them: set to something that says nothing."""
+"""Taking features out of the rows of a table, or tokens out of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skescore.metrics.attribution._containers import Pieces
-from skescore.metrics.attribution._maps import check_choice
+from skescore.metrics._arguments import check_choice, short_repr
 
-__all__ = ["SparseRows", "TableRows", "Texts", "find_fill", "find_units", "is_text", "text_tokens"]
+__all__ = [
+    "Pieces",
+    "Removal",
+    "SparseRows",
+    "TableRows",
+    "Texts",
+    "find_fill",
+    "find_units",
+    "is_text",
+    "text_tokens",
+]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -21,8 +31,76 @@ Indices = NDArray[np.intp]
 STATISTICS = ("mean", "median", "mode")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Removal:
+    """How features are taken out of rows, or tokens out of texts.
+
+    Use it as `removal` of :func:`faithfulness` and :func:`attribution_infidelity` where the value
+    alone does not say enough.
+
+    Parameters
+    ----------
+    value : float, array-like, DataFrame or str, default=None
+        What replaces a removed feature of a table: a number, one for each feature, ``"mean"``,
+        ``"median"`` or ``"mode"`` of `reference`, or rows of a background sample (also
+        ``"background"`` with `reference`), over which the predictions are averaged. For texts
+        ``"delete"`` or ``"mask"``. By default 0 and ``"delete"``. Sparse rows know 0 only.
+    reference : array-like or DataFrame, default=None
+        The rows that the named replacements are taken from.
+    groups : list of lists, default=None
+        Columns that are removed together, by index or name, such as those of one category; their
+        scores are added up.
+    features : {"all", "changed"}, default="all"
+        The features that are looked at in a table: all, or those of a row that removal changes,
+        as befits bags of words.
+    align : {"tokens", "columns"}, default="tokens"
+        What attributions of texts belong to: tokens, or columns of what the last step of a
+        pipeline sees, set to 0.
+    tokenizer : callable, default=None
+        Splits a text into tokens; see :func:`text_tokens`.
+    join : str or None, default=" "
+        What tokens are joined by for the model; None passes lists of tokens.
+    mask_token : str, default="[MASK]"
+        What replaces a masked token.
+    leave_one_out : {"delete", "mask"}, default=None
+        How a single token is left out, if other than `value` says.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import Removal, faithfulness
+    >>> X = [[1.0, 2.0], [3.0, 4.0]]
+    >>> found = faithfulness(lambda X: X[:, 0], X, X, removal=Removal("mean", reference=X))
+    >>> found["aopc_compr"].tolist()
+    [-0.5, 0.5]
+    """
+
+    value: Any = None
+    reference: Any = None
+    groups: Any = None
+    features: str = "all"
+    align: str = "tokens"
+    tokenizer: Callable[[str], Sequence[str]] | None = None
+    join: str | None = " "
+    mask_token: str = "[MASK]"
+    leave_one_out: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("features", self.features, ("all", "changed"))
+        check_choice("align", self.align, ("tokens", "columns"))
+
+    __repr__ = short_repr
+
+    @classmethod
+    def of(cls, removal: Any) -> Removal:
+        """Return a removal, or one by a value."""
+        return removal if isinstance(removal, cls) else cls(removal)
+
+
+# --- rows of tables ------------------------------------------------------------------------------
+
+
 class _Rows:
-    """What tables and sparse tables share: columns pooled into units, parts that matter."""
+    """What dense and sparse tables share: columns pooled into units, and which of them matter."""
 
     copies = 1
 
@@ -35,7 +113,7 @@ class _Rows:
         raise NotImplementedError
 
     def columns(self, row: int) -> Indices:
-        """The columns that removal changes at all; asking about others would be a waste."""
+        """The columns that removal changes at all; queries about others would be a waste."""
         raise NotImplementedError
 
     def sizes(self) -> list[int]:
@@ -182,7 +260,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
         if reference is None:
             raise ValueError(
                 f"reference must be given with removal={removal!r}: the rows to take it from, such "
-                "as those of the training."
+                f"as those of the training. Pass Removal({removal!r}, reference=X_train)."
             )
         sample = _like(reference, X, "reference")
         fill = sample if removal == "background" else _statistic(sample, removal)
@@ -334,6 +412,19 @@ def find_units(groups: Any, X: Any) -> Indices:
 # --- texts with tokens taken out of them ---------------------------------------------------------
 
 
+class Pieces(NamedTuple):
+    """A text as its explainer cut it: joined without blanks, the pieces are the text again."""
+
+    pieces: list[str]
+    #: Which pieces go together as one unit; whatever is in none is never removed.
+    units: list[Indices]
+
+    @classmethod
+    def of(cls, tokens: list[str]) -> Pieces:
+        """Every token is a unit."""
+        return cls(tokens, [np.array([i], dtype=np.intp) for i in range(len(tokens))])
+
+
 def is_text(X: Any) -> bool:
     """Whether X is a collection of texts or of lists of tokens, rather than a table."""
     if isinstance(X, str) or hasattr(X, "columns"):
@@ -436,24 +527,10 @@ class Texts:
 
     copies = 1
 
-    def __init__(
-        self,
-        rows: Sequence[Pieces],
-        *,
-        join: str | None,
-        mask_token: str | None,
-    ) -> None:
+    def __init__(self, rows: Sequence[Pieces], *, join: str | None, mask_token: str | None) -> None:
         self.rows = list(rows)
         self.join = join
         self.mask_token = mask_token
-
-    @classmethod
-    def of_tokens(cls, tokens: Sequence[list[str]], **settings: Any) -> Texts:
-        """Every token is a unit."""
-        rows = [
-            Pieces(row, [np.array([i], dtype=np.intp) for i in range(len(row))]) for row in tokens
-        ]
-        return cls(rows, **settings)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore.metrics.attribution._containers import dense_maps
-from skescore.metrics.attribution._inputs import open_inputs, scores_for_targets
-from skescore.metrics.attribution._maps import MAPS_REMEDY
-from skescore.metrics.attribution._model import Respondent, ask_masks, ask_originals, find_targets
-from skescore.metrics.attribution._removal import Texts
+from skescore.metrics.attribution._inputs import open_inputs
+from skescore.metrics.attribution._maps import MAPS_REMEDY, dense_maps
+from skescore.metrics.attribution._model import BlackBox, Target
+from skescore.metrics.attribution._removal import Removal
 
 __all__ = ["attribution_infidelity", "attribution_sensitivity"]
 
@@ -26,18 +25,13 @@ def attribution_infidelity(
     attributions: Any,
     *,
     removal: Any = None,
-    reference: Any = None,
     target: Any = None,
-    target_kind: str = "auto",
-    classes: Any = None,
-    link: str | None = None,
-    groups: Any = None,
     n_samples: int = 64,
     scale: bool = True,
     max_batch: int = 8192,
     random_state: int = 0,
 ) -> Floats:
-    r"""How badly sums of attributions foretell what random removals do to the answer.
+    r"""How badly sums of attributions foretell what random removals do to the prediction.
 
     Use it beside :func:`faithfulness`, which only looks at the highest scores: this one asks
     whether the sizes are right as well.
@@ -45,20 +39,22 @@ def attribution_infidelity(
     Parameters
     ----------
     predict_proba : classifier, regressor or callable
-        The black box, as for :func:`faithfulness`; so are the parameters up to `groups`.
+        The black box, as for :func:`faithfulness`.
     X : array-like, DataFrame, sparse matrix or texts
         The rows.
     attributions : array-like, DataFrame or explanation
         Their attributions.
-    removal, reference, target, target_kind, classes, link, groups
-        As for :func:`faithfulness`.
+    removal : Removal, float, array-like, DataFrame or str, default=None
+        What replaces a removed feature, as for :func:`faithfulness`.
+    target : Target, label or int, or one for each row, default=None
+        The class whose probability is measured, as for :func:`faithfulness`.
     n_samples : int, default=64
         Sets of features that are removed from each row.
     scale : bool, default=True
-        Whether each map is first brought to the unit of the answers, by the factor of at least 0
-        that suits it best; False for maps that add up to the answer, such as Shapley values.
+        Whether each map is first brought to the unit of the predictions, by the factor of at least
+        0 that suits it best; False for maps that add up to the prediction, such as Shapley values.
     max_batch : int, default=8192
-        How many rows the model is asked about at once, at most.
+        The greatest number of rows in one call of the model.
     random_state : int, default=0
         Seed of the removed sets.
 
@@ -88,43 +84,37 @@ def attribution_infidelity(
     >>> def model(X):
     ...     return 3.0 * X[:, 0] - X[:, 1]
     >>> X, right, wrong = [[1.0, 1.0, 5.0]], [[3, -1, 0]], [[0, 0, 1]]
-    >>> attribution_infidelity(model, X, right, link="identity", scale=False).tolist()
+    >>> attribution_infidelity(model, X, right, scale=False).tolist()
     [0.0]
-    >>> bool(attribution_infidelity(model, X, wrong, link="identity")[0] > 1)
+    >>> bool(attribution_infidelity(model, X, wrong)[0] > 1)
     True
     """
     _whole("n_samples", n_samples, 1)
     _whole("max_batch", max_batch, 1)
     _whole("random_state", random_state, 0)
-    model = Respondent(predict_proba, link, classes)
-    inputs, _, explained = open_inputs(
-        predict_proba, X, attributions,
-        removal=removal, reference=reference, groups=groups, features="all",
-        tokenizer=None, join=" ", mask_token="[MASK]", loo_removal=None,
-    )  # fmt: skip
-    base = ask_originals(model, inputs, max_batch)
-    targets = find_targets(target, target_kind, base, model.classes)
-    rows = scores_for_targets(
-        explained, inputs.sizes(), targets, model.columns,
-        spoken_of=None, chosen=target is not None, X=None if isinstance(inputs, Texts) else X,
-    )  # fmt: skip
-    values = base[np.arange(len(inputs)), targets]
-    found = np.full(len(inputs), np.nan)
+    target = Target.of(target)
+    inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
+    rows, model = inputs.rows, BlackBox(inputs.model, target, max_batch)
+    base = model.originals(rows)
+    targets, spoken_of = target.columns(base, model.classes)
+    scores_of = inputs.scores(targets, model.n_columns, spoken_of=spoken_of, chosen=target.chosen)
+    values = base[np.arange(len(rows)), targets]
+    found = np.full(len(rows), np.nan)
     # Some rows at a time, as all their masks are alive together.
     length = max(1, 4 * max_batch // n_samples)
-    for start in range(0, len(inputs), length):
-        places = range(start, min(start + length, len(inputs)))
-        scores = [inputs.unit_scores(row, rows[row]) for row in places]
+    for start in range(0, len(rows), length):
+        chunk = range(start, min(start + length, len(rows)))
+        scores = [rows.unit_scores(row, scores_of[row]) for row in chunk]
         removed = [
             _random_sets(len(own), n_samples, [random_state, row])
-            for row, own in zip(places, scores, strict=True)
+            for row, own in zip(chunk, scores, strict=True)
         ]
-        blocks = [(row, inputs.parts(row, sets)) for row, sets in zip(places, removed, strict=True)]
-        answers = ask_masks(model, inputs, blocks, targets, max_batch)
-        for row, own, sets, answer in zip(places, scores, removed, answers, strict=True):
+        blocks = [(row, rows.parts(row, sets)) for row, sets in zip(chunk, removed, strict=True)]
+        predictions = model.masked(rows, blocks, targets)
+        for row, own, sets, left in zip(chunk, scores, removed, predictions, strict=True):
             if not sets.shape[1]:
                 continue
-            told, effect = sets @ own, values[row] - answer
+            told, effect = sets @ own, values[row] - left
             if scale:
                 size = float(told @ told)
                 told = told * (max(0.0, float(told @ effect)) / size if size > 0 else 0.0)

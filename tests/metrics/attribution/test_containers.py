@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skescore.metrics.attribution import faithfulness, plausibility, text_tokens
+from skescore.metrics.attribution import Removal, Target, faithfulness, plausibility, text_tokens
 
 TEXTS = ["good film, good cast", "bad film", "good story", "bad, bad cast"]
 
@@ -109,13 +109,16 @@ def test_containers_of_a_value_for_each_class() -> None:
 
 def test_a_single_output_must_say_its_class() -> None:
     margins = shap_like(np.where([[1], [0], [1]], SCORES, -SCORES), X)
-    same(faithfulness(table_model, X, margins, explains=1), faithfulness(table_model, X, SCORES))
+    same(
+        faithfulness(table_model, X, margins, target=Target(explains=1)),
+        faithfulness(table_model, X, SCORES),
+    )
     same(
         faithfulness(table_model, X, margins, target=1),
         faithfulness(table_model, X, margins.values, target=1),
     )
     same(
-        faithfulness(table_model, X, shap_like(SCORES, X), explains="target"),
+        faithfulness(table_model, X, shap_like(SCORES, X), target=Target(explains="target")),
         faithfulness(table_model, X, SCORES),
     )
     with pytest.raises(ValueError, match="explains=1"):
@@ -138,11 +141,15 @@ def test_names_of_features_put_them_in_order() -> None:
         SimpleNamespace(values=turned, feature_names=("c", "a", "b")),
         shap_like(turned, X, ["c", "a", "b"]),
     ):
-        same(faithfulness(table_model, frame, container, explains="target"), expected)
+        same(
+            faithfulness(table_model, frame, container, target=Target(explains="target")), expected
+        )
     # Names that say nothing of these columns are none.
     for names in (["Feature 0", "Feature 1", "Feature 2"], None):
         same(
-            faithfulness(table_model, frame, shap_like(SCORES, X, names), explains="target"),
+            faithfulness(
+                table_model, frame, shap_like(SCORES, X, names), target=Target(explains="target")
+            ),
             expected,
         )
 
@@ -161,7 +168,7 @@ def test_pieces_of_a_text_keep_its_blanks_and_marks(moods: Any) -> None:
     same(found, faithfulness(moods, TEXTS[:1], [values], target=1))
     assert {"film, good cast", "film, cast", "good film, good "} <= set(seen)
     seen.clear()
-    faithfulness(watch, TEXTS[:1], explanation, target=1, removal="mask", mask_token="?")
+    faithfulness(watch, TEXTS[:1], explanation, target=1, removal=Removal("mask", mask_token="?"))
     assert {"? film, good cast", "? film, ? cast", "good film, good ?"} <= set(seen)
     tokens = [["good", "film,", "good", "cast"]]
     same(faithfulness(moods, tokens, explanation, target=1), found)
@@ -298,8 +305,10 @@ def test_a_search_is_asked_through_its_best_pipeline(moods: Any) -> None:
     )
     width = len(moods[0].vocabulary_)
     same(
-        faithfulness(search, TEXTS, np.ones((4, width)), align="columns"),
-        faithfulness(search.best_estimator_, TEXTS, np.ones((4, width)), align="columns"),
+        faithfulness(search, TEXTS, np.ones((4, width)), removal=Removal(align="columns")),
+        faithfulness(
+            search.best_estimator_, TEXTS, np.ones((4, width)), removal=Removal(align="columns")
+        ),
     )
 
 
@@ -310,7 +319,7 @@ def test_sparse_rows_with_groups_are_as_dense_ones() -> None:
     weights = rng.normal(size=5)
     for features in ("all", "changed"):
         for groups in (None, [[0, 3], [4, 1]]):
-            options: dict[str, Any] = {"features": features, "groups": groups}
+            options = {"removal": Removal(features=features, groups=groups)}
             same(
                 faithfulness(
                     lambda r: r @ weights, scipy.sparse.csr_matrix(rows), scores, **options

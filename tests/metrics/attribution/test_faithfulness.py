@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skescore.metrics.attribution import FAITHFULNESS, faithfulness
+from skescore.metrics.attribution import FAITHFULNESS, Removal, Target, faithfulness
 
 ALL = tuple(FAITHFULNESS)
 
@@ -104,7 +104,7 @@ def test_differences_of_numbers_in_units_of_their_spread() -> None:
     for name in ALL:
         scale = 1 if name.endswith("_loo") else 5
         np.testing.assert_allclose(normalised[name] * scale, plain[name])
-    with pytest.raises(ValueError, match="answers that differ"):
+    with pytest.raises(ValueError, match="predictions that differ"):
         faithfulness(additive(1, 2), X[:1], [[3, 8]], normalize=True)
     with pytest.raises(ValueError, match="probabilities"):
         faithfulness(two_classes(sums), [[1, 1, 1]], [[1, 1, 1]], normalize=True)
@@ -265,7 +265,7 @@ def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) ->
 
     X = rng.integers(0, 3, size=(5, n)).astype(float)
     scores = rng.permuted(np.tile(np.arange(n) - 1.0, (5, 1)), axis=1)
-    options = {"features": features, "dedupe": dedupe, "measures": ALL}
+    options = {"removal": Removal(features=features), "dedupe": dedupe, "measures": ALL}
     expected = faithfulness(model, X, scores, **options)
 
     def check(found: dict[str, np.ndarray], order: Any = slice(None)) -> None:
@@ -332,10 +332,9 @@ def test_what_a_removed_feature_is_replaced_by() -> None:
     reference = np.array([[0.0, 2.0], [1.0, 4.0], [5.0, 4.0], [2.0, 6.0]])
     model = additive(1, 1)
 
-    def gone(removal: Any, **options: Any) -> list[float]:
-        _, details = faithfulness(
-            model, X, [[1, 2]], removal=removal, return_details=True, **options
-        )
+    def gone(value: Any, **options: Any) -> list[float]:
+        removal = Removal(value, **options) if options else value
+        _, details = faithfulness(model, X, [[1, 2]], removal=removal, return_details=True)
         return details["loo"][0].tolist()
 
     assert gone(None) == gone(0) == gone(0.0) == [1, 10]
@@ -407,7 +406,7 @@ def test_frames_reach_the_model_as_they_were_trained() -> None:
         base = model.predict_proba(rows.iloc[[number]])[0, column]
         by_hand.append(base - model.predict_proba(mixed)[:, column].mean())
     assert [part[1] for part in details["loo"]] == pytest.approx(by_hand)
-    modes = faithfulness(model, rows, scores, removal="mode", reference=frame)
+    modes = faithfulness(model, rows, scores, removal=Removal("mode", reference=frame))
     named = {name: frame[name].mode()[0] for name in frame}
     exact = faithfulness(model, rows, scores, removal=pd.Series(named)[::-1])
     for name in modes:
@@ -415,7 +414,7 @@ def test_frames_reach_the_model_as_they_were_trained() -> None:
     with pytest.raises(TypeError, match="cannot stand in column 'town'"):
         faithfulness(model, rows, scores)
     with pytest.raises(TypeError, match="column 'town' holds category"):
-        faithfulness(model, rows, scores, removal="mean", reference=frame)
+        faithfulness(model, rows, scores, removal=Removal("mean", reference=frame))
 
 
 def test_columns_that_belong_together_go_together() -> None:
@@ -425,14 +424,16 @@ def test_columns_that_belong_together_go_together() -> None:
     scores = np.array([[2.0, 3.0, -1.5, 0.0], [1.0, 1.0, 2.0, 3.0]])
     reference = np.array([[0.0, 0.0, 0.0, 1.0]])
     found, details = faithfulness(
-        model, X, scores, groups=[["red", "green", "blue"]], removal=reference,
+        model, X, scores, removal=Removal(reference, groups=[["red", "green", "blue"]]),
         return_details=True,
     )  # fmt: skip
     assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
     # The colours come first, as red does; together they become blue.
     assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
     assert found["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
-    same = faithfulness(model, X.to_numpy(), scores, groups=[[0, 2, 3], [1]], removal=reference)
+    same = faithfulness(
+        model, X.to_numpy(), scores, removal=Removal(reference, groups=[[0, 2, 3], [1]])
+    )
     for name in found:
         np.testing.assert_array_equal(found[name], same[name])
 
@@ -440,8 +441,8 @@ def test_columns_that_belong_together_go_together() -> None:
 def test_groups_are_ordered_by_their_first_column() -> None:
     """Of equal scores the later comes first: the last column, then the group in the middle."""
     _, details = faithfulness(
-        additive(1, 10, 100, 1000), np.ones((1, 4)), [[2.0, 1.0, 1.0, 2.0]], groups=[[1, 2]],
-        return_details=True,
+        additive(1, 10, 100, 1000), np.ones((1, 4)), [[2.0, 1.0, 1.0, 2.0]],
+        removal=Removal(groups=[[1, 2]]), return_details=True,
     )  # fmt: skip
     assert details["loo"][0].tolist() == [1, 110, 1000]
     assert details["without"][0].tolist() == [111, 1, 0]
@@ -455,7 +456,11 @@ def test_only_the_features_that_are_there() -> None:
     scores = np.full((1, 1000), -1.0)
     scores[0, [3, 500, 7, 999]] = [1, 4, 3, -1]
     found, details = faithfulness(
-        lambda rows: rows @ weights, X, scores, features="changed", return_details=True
+        lambda rows: rows @ weights,
+        X,
+        scores,
+        removal=Removal(features="changed"),
+        return_details=True,
     )
     assert details["lengths"][0].tolist() == [1, 2, 3]
     assert details["loo"][0].tolist() == [1, 3, 4, -1]
@@ -494,18 +499,18 @@ def test_the_target_in_all_its_forms() -> None:
         found(scores[:, :, 1], target="b") == found(scores, target=1) == found(scores, target="b")
     )
     assert found([scores[:, :, k] for k in range(3)]) == expected
-    assert found(chosen, explains="target") == expected
+    assert found(chosen, target=Target(explains="target")) == expected
     with pytest.raises(ValueError, match="nothing of another"):
-        found(chosen, explains="a")
+        found(chosen, target=Target(explains="a"))
     # Labels that are other numbers may be mistaken for columns.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
-    with pytest.raises(ValueError, match="target_kind"):
+    with pytest.raises(ValueError, match="Say kind='column' or kind='label'"):
         faithfulness(numbered, rows, chosen, target=1)
-    by_label = faithfulness(numbered, rows, chosen, target=1, target_kind="label")
-    by_column = faithfulness(numbered, rows, chosen, target=0, target_kind="column")
+    by_label = faithfulness(numbered, rows, chosen, target=Target(1, kind="label"))
+    by_column = faithfulness(numbered, rows, chosen, target=Target(0, kind="column"))
     assert by_label["aopc_suff"].tolist() == by_column["aopc_suff"].tolist()
     unnamed = faithfulness(
-        lambda rows: model.predict_proba(rows), rows, chosen, target="b", classes=names
+        lambda rows: model.predict_proba(rows), rows, chosen, target=Target("b", classes=names)
     )
     assert unnamed["aopc_suff"].tolist() == faithfulness(
         model, rows, chosen, target=1
@@ -519,9 +524,9 @@ def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
     slopes = X * model.coef_[0]
     signs = np.where(model.predict(X), 1, -1)
     assert set(signs) == {1, -1}
-    found = faithfulness(model, X, slopes, explains=True, target_kind="label", measures=ALL)
+    found = faithfulness(model, X, slopes, target=Target(explains=True, kind="label"), measures=ALL)
     exact = faithfulness(model, X, signs[:, np.newaxis] * slopes, measures=ALL)
-    again = faithfulness(model, X, -slopes, explains=0, measures=ALL)
+    again = faithfulness(model, X, -slopes, target=Target(explains=0), measures=ALL)
     for name in ALL:
         np.testing.assert_array_equal(found[name], exact[name])
         np.testing.assert_array_equal(again[name], exact[name])
@@ -536,17 +541,17 @@ def test_margins_and_logits_become_probabilities_only_when_asked() -> None:
     scores = np.abs(X)
     for model, link in ((two, "sigmoid"), (three, "softmax")):
         expected = faithfulness(model.predict_proba, X, scores)
-        found = faithfulness(model.decision_function, X, scores, link=link)
+        found = faithfulness(model.decision_function, X, scores, target=Target(link=link))
         for name in expected:
             np.testing.assert_allclose(found[name], expected[name], atol=1e-9)
         with pytest.raises(TypeError, match="margins, not probabilities"):
             faithfulness(model.decision_function, X, scores)
-        margins = faithfulness(model.decision_function, X, scores, link="identity")
+        margins = faithfulness(model.decision_function, X, scores, target=Target(link="identity"))
         assert margins["aopc_compr"].max() > 1
     with pytest.raises(ValueError, match="link='sigmoid'"):
-        faithfulness(two.decision_function, X, scores, link="softmax")
+        faithfulness(two.decision_function, X, scores, target=Target(link="softmax"))
     with pytest.raises(ValueError, match="link='softmax'"):
-        faithfulness(three.decision_function, X, scores, link="sigmoid")
+        faithfulness(three.decision_function, X, scores, target=Target(link="sigmoid"))
 
 
 def test_a_regressor_is_asked_for_its_numbers() -> None:
@@ -555,7 +560,7 @@ def test_a_regressor_is_asked_for_its_numbers() -> None:
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
     scores = X * model.coef_
     for asked in (model, model.predict):
-        found = faithfulness(asked, X, scores, removal="mean", reference=np.zeros((1, 3)))
+        found = faithfulness(asked, X, scores, removal=Removal("mean", reference=np.zeros((1, 3))))
         assert (found["taucorr_loo"] > 0.99).all()
 
 
@@ -582,10 +587,14 @@ def labelled(X: Any) -> list[str]:
         ({"attributions": [["a", "b", "c"]] * 2}, TypeError, "numbers"),
         ({"attributions": None}, TypeError, "NoneType"),
         ({"attributions": "abc"}, TypeError, "str"),
-        ({"attributions": np.ones((2, 3, 4))}, ValueError, "answers 2 columns"),
+        ({"attributions": np.ones((2, 3, 4))}, ValueError, "predicts 2 columns"),
         ({"attributions": np.ones((2, 3, 2, 2))}, ValueError, r"\(2, 3, 2, 2\)"),
         ({"attributions": [np.ones((2, 3))] * 2}, ValueError, "np.stack"),
-        ({"attributions": np.ones((2, 3, 2)), "explains": 1}, ValueError, "each class"),
+        (
+            {"attributions": np.ones((2, 3, 2)), "target": Target(explains=1)},
+            ValueError,
+            "each class",
+        ),
         ({"attributions": pd.DataFrame(np.ones((3, 3)))}, ValueError, "3 for 2"),
         ({"X": [1.0, 2.0, 3.0]}, ValueError, "list of one"),
         ({"X": "a text"}, TypeError, "single text"),
@@ -606,15 +615,14 @@ def labelled(X: Any) -> list[str]:
         ({"target": -1}, ValueError, "0 to 1"),
         ({"target": [0, 1, 0]}, ValueError, "each of the 2 rows"),
         ({"target": "yes"}, ValueError, "classes are not known"),
-        ({"target": "yes", "classes": ["no", "maybe"]}, ValueError, "'yes'"),
-        ({"target": "yes", "classes": ["no"]}, ValueError, "name the 2 columns"),
-        ({"target_kind": "row"}, ValueError, "target_kind"),
+        ({"target": Target("yes", classes=["no", "maybe"])}, ValueError, "'yes'"),
+        ({"target": Target("yes", classes=["no"])}, ValueError, "name the 2 columns"),
         ({"removal": "zero"}, ValueError, "'zero'"),
         ({"removal": "mean"}, ValueError, "reference must be given"),
         ({"removal": [1, 2]}, ValueError, "each of the 3 features"),
         ({"removal": np.empty((0, 3))}, ValueError, "at least one"),
         ({"removal": True}, TypeError, "True"),
-        ({"removal": "mean", "reference": np.full((2, 3), np.nan)}, ValueError, "column 0"),
+        ({"removal": Removal("mean", reference=np.full((2, 3), np.nan))}, ValueError, "column 0"),
         ({"measures": ["aopc"]}, ValueError, "aopc_compr"),
         ({"measures": []}, ValueError, "at least one"),
         ({"measures": "taucorr_loo", "correlation": "pearson"}, ValueError, "pearsoncorr_loo"),
@@ -626,14 +634,12 @@ def labelled(X: Any) -> list[str]:
         ({"by": "count", "thresholds": [1.5]}, ValueError, "whole numbers"),
         ({"by": "score", "thresholds": [math.nan]}, ValueError, "finite"),
         ({"by": "size"}, ValueError, "'size'"),
-        ({"groups": [[0, 1], [1, 2]]}, ValueError, "share columns, but 1"),
-        ({"groups": [[0, 3]]}, ValueError, "got 3 in group 0"),
-        ({"groups": [["a"]]}, ValueError, "got 'a'"),
-        ({"groups": [0, 1]}, TypeError, "list of lists"),
-        ({"features": "some"}, ValueError, "'some'"),
-        ({"align": "columns"}, ValueError, "table"),
-        ({"loo_removal": "mask"}, ValueError, "texts"),
-        ({"link": "logit"}, ValueError, "'logit'"),
+        ({"removal": Removal(groups=[[0, 1], [1, 2]])}, ValueError, "share columns, but 1"),
+        ({"removal": Removal(groups=[[0, 3]])}, ValueError, "got 3 in group 0"),
+        ({"removal": Removal(groups=[["a"]])}, ValueError, "got 'a'"),
+        ({"removal": Removal(groups=[0, 1])}, TypeError, "list of lists"),
+        ({"removal": Removal(align="columns")}, ValueError, "table"),
+        ({"removal": Removal(leave_one_out="mask")}, ValueError, "texts"),
         ({"max_batch": 0}, ValueError, "max_batch"),
         ({"max_batch": 2.0}, ValueError, "max_batch"),
         ({"X": scipy.sparse.csr_array(np.ones((2, 3))), "removal": 1}, ValueError, "must be 0"),
@@ -642,6 +648,15 @@ def labelled(X: Any) -> list[str]:
 def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         faithfulness(**{**GOOD, **changes})
+
+
+@pytest.mark.parametrize(
+    ("make", "option"),
+    [(Removal, "features"), (Removal, "align"), (Target, "kind"), (Target, "link")],
+)
+def test_settings_that_are_no_choice(make: Any, option: str) -> None:
+    with pytest.raises(ValueError, match=f"{option} must be one of .* got 'some'"):
+        make(**{option: "some"})
 
 
 def test_labels_of_a_classifier_are_refused() -> None:
@@ -654,10 +669,10 @@ def test_labels_of_a_classifier_are_refused() -> None:
         faithfulness(lambda X: model.predict(X).astype(int), X, X)
     with pytest.raises(TypeError, match="the class LogisticRegression"):
         faithfulness(LogisticRegression, X, X)
-    counts = faithfulness(lambda X: (X[:, 0] > 0).astype(int), X, X, link="identity")
+    counts = faithfulness(lambda X: (X[:, 0] > 0).astype(int), X, X, target=Target(link="identity"))
     decisions = faithfulness(lambda X: np.eye(2)[(X[:, 0] > 0).astype(int)], X, X, target=1)
     np.testing.assert_array_equal(counts["aopc_compr"], decisions["aopc_compr"])
-    with pytest.raises(ValueError, match="answers a single number"):
+    with pytest.raises(ValueError, match="predicts a single number"):
         faithfulness(additive(1, 1, 1), X, X, target=1)
 
 

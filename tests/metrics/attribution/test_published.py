@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from skescore.metrics.attribution import (
+    Removal,
     faithfulness,
     jensen_shannon_divergence,
     plausibility,
@@ -62,7 +63,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "top_k_3": {},
     # ferret deletes the single tokens even where it masks rationales.
-    "mask": {"removal": "mask", "loo_removal": "delete"},
+    "mask": {"removal": Removal("mask", join=None, leave_one_out="delete")},
     "by_count_1_2_3": {"by": "count", "thresholds": [1, 2, 3]},
 }
 
@@ -75,7 +76,7 @@ def test_the_faithfulness_of_word_models_is_that_of_ferret(
 ) -> None:
     found = faithfulness(
         word_model(case), [tokens_of(case)], [case["scores"]],
-        target=case["target"], join=None, **SETTINGS[option],
+        target=case["target"], **{"removal": Removal(join=None), **SETTINGS[option]},
     )  # fmt: skip
     assert list(found) == list(FAITHFUL)
     for name in FAITHFUL:
@@ -142,8 +143,8 @@ def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> N
         predict_proba,
         [[f"{case['id']}/{token}" for token in tokens_of(case)] for case in cases],
         [case["scores"] for case in cases],
-        target=[case["target"] for case in cases], join=None, by="count", thresholds=[1, 2, 3],
-        max_batch=max_batch,
+        target=[case["target"] for case in cases], removal=Removal(join=None),
+        by="count", thresholds=[1, 2, 3], max_batch=max_batch,
     )  # fmt: skip
     expected = [case["expected"].get("by_count_1_2_3") for case in cases]
     known = [place for place, values in enumerate(expected) if values]

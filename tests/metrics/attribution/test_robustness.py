@@ -10,7 +10,12 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from skescore.metrics.attribution import attribution_infidelity, attribution_sensitivity
+from skescore.metrics.attribution import (
+    Removal,
+    Target,
+    attribution_infidelity,
+    attribution_sensitivity,
+)
 
 WEIGHTS = np.array([3.0, -2.0, 0.5, 0.0])
 X = np.random.default_rng(0).normal(size=(6, 4))
@@ -22,13 +27,13 @@ def linear(rows: Any) -> Any:
 
 def test_effects_of_a_linear_model_have_none() -> None:
     effects = X * WEIGHTS  # what goes when a feature becomes 0
-    found = attribution_infidelity(linear, X, effects, link="identity", scale=False)
+    found = attribution_infidelity(linear, X, effects, target=Target(link="identity"), scale=False)
     np.testing.assert_allclose(found, 0, atol=1e-25)
     # Their unit is found if it is asked for, their direction is not.
-    scaled = attribution_infidelity(linear, X, 7 * effects, link="identity")
+    scaled = attribution_infidelity(linear, X, 7 * effects, target=Target(link="identity"))
     np.testing.assert_allclose(scaled, 0, atol=1e-25)
-    wrong = attribution_infidelity(linear, X, -effects, link="identity")
-    nothing = attribution_infidelity(linear, X, 0 * effects, link="identity")
+    wrong = attribution_infidelity(linear, X, -effects, target=Target(link="identity"))
+    nothing = attribution_infidelity(linear, X, 0 * effects, target=Target(link="identity"))
     np.testing.assert_allclose(wrong, nothing)
     assert (wrong > 0.01).all()
 
@@ -51,7 +56,13 @@ def test_it_is_the_mean_over_all_sets_of_a_size_drawn_first() -> None:
             errors.append(float((maps[0, list(members)].sum() - effect[0]) ** 2))
         by_size.append(np.mean(errors))
     found = attribution_infidelity(
-        product, row, maps, link="identity", removal=1.0, scale=False, n_samples=20_000
+        product,
+        row,
+        maps,
+        target=Target(link="identity"),
+        removal=1.0,
+        scale=False,
+        n_samples=20_000,
     )
     assert found[0] == pytest.approx(np.mean(by_size), rel=0.03)
 
@@ -61,7 +72,7 @@ def test_probabilities_frames_batches_and_order() -> None:
     model = LogisticRegression(max_iter=1000).fit(data, y)
     rows = data.iloc[::30]
     maps = np.abs(np.random.default_rng(1).normal(size=rows.shape))
-    options: dict[str, Any] = {"removal": "median", "reference": data, "n_samples": 16}
+    options: dict[str, Any] = {"removal": Removal("median", reference=data), "n_samples": 16}
     found = attribution_infidelity(model, rows, maps, **options)
     again = attribution_infidelity(model, rows, maps, max_batch=7, **options)
     np.testing.assert_allclose(found, again, rtol=1e-12)
@@ -110,7 +121,7 @@ def test_wrong_options_of_sensitivity_are_named(options: dict[str, Any]) -> None
 
 def test_wrong_inputs_are_named() -> None:
     with pytest.raises(ValueError, match="n_samples must be a whole number"):
-        attribution_infidelity(linear, X, X, link="identity", n_samples=0)
+        attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
     with pytest.raises(ValueError, match="X must have a column of numbers"):
         attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))
     with pytest.raises(ValueError, match="reference must have the 4 columns"):

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skescore.metrics.attribution import faithfulness, plausibility, text_tokens
+from skescore.metrics.attribution import Removal, Target, faithfulness, plausibility, text_tokens
 
 TEXTS = [
     "A wonderful film: good story, good cast!",
@@ -103,8 +103,8 @@ def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> No
         faithfulness(model.predict_proba, np.array(TEXTS), scores, removal=removal),
         faithfulness(model, pd.Series(TEXTS, index=range(9, -1, -1)), scores, removal=removal),
         faithfulness(
-            lambda texts: model.predict_proba(texts), TEXTS, scores, removal=removal,
-            tokenizer=model[0].build_tokenizer(),
+            lambda texts: model.predict_proba(texts), TEXTS, scores,
+            removal=Removal(removal, tokenizer=model[0].build_tokenizer()),
         ),
     ):  # fmt: skip
         for measure, values in found.items():
@@ -143,7 +143,12 @@ def test_a_mask_keeps_words_apart() -> None:
     assert masked["aopc_compr"][0] == pytest.approx(base - none)
     assert good > none > base
     mixed, details = faithfulness(
-        model, text, scores, removal="mask", loo_removal="delete", return_details=True, **options
+        model,
+        text,
+        scores,
+        removal=Removal("mask", leave_one_out="delete"),
+        return_details=True,
+        **options,
     )
     assert mixed["aopc_compr"] == masked["aopc_compr"]
     assert details["loo"][0][1] == pytest.approx(base - good)
@@ -180,15 +185,37 @@ def test_attributions_of_columns_are_measured_on_the_columns() -> None:
     model = fitted("pairs")
     matrix = model[0].transform(TEXTS)
     slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
-    found = faithfulness(model, TEXTS, slopes, align="columns", explains="liked")
+    found = faithfulness(
+        model, TEXTS, slopes, removal=Removal(align="columns"), target=Target(explains="liked")
+    )
     for same in (
-        faithfulness(model, TEXTS, slopes.toarray(), align="columns", explains="liked"),
         faithfulness(
-            model.predict_proba, TEXTS, slopes.toarray(), align="columns", explains="liked"
+            model,
+            TEXTS,
+            slopes.toarray(),
+            removal=Removal(align="columns"),
+            target=Target(explains="liked"),
         ),
-        faithfulness(model[-1], matrix, slopes, features="changed", explains="liked"),
         faithfulness(
-            model[-1], matrix.toarray(), slopes.toarray(), features="changed", explains="liked"
+            model.predict_proba,
+            TEXTS,
+            slopes.toarray(),
+            removal=Removal(align="columns"),
+            target=Target(explains="liked"),
+        ),
+        faithfulness(
+            model[-1],
+            matrix,
+            slopes,
+            removal=Removal(features="changed"),
+            target=Target(explains="liked"),
+        ),
+        faithfulness(
+            model[-1],
+            matrix.toarray(),
+            slopes.toarray(),
+            removal=Removal(features="changed"),
+            target=Target(explains="liked"),
         ),
     ):
         for measure, values in found.items():
@@ -200,8 +227,8 @@ def test_attributions_of_columns_are_measured_on_the_columns() -> None:
     best = first[np.argmax(slopes.toarray()[0, first])]
     by_hand[0, best] = 0
     _, details = faithfulness(
-        model, TEXTS, slopes, align="columns", target="liked", by="count", thresholds=[1],
-        return_details=True,
+        model, TEXTS, slopes, removal=Removal(align="columns"), target="liked",
+        by="count", thresholds=[1], return_details=True,
     )  # fmt: skip
     assert len(details["scores"][0]) == len(first)
     assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
@@ -212,7 +239,7 @@ def test_a_model_of_lists_of_tokens() -> None:
     tokens = [["good", "film"], ["bad", "film", "bad"], ["good"], ["bad"]]
     model.fit(tokens, [1, 0, 1, 0])
     found, details = faithfulness(
-        model, tokens[:2], [[1.0, 0.0], [1, 0, 1]], join=None, return_details=True
+        model, tokens[:2], [[1.0, 0.0], [1, 0, 1]], removal=Removal(join=None), return_details=True
     )
     assert (found["aopc_compr"] > 0).all()
     assert details["base"] == pytest.approx(model.predict_proba(tokens[:2]).max(axis=1))
@@ -245,11 +272,15 @@ def test_ragged_attributions_of_all_classes() -> None:
         ({"X": "good film"}, TypeError, r"\[text\]"),
         ({"attributions": [[1.0]]}, ValueError, "row 0 has 1 for 2 tokens.*text_tokens"),
         ({"removal": 0}, ValueError, "'delete', 'mask'"),
-        ({"loo_removal": "keep"}, ValueError, "loo_removal"),
-        ({"groups": [[0, 1]]}, ValueError, "tables"),
-        ({"align": "columns"}, ValueError, "row 0 has 2 for"),
+        ({"removal": Removal(leave_one_out="keep")}, ValueError, "leave_one_out"),
+        ({"removal": Removal(groups=[[0, 1]])}, ValueError, "tables"),
+        ({"removal": Removal(align="columns")}, ValueError, "row 0 has 2 for"),
         ({"predict_proba": len}, ValueError, "tokenizer must be given"),
-        ({"predict_proba": len, "align": "columns"}, TypeError, "needs a pipeline"),
+        (
+            {"predict_proba": len, "removal": Removal(align="columns")},
+            TypeError,
+            "needs a pipeline",
+        ),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
