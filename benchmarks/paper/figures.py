@@ -38,8 +38,7 @@ from skescore.plots._style import COLOURS, MARKERS, legend_beside
 from skescore.registry import make_extractor
 from skescore.reproduce._fire import FIRE_ROWS
 from skescore.reproduce._ice import DATA, EXTRACTORS
-from skescore.scorers import evaluate_rules, make_ice_scorer
-from skescore.scorers._evaluation import FIRE_LOSS
+from skescore.scorers import make_ice_scorer, make_knowledge_scorer
 from skescore.tuning import ExtractorSearchCV
 
 FOLDER = Path(__file__).parent / "figures"
@@ -59,15 +58,13 @@ class Run(NamedTuple):
 
 def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) -> Run:
     """Measure a fitted extractor on some rows."""
-    evaluation = evaluate_rules(model, X, y)
+    kept = make_knowledge_scorer()(model, X, y)
     row = {
         "label": label, "data": data, "black_box": black_box, "extractor": label,
         "state": "complete", "n_rules": len(model.rules_), "size": len(model.rules_),
-        "performance": evaluation.performance("auto", "ignore"),
-        "loss": evaluation.loss("auto", "penalise", FIRE_LOSS),
-        "loss_q": evaluation.loss("auto", "ignore"),
-        "completeness_volume": evaluation.volume,
-        "completeness_instances": evaluation.instances,
+        **{name: kept[name] for name in (
+            "performance", "loss", "loss_q", "completeness_volume", "completeness_instances",
+        )},
     }  # fmt: skip
     return Run(model, row)
 

@@ -21,8 +21,7 @@ from skescore.datasets._loading import Dataset
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet
-from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
-from skescore.scorers._makers import get_rule_scorer, make_knowledge_scorer
+from skescore.scorers import RuleEvaluation, evaluate_rules, get_rule_scorer, make_knowledge_scorer
 from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["Group", "measure_group"]

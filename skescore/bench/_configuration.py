@@ -13,7 +13,7 @@ from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.datasets._loading import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_names, extractor_spec, make_extractor
-from skescore.scorers._makers import get_rule_scorer
+from skescore.scorers import get_rule_scorer
 
 __all__ = [
     "BenchConfig",

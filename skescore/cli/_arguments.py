@@ -14,7 +14,7 @@ from skescore._text import did_you_mean
 from skescore.cli._output import Notes, plural
 from skescore.cli._parser import OF_DATA
 from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
-from skescore.scorers._makers import (
+from skescore.scorers import (
     PERFORMANCE_SCORERS,
     PerformanceScorer,
     RuleScorer,

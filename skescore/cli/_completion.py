@@ -63,7 +63,7 @@ def _functions(shell: str) -> Iterator[str]:
     from skescore.cli._arguments import SCORINGS
     from skescore.datasets import BUILT_IN
     from skescore.registry import extractor_names
-    from skescore.scorers._makers import PERFORMANCE_SCORERS
+    from skescore.scorers import PERFORMANCE_SCORERS
 
     if shell not in _FUNCTIONS:  # tcsh has none
         return

@@ -44,7 +44,7 @@ from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
 from skescore.rules._text import format_number
-from skescore.scorers._makers import get_rule_scorer
+from skescore.scorers import get_rule_scorer
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning._progress import SearchProgress
 

@@ -241,7 +241,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self.prune is None:
             return None
         # Only where asked for: most of the house stands on scores, extraction does not.
-        from skescore.scorers._makers import get_rule_scorer
+        from skescore.scorers import get_rule_scorer
         from skescore.selection._prune import prune
 
         try:

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore.scorers._specs import all_weights, find_score
 from skescore.tuning._candidates import Candidate, Candidates, as_candidates
-from skescore.tuning._winner import SCORES
 
 #: What scores are made of; of a table these columns are read.
 MEASURES = (
@@ -189,30 +188,21 @@ def score_values(
     ValueError
         If a column or name is unknown.
     """
-    if score not in SCORES:
-        raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
+    spec = find_score(score)
     if completeness not in ("volume", "instances"):
         raise ValueError(
             f"completeness must be one of ['volume', 'instances'], got {completeness!r}."
         )
     size = "size" if "size" in table else "n_rules"
-    share = f"completeness_{completeness}"
-    needed = {
-        "ice": ("performance", size, share), "fire": ("loss", size), "q": ("loss_q", size, share),
-    }[score]  # fmt: skip
-    lacking = [name for name in needed if name not in table]
+    needed = {name: size if name == "size" else name for name in spec.parts(completeness)}
+    lacking = [name for name in needed.values() if name not in table]
     if lacking:
         raise ValueError(f"{score!r} needs the columns {lacking}, got {list(table.columns)}.")
-    parts = [table[name].to_numpy(dtype=float) for name in needed]
-    known = np.isfinite(parts).all(axis=0)
+    parts = {name: table[column].to_numpy(dtype=float) for name, column in needed.items()}
+    known = np.isfinite(list(parts.values())).all(axis=0)
     values = np.full(len(table), np.nan)
-    parts = [part[known] for part in parts]
-    if score == "ice":
-        values[known] = ice_score(*parts, phi=phi, rho=rho)
-    elif score == "fire":
-        values[known] = fire_score(*parts, psi=psi)
-    else:
-        values[known] = q_score(*parts)
+    weights = all_weights({"psi": psi, "phi": phi, "rho": rho})
+    values[known] = spec.of_parts({n: v[known] for n, v in parts.items()}, weights, completeness)
     return values
 
 

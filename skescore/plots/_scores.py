@@ -23,7 +23,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.tuning._winner import SCORES
+from skescore.scorers import SCORE_SPECS
 
 __all__ = ["score_bars"]
 
@@ -194,7 +194,7 @@ def _bars(
     else:
         found = results_candidates(results)
         table = found.table()
-        if score in SCORES:
+        if score in SCORE_SPECS:
             table["value"] = found.scores(score, completeness=completeness, **weights).mean(axis=1)
         else:
             table["value"] = found.means(score)
@@ -230,7 +230,7 @@ def _of_rows(
 def _scored(
     table: pd.DataFrame, score: str, weights: dict[str, float], completeness: str
 ) -> np.ndarray:
-    if score in SCORES:
+    if score in SCORE_SPECS:
         return score_values(table, score, completeness=completeness, **weights)
     return _column(table, score).to_numpy(dtype=float)
 

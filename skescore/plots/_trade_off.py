@@ -27,10 +27,10 @@ from skescore.plots._style import (
     matplotlib_module,
     short,
 )
+from skescore.scorers import SCORE_SPECS
 from skescore.tuning import WinningRegions, winning_regions
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._pareto import check_objectives, pareto_front
-from skescore.tuning._winner import SCORES
 
 __all__ = ["pareto_plot", "score_sensitivity", "winner_map"]
 
@@ -128,8 +128,8 @@ def pareto_plot(
     >>> ax.figure.savefig("front.svg")  # doctest: +SKIP
     """
     check_objectives((x, y))
-    if color not in ("extractor", *SCORES):
-        raise ValueError(f"color must be one of {['extractor', *SCORES]}, got {color!r}.")
+    if color not in ("extractor", *SCORE_SPECS):
+        raise ValueError(f"color must be one of {['extractor', *SCORE_SPECS]}, got {color!r}.")
     measured = _measured(results, x, y, completeness)
     front = pareto_front(measured, (x, y), completeness=completeness)
     table = measured.table()
@@ -148,7 +148,7 @@ def pareto_plot(
     else:
         points = _scored(ax, table, xs, ys, scores, color)
         if legend:
-            sign = "greater" if SCORES[color] else "smaller"
+            sign = "greater" if SCORE_SPECS[color].greater_is_better else "smaller"
             weights = {"ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
                        "fire": f" (ψ = {number(psi)})", "q": ""}[color]  # fmt: skip
             ax.figure.colorbar(points, ax=ax, location="left", label=(
@@ -374,7 +374,7 @@ def score_sensitivity(
     curves = np.empty((len(found), len(at)))
     for place, value in enumerate(at):
         curves[:, place] = _means(found, score, now | {weight: float(value)}, completeness)
-    sign = 1.0 if SCORES[score] else -1.0
+    sign = SCORE_SPECS[score].sign
     today = sign * _means(found, score, now, completeness)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(found))
     order = np.lexsort([-today, -leads])
@@ -463,8 +463,8 @@ def _scored(
         own = groups == name
         points = ax.scatter(
             xs[own], ys[own], c=scores[own], marker=marker, s=40, edgecolors="black",
-            linewidths=0.5, cmap=SEQUENTIAL + ("" if SCORES[color] else "_r"), vmin=ends[0],
-            vmax=ends[1], label=short(name, 40), zorder=4, plotnonfinite=True,
+            linewidths=0.5, cmap=SEQUENTIAL + ("" if SCORE_SPECS[color].sign > 0 else "_r"),
+            vmin=ends[0], vmax=ends[1], label=short(name, 40), zorder=4, plotnonfinite=True,
         )  # fmt: skip
     return points
 

@@ -26,7 +26,7 @@ from skescore.reproduce._printed import (
     losses_that_fit,
     spread,
 )
-from skescore.scorers._evaluation import evaluate_rules
+from skescore.scorers import evaluate_rules
 
 __all__ = ["FIRE_ROWS", "FiReRow", "reproduce_fire"]
 

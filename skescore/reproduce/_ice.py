@@ -23,8 +23,7 @@ from skescore.reproduce._printed import (
     ice_reachable,
     spread,
 )
-from skescore.scorers._evaluation import evaluate_rules
-from skescore.scorers._makers import make_ice_scorer
+from skescore.scorers import evaluate_rules, make_ice_scorer
 from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["DATA", "EXTRACTORS", "reproduce_ice"]

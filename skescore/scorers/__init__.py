@@ -6,8 +6,14 @@ from skescore.scorers._attributions import (
     make_attribution_scorer,
 )
 from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
-from skescore.scorers._makers import (
+from skescore.scorers._predictions import (
+    PERFORMANCE_SCORERS,
+    PerformanceScorer,
+    make_performance_scorer,
+)
+from skescore.scorers._rules import (
     SCORERS,
+    RuleScorer,
     get_rule_scorer,
     ice,
     knowledge,
@@ -15,26 +21,28 @@ from skescore.scorers._makers import (
     make_ice_scorer,
     make_knowledge_scorer,
     make_q_scorer,
+    make_rule_scorer,
+    make_score_scorer,
     neg_fire,
     neg_q,
+    register_score,
 )
-from skescore.scorers._predictions import (
-    PERFORMANCE_SCORERS,
-    PerformanceScorer,
-    make_performance_scorer,
-)
-from skescore.scorers._rules import RuleScorer, make_rule_scorer
+from skescore.scorers._specs import COMPLETENESSES, SCORE_SPECS, ScoreSpec, Weight
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
 __all__ = [
+    "COMPLETENESSES",
     "PERFORMANCE_SCORERS",
     "SCORERS",
+    "SCORE_SPECS",
     "AttributionReport",
     "AttributionScorer",
     "PerformanceScorer",
     "RuleEvaluation",
     "RuleScorer",
+    "ScoreSpec",
     "SurvivalScorer",
+    "Weight",
     "evaluate_rules",
     "get_rule_scorer",
     "ice",
@@ -46,7 +54,9 @@ __all__ = [
     "make_performance_scorer",
     "make_q_scorer",
     "make_rule_scorer",
+    "make_score_scorer",
     "make_survival_scorer",
     "neg_fire",
     "neg_q",
+    "register_score",
 ]

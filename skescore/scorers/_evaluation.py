@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
@@ -20,17 +20,13 @@ from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import prediction_loss, prediction_performance
 from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules._bounding_box import domain_around
+from skescore.rules._survival import SurvivalRules
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
-
-_PERFORMANCE = {"classification": "f1_weighted", "regression": "r2"}
-_LOSS = {"classification": "f1_weighted", "regression": "mean_absolute_error"}
-FIRE_LOSS = {"classification": "accuracy", "regression": "mean_absolute_error"}
 
 Size = str | Callable[[RuleSet], float]
 SIZES = ("rules", "conditions", "literals")
 REFERENCES = ("data", "black_box")
-COMPLETENESSES = ("volume", "instances")
 
 
 @dataclass(eq=False)
@@ -46,9 +42,9 @@ class RuleEvaluation:
     y_true, y_pred : ndarray of shape (n_rows,)
         What is compared, in the units of y.
     covered : ndarray of bool, shape (n_rows,)
-        Rows that some rule answers.
+        Rows that some rule holds for.
     default : float or None
-        Regression: the mean that stands for a missing answer, in the units of y.
+        Regression: the mean that stands for a missing prediction, in the units of y.
     sample_weight : ndarray or None
         Weights of the rows.
     """
@@ -66,7 +62,7 @@ class RuleEvaluation:
         self._measured: dict[tuple[Any, ...], float] = {}
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
-        if not isinstance(metric, str):  # a function of the caller's own may answer as it likes
+        if not isinstance(metric, str):  # a function of the caller's own may give what it likes
             return self._measure(measure, metric, uncovered)
         key = measure, metric, uncovered
         if key not in self._measured:
@@ -87,12 +83,10 @@ class RuleEvaluation:
 
     def performance(self, metric: Any, uncovered: str) -> float:
         """How well the rules predict, 1 is best; NaN if no row is left."""
-        metric = _PERFORMANCE[self.ruleset.task] if metric == "auto" else metric
         return self._predicted(prediction_performance, metric, uncovered)
 
-    def loss(self, metric: Any, uncovered: str, auto: dict[str, str] = _LOSS) -> float:
+    def loss(self, metric: Any, uncovered: str) -> float:
         """How badly the rules predict, 0 is best; NaN if no row is left."""
-        metric = auto[self.ruleset.task] if metric == "auto" else metric
         return self._predicted(prediction_loss, metric, uncovered)
 
     def size(self, kind: Size) -> float:
@@ -126,16 +120,34 @@ class RuleEvaluation:
         return self.volume if kind == "volume" else self.instances
 
 
-def _resolve(estimator: Any, X: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """The model that holds the rules, X as it sees it, and a map of its answers to y's units."""
-    to_outer: list[Callable[[Any], Any]] = []
+class Unwrapped(NamedTuple):
+    """What holds the rules inside of Pipelines, searches and the like.
+
+    Parameters
+    ----------
+    model : estimator, RuleSet or SurvivalRules
+        The innermost model, or what was passed where nothing is inside.
+    transform : callable
+        What rows go through before they reach it.
+    to_outer : callable
+        Its predictions in the units of y.
+    """
+
+    model: Any
+    transform: Callable[[Any], Any]
+    to_outer: Callable[[Any], Any]
+
+
+def unwrap(estimator: Any) -> Unwrapped:
+    """Find what holds the rules in a Pipeline, search, FrozenEstimator or transformed target."""
+    inwards: list[Callable[[Any], Any]] = []
+    outwards: list[Callable[[Any], Any]] = []
     model = estimator
-    for _ in range(20):
-        if isinstance(model, RuleSet) or isinstance(getattr(model, "rules_", None), RuleSet):
-            break
+    while not isinstance(getattr(model, "rules_", model), RuleSet | SurvivalRules):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
-            X = model[:-1].transform(X) if len(model) > 1 else X
+            if len(model) > 1:
+                inwards.append(model[:-1].transform)
             model = model[-1]
         elif isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -143,17 +155,15 @@ def _resolve(estimator: Any, X: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
             model = model.best_estimator_
         elif isinstance(model, TransformedTargetRegressor):
             check_is_fitted(model)
-            to_outer.append(_inverse_target(model))
+            outwards.insert(0, _inverse_target(model))
             model = model.regressor_
         else:
             break
 
-    def outer(values: Any) -> Any:
-        for step in reversed(to_outer):
-            values = step(values)
-        return values
+    def through(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        return lambda values: reduce(lambda found, step: step(found), steps, values)
 
-    return model, X, outer
+    return Unwrapped(model, through(inwards), through(outwards))
 
 
 def _inverse_target(model: Any) -> Callable[[Any], Any]:
@@ -164,10 +174,16 @@ def _inverse_target(model: Any) -> Callable[[Any], Any]:
     return inverse
 
 
+def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
+    """X by the names of the rules' features, if it is a frame that has them, else by position."""
+    by_name = set(map(str, getattr(X, "columns", ()))) >= set(ruleset.feature_names)
+    return X if by_name else np.asarray(X)
+
+
 def evaluate_rules(
     estimator: Any, X: Any, y: Any, *, reference: str = "data", sample_weight: Any = None
 ) -> RuleEvaluation:
-    """Ask fitted rules about rows and collect what scores need.
+    """Query fitted rules about rows and collect what scores need.
 
     Parameters
     ----------
@@ -178,7 +194,7 @@ def evaluate_rules(
     y : array-like of shape (n_rows,)
         The truth; not looked at with ``reference="black_box"``.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own answers (fidelity).
+        Compare with y, or with the black box's own predictions (fidelity).
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
 
@@ -197,7 +213,8 @@ def evaluate_rules(
         If there are no rows, y or the weights do not fit them, or no label of y is a class of the
         rules.
     """
-    model, X_inner, to_outer = _resolve(estimator, X)
+    model, transform, to_outer = unwrap(estimator)
+    X_inner = transform(X)
     try:
         ruleset = as_ruleset(model)
     except TypeError as error:
@@ -207,13 +224,13 @@ def evaluate_rules(
             "extractors have no single rule set."
         ) from error
     if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
-        # Rows without a rule are masked in the measures; predict needs some answer for them.
+        # Rows without a rule are masked in the measures; predict needs some value for them.
         stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
         estimator = estimator.replace(fallback=Fallback(stand_in))
-    # A frame whose columns are those of the rules is read by their names, others by position.
-    named = list(map(str, getattr(X_inner, "columns", ()))) == list(ruleset.feature_names)
-    X_rules = X_inner if hasattr(model, "covers") or named else np.asarray(X_inner)
-    covered = (model if hasattr(model, "covers") else ruleset).covers(X_rules)
+    X_rules = rows_of_rules(ruleset, X_inner)
+    # Extractors read a frame as they did when they were fitted.
+    own = hasattr(model, "covers") and not isinstance(model, RuleSet)
+    covered = model.covers(X_inner) if own else ruleset.covers(X_rules)
     n_rows = len(covered)
     if n_rows == 0:
         raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
@@ -231,7 +248,7 @@ def evaluate_rules(
         y_true = np.asarray(y)
     if y_true.shape != y_pred.shape:
         raise ValueError(
-            f"y must have shape {y_pred.shape}, one answer per row, got {y_true.shape}."
+            f"y must have shape {y_pred.shape}, one prediction per row, got {y_true.shape}."
         )
     default = None
     if ruleset.task == "regression":

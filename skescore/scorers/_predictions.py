@@ -112,9 +112,7 @@ class PerformanceScorer(AsksForWeights):
     ) -> float:
         """What only the rules tell."""
         e = evaluate_rules(estimator, X, y, reference=self.reference, sample_weight=sample_weight)
-        by_name = set(map(str, getattr(e.X, "columns", ()))) >= set(e.ruleset.feature_names)
-        rows = e.X if by_name else np.asarray(e.X)
-        figures = characteristics(e.ruleset, rows, e.y_true, sample_weight=e.sample_weight)
+        figures = characteristics(e.ruleset, e.X, e.y_true, sample_weight=e.sample_weight)
         if metric.name not in figures:
             raise ValueError(
                 f"{self.name} is for classes, but the rules of {type(estimator).__name__} answer "

@@ -1,28 +1,61 @@
-"""The class behind all scorers, and how each score is put together."""
+"""Scores of rule sets as scikit-learn scorers.
+
+Every scorer here is called as ``scorer(estimator, X, y)`` with a fitted extractor, or with anything
+that holds one: a Pipeline, a search, a TransformedTargetRegressor. It goes into
+``GridSearchCV(scoring=...)``, into a dict of scorers, into ``cross_validate``, and takes
+``sample_weight`` with and without metadata routing. Scikit-learn's decision trees and bare
+:class:`~skescore.rules.RuleSet` objects are scored as well.
+
+A scorer needs the fitted estimator, so the tools of scikit-learn that hand over nothing but
+predictions (``make_scorer``, ``TunedThresholdClassifierCV``) cannot use it.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import _safe_indexing
 
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
+from skescore._text import did_you_mean
+from skescore.metrics._prediction import METRICS, UNCOVERED
 from skescore.metrics._rule_counts import confusion
 from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
-from skescore.scorers._evaluation import (
-    FIRE_LOSS,
-    REFERENCES,
-    RuleEvaluation,
-    Size,
-    evaluate_rules,
-)
+from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
+from skescore.scorers._predictions import PERFORMANCE_SCORERS
 from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._specs import (
+    COMPLETENESSES,
+    SCORE_SPECS,
+    ScoreSpec,
+    all_weights,
+    find_score,
+)
+
+__all__ = [
+    "SCORERS",
+    "RuleScorer",
+    "get_rule_scorer",
+    "ice",
+    "knowledge",
+    "make_fire_scorer",
+    "make_ice_scorer",
+    "make_knowledge_scorer",
+    "make_q_scorer",
+    "make_rule_scorer",
+    "make_score_scorer",
+    "neg_fire",
+    "neg_q",
+    "register_score",
+]
 
 #: How the values of all rules become one; "weighted" is their mean by the rows of each.
 AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
@@ -30,28 +63,36 @@ AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
 }  # fmt: skip
 #: Rows by which it is told whether y is in the units of the rules.
 _COMPARED = 50
+#: Where a warning points: to the caller's own line, which Python can find from 3.12 on.
+_AT_CALLER: dict[str, Any] = {"stacklevel": 2}
+if sys.version_info >= (3, 12):
+    _AT_CALLER = {"skip_file_prefixes": (str(Path(__file__).parents[1]),)}
 
 
 class RuleScorer(AsksForWeights):
     """A score of rule sets that scikit-learn's searches and Optuna objectives can call.
 
-    Made by :func:`make_fire_scorer`, :func:`make_q_scorer`, :func:`make_ice_scorer`,
-    :func:`make_knowledge_scorer` and :func:`make_rule_scorer`.
+    Made by :func:`make_score_scorer`, :func:`make_knowledge_scorer` and :func:`make_rule_scorer`.
 
     Parameters
     ----------
     name : str
         What it is called in messages.
-    measure : callable
-        ``measure(evaluation, **settings)`` gives a float or a dict of floats, greater is better.
+    measure : ScoreSpec or callable
+        The score's row in :data:`SCORE_SPECS`, or ``measure(evaluation, **settings)`` that gives a
+        float or a dict of floats, greater is better.
     reference : {"data", "black_box"}
-        Compare with y, or with the black box's own answers.
+        Compare with y, or with the black box's own predictions.
     settings : dict
-        Parameters of the measure.
+        Weights and other settings of the measure.
     """
 
     def __init__(
-        self, name: str, measure: Callable[..., Any], reference: str, settings: dict[str, Any]
+        self,
+        name: str,
+        measure: ScoreSpec | Callable[..., Any],
+        reference: str,
+        settings: dict[str, Any],
     ) -> None:
         self.name = name
         self.measure = measure
@@ -85,12 +126,26 @@ class RuleScorer(AsksForWeights):
 
     def score(self, evaluation: RuleEvaluation) -> Any:
         """Score an evaluation that has been made already."""
+        if isinstance(self.measure, ScoreSpec):
+            return _score(evaluation, self.measure, self.settings)
         return self.measure(evaluation, **self.settings)
+
+    @property
+    def spec(self) -> ScoreSpec | None:
+        """The score's row; None for several scores at once and for measures of single rules."""
+        return self.measure if isinstance(self.measure, ScoreSpec) else None
 
     @property
     def gives_dict(self) -> bool:
         """Whether it gives several named scores at once."""
-        return self.measure is knowledge_of
+        return bool(self.score_names)
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The names of the scores that it gives at once, beside what they are made of."""
+        if not isinstance(self.measure, _Knowledge):
+            return ()
+        return tuple(spec.scorer_name for spec in self.measure.specs)
 
     def __repr__(self) -> str:
         shown = [f"{k}={_shown(v)}" for k, v in self.settings.items()]
@@ -104,89 +159,365 @@ def _shown(value: Any) -> str:
     return str(getattr(value, "__name__", repr(value)))
 
 
-def _undefined(value: float, why: str, depth: int = 6) -> float:
-    """Warn of a score that is NaN, `depth` calls above: where the scorer was called."""
+def _undefined(value: float, why: str) -> float:
+    """Warn of a score that is NaN."""
     if math.isnan(value):
         warnings.warn(
             f"{why} Pass undefined=... to choose another value.",
             UndefinedMetricWarning,
-            stacklevel=depth,
+            **_AT_CALLER,
         )
     return value
 
 
-def _missing(e: RuleEvaluation, name: str, measured: float, undefined: float) -> float | None:
-    """The score where it is undefined, else None."""
-    if len(e.ruleset) == 0:
-        return _undefined(undefined, f"There are no rules, so {name} is undefined.")
+def _check(name: str, value: Any, choices: tuple[str, ...], callable_too: bool = False) -> None:
+    if value in choices or (callable_too and callable(value)):
+        return
+    more = " or a callable" if callable_too else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}{more}, got {value!r}.")
+
+
+def _check_undefined(undefined: Any) -> None:
+    if not isinstance(undefined, Real) or isinstance(undefined, bool):
+        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+
+
+# --- scores of the rules as a whole, by their rows in SCORE_SPECS --------------------------------
+
+
+def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
+    """What a score takes of the prediction; NaN without rules or rows."""
+    if not len(e.ruleset):
+        return math.nan
+    measure = e.loss if spec.prediction == "loss" else e.performance
+    metric = spec.metric(e.ruleset.task, settings[spec.prediction])
+    return measure(metric, settings["uncovered"])
+
+
+def _score(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
+    """The score of an evaluation, greater being better."""
+    measured = _predicted(e, spec, settings)
+    if not len(e.ruleset):
+        why = f"There are no rules, so {spec.label} is undefined."
+        return _undefined(settings["undefined"], why)
     if math.isnan(measured):
-        why = f"{len(e.y_true)} rows, {int(e.covered.sum())} covered by the {len(e.ruleset)} rules"
-        return _undefined(undefined, f"{name} is undefined on these rows ({why}).")
-    return None
+        rows = f"{len(e.y_true)} rows, {int(e.covered.sum())} covered by the {len(e.ruleset)} rules"
+        why = f"{spec.label} is undefined on these rows ({rows})."
+        return _undefined(settings["undefined"], why)
+    share = e.completeness(settings["completeness"]) if spec.uses_completeness else None
+    return float(spec.signed(spec.value(measured, e.size(settings["size"]), share, settings)))
 
 
-def negated_fire_of(
-    e: RuleEvaluation, *, psi: float, loss: Any, uncovered: str, size: Size, undefined: float
-) -> float:
-    """The negated FiRe score of an evaluation."""
-    measured = e.loss(loss, uncovered, FIRE_LOSS) if len(e.ruleset) else math.nan
-    missing = _missing(e, "FiRe", measured, undefined)
-    return -fire_score(measured, e.size(size), psi=psi) if missing is None else missing
+def _check_metric(spec: ScoreSpec, value: Any) -> None:
+    """Name an unknown metric now; whether it suits the task shows when there are rules."""
+    if callable(value) or (isinstance(value, str) and value == "auto"):
+        return
+    metric = METRICS.get(value.removeprefix("neg_")) if isinstance(value, str) else None
+    if metric is None:
+        raise ValueError(
+            f"{spec.prediction} must be 'auto', the name of a measure or a callable, got "
+            f"{value!r}. {did_you_mean(value, METRICS)}"
+        )
+    if spec.prediction == "performance" and not metric.greater_is_better:
+        better = [key for key, known in METRICS.items() if known.greater_is_better]
+        raise ValueError(
+            f"performance must have the best value 1, but {value!r} is a loss. Choose one of "
+            f"{', '.join(better)}, or a callable."
+        )
 
 
-def negated_q_of(
-    e: RuleEvaluation, *, loss: Any, completeness: Any, uncovered: str, size: Size, undefined: float
-) -> float:
-    """The negated Q score of an evaluation."""
-    measured = e.loss(loss, uncovered) if len(e.ruleset) else math.nan
-    missing = _missing(e, "Q", measured, undefined)
-    if missing is not None:
-        return missing
-    return -q_score(measured, e.size(size), e.completeness(completeness))
-
-
-def ice_of(
-    e: RuleEvaluation,
+def make_score_scorer(
+    score: str | ScoreSpec,
     *,
-    phi: float,
-    rho: float,
-    performance: Any,
-    completeness: Any,
-    uncovered: str,
-    size: Size,
-    undefined: float,
-) -> float:
-    """The ICE score of an evaluation."""
-    measured = e.performance(performance, uncovered) if len(e.ruleset) else math.nan
-    missing = _missing(e, "ICE", measured, undefined)
-    if missing is not None:
-        return missing
-    return ice_score(measured, e.size(size), e.completeness(completeness), phi=phi, rho=rho)
+    metric: str | Callable[..., float] = "auto",
+    completeness: str | Callable[..., float] = "volume",
+    reference: str = "data",
+    uncovered: str | None = None,
+    size: Size = "rules",
+    undefined: float = math.nan,
+    **weights: float,
+) -> RuleScorer:
+    """Make a scorer of any score of rule sets.
+
+    Parameters
+    ----------
+    score : str or ScoreSpec
+        A name in :data:`SCORE_SPECS`, or a row of your own.
+    metric : str or callable, default="auto"
+        What the score takes of the prediction: its own default for the task, a name of
+        :data:`skescore.metrics.METRICS` (as a loss, a performance counts as 1 less it), or
+        ``metric(y_true, y_pred)`` whose best value is 0 for a loss, 1 for a performance.
+    completeness : {"volume", "instances"} or callable, default="volume"
+        Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows. Not
+        looked at by scores without completeness.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own predictions (fidelity).
+    uncovered : {"ignore", "penalise"}, optional
+        Rows without a rule are left out, or count as wrong (classification) or as answered by the
+        mean (regression); by default as the score's row says.
+    size : {"rules", "conditions", "literals"} or callable, default="rules"
+        What is counted as size; a callable gets the RuleSet.
+    undefined : float, default=NaN
+        The score where there are no rules or no rows left; NaN comes with an
+        ``UndefinedMetricWarning``.
+    **weights : float
+        Weights of the score.
+
+    Returns
+    -------
+    RuleScorer
+        Greater is better; a score of which less is better is negated.
+
+    Examples
+    --------
+    >>> from skescore.scorers import make_score_scorer
+    >>> make_score_scorer("q", completeness="instances").name
+    'neg_q'
+    """
+    spec = find_score(score)
+    settings: dict[str, Any] = spec.check_weights(weights)
+    _check_metric(spec, metric)
+    _check("reference", reference, REFERENCES)
+    uncovered = spec.uncovered if uncovered is None else uncovered
+    _check("uncovered", uncovered, UNCOVERED)
+    _check("size", size, SIZES, callable_too=True)
+    _check_undefined(undefined)
+    _check("completeness", completeness, COMPLETENESSES, callable_too=True)
+    settings[spec.prediction] = metric
+    if spec.uses_completeness:
+        settings["completeness"] = completeness
+    settings |= {"uncovered": uncovered, "size": size, "undefined": undefined}
+    return RuleScorer(spec.scorer_name, spec, reference, settings)
 
 
-def knowledge_of(
-    e: RuleEvaluation,
+def make_fire_scorer(
+    psi: float = 1.0,
     *,
-    fire: dict[str, Any],
-    q: dict[str, Any],
-    ice: dict[str, Any],
-) -> dict[str, float]:
-    """All scores of an evaluation and what they are made of."""
-    some = len(e.ruleset) > 0
-    return {
-        "ice": ice_of(e, **ice),
-        "neg_fire": negated_fire_of(e, **fire),
-        "neg_q": negated_q_of(e, **q),
-        "performance": e.performance(ice["performance"], ice["uncovered"]) if some else math.nan,
-        "loss": e.loss(fire["loss"], fire["uncovered"], FIRE_LOSS) if some else math.nan,
-        "loss_q": e.loss(q["loss"], q["uncovered"]) if some else math.nan,
-        "n_rules": float(len(e.ruleset)),
-        "completeness_volume": e.volume,
-        "completeness_instances": e.instances,
-    }
+    loss: str | Callable[..., float] = "auto",
+    reference: str = "data",
+    uncovered: str = "penalise",
+    size: Size = "rules",
+    undefined: float = math.nan,
+) -> RuleScorer:
+    """Make a scorer of the negated FiRe score: few rules, few errors.
+
+    Parameters
+    ----------
+    psi : float, default=1.0
+        So many rules count as one; larger values care less about their number.
+    loss : str or callable, default="auto"
+        1 - accuracy (classification) and the mean absolute error (regression) by default.
+    reference, size, undefined
+        As of :func:`make_score_scorer`.
+    uncovered : {"penalise", "ignore"}, default="penalise"
+        FiRe does not know completeness, so leaving out rows without a rule would call a list
+        perfect that answers one easy row.
+
+    Returns
+    -------
+    RuleScorer
+        At most 0, greater is better.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: Symbolic knowledge-extraction evaluation metrics: the FiRe score.
+    ECAI 2023, equation 2. doi:10.3233/FAIA230496
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = GridSearchCV(
+    ...     CARTExtractor(KNeighborsClassifier(9), random_state=0),
+    ...     {"max_leaf_nodes": [3, 5, 8]},
+    ...     scoring=make_fire_scorer(psi=1),
+    ... )
+    >>> search.fit(X, y).best_params_
+    {'max_leaf_nodes': 3}
+    """
+    return make_score_scorer(
+        "fire", psi=psi, metric=loss, reference=reference, uncovered=uncovered, size=size,
+        undefined=undefined,
+    )  # fmt: skip
 
 
-def quality_of(
+def make_q_scorer(
+    *,
+    loss: str | Callable[..., float] = "auto",
+    completeness: str | Callable[..., float] = "volume",
+    reference: str = "data",
+    uncovered: str = "ignore",
+    size: Size = "rules",
+    undefined: float = math.nan,
+) -> RuleScorer:
+    """Make a scorer of the negated Q score: few rules, few errors, complete.
+
+    Parameters
+    ----------
+    loss : str or callable, default="auto"
+        1 - weighted F1 (classification) and the mean absolute error (regression) by default.
+    completeness, reference, uncovered, size, undefined
+        As of :func:`make_score_scorer`.
+
+    Returns
+    -------
+    RuleScorer
+        At most 0, greater is better.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: On the evaluation of the symbolic knowledge extracted from black
+    boxes. AI and Ethics 4, 2024. doi:10.1007/s43681-023-00406-1
+
+    Examples
+    --------
+    >>> make_q_scorer(completeness="instances").name
+    'neg_q'
+    """
+    return make_score_scorer(
+        "q", metric=loss, completeness=completeness, reference=reference, uncovered=uncovered,
+        size=size, undefined=undefined,
+    )  # fmt: skip
+
+
+def make_ice_scorer(
+    phi: float = 1.0,
+    rho: float = 1.0,
+    *,
+    performance: str | Callable[..., float] = "auto",
+    completeness: str | Callable[..., float] = "volume",
+    reference: str = "data",
+    uncovered: str = "ignore",
+    size: Size = "rules",
+    undefined: float = math.nan,
+) -> RuleScorer:
+    """Make a scorer of the ICE score: good predictions, few rules, complete.
+
+    Parameters
+    ----------
+    phi, rho : float, default=1.0
+        Importance of the predictions and of the size.
+    performance : str or callable, default="auto"
+        Weighted F1 (classification) and R² (regression) by default.
+    completeness, reference, uncovered, size, undefined
+        As of :func:`make_score_scorer`.
+
+    Returns
+    -------
+    RuleScorer
+        From 0 to less than 1, greater is better.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024, equation 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> X, y = load_wine(return_X_y=True)
+    >>> black_box = DecisionTreeClassifier(random_state=0)
+    >>> extractor = CARTExtractor(black_box, max_leaf_nodes=4, random_state=0).fit(X, y)
+    >>> round(make_ice_scorer()(extractor, X, y), 3)
+    0.968
+    """
+    return make_score_scorer(
+        "ice", phi=phi, rho=rho, metric=performance, completeness=completeness,
+        reference=reference, uncovered=uncovered, size=size, undefined=undefined,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Knowledge:
+    """All scores of an evaluation and what they are made of; settings by the scores' names."""
+
+    specs: tuple[ScoreSpec, ...]
+
+    def __call__(self, e: RuleEvaluation, **settings: Mapping[str, Any]) -> dict[str, float]:
+        own = [(spec, settings[spec.name]) for spec in self.specs]
+        return {
+            **{spec.scorer_name: _score(e, spec, its) for spec, its in own},
+            **{spec.kept_as: _predicted(e, spec, its) for spec, its in own},
+            "n_rules": float(len(e.ruleset)),
+            "completeness_volume": e.volume,
+            "completeness_instances": e.instances,
+        }
+
+
+def make_knowledge_scorer(
+    *,
+    loss: str | Callable[..., float] = "auto",
+    performance: str | Callable[..., float] = "auto",
+    completeness: str | Callable[..., float] = "volume",
+    reference: str = "data",
+    size: Size = "rules",
+    undefined: float = math.nan,
+    scorers: Sequence[RuleScorer] = (),
+    **weights: float,
+) -> RuleScorer:
+    """Make a scorer that gives all scores and their parts at once, from one prediction.
+
+    Use it as ``GridSearchCV(scoring=..., refit="ice")`` or in ``cross_validate``.
+
+    Parameters
+    ----------
+    loss, performance : str or callable, default="auto"
+        The metrics of scores that take a loss (FiRe, Q) and of those that take a performance (ICE);
+        each score's own default by default.
+    completeness, reference, size, undefined
+        As of :func:`make_score_scorer`.
+    scorers : sequence of RuleScorer, default=()
+        Scorers of single scores, which are scored with their own settings; also of scores that
+        are not registered.
+    **weights : float
+        Weights of any score: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
+
+    Returns
+    -------
+    RuleScorer
+        Gives a dict: the scores of :data:`SCORE_SPECS` by the names of their scorers, ``ice``,
+        ``neg_fire``, ``neg_q`` (greater is better); what they take of the prediction:
+        ``performance`` (that of ICE, on covered rows), ``loss`` (that of FiRe, rows without a rule
+        penalised), ``loss_q`` (that of Q, on covered rows); ``n_rules``, ``completeness_volume``
+        and ``completeness_instances``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
+    >>> {name: round(value, 3) for name, value in make_knowledge_scorer()(tree, X, y).items()}
+    {'ice': 0.976, 'neg_fire': -0.127, 'neg_q': -0.12, 'performance': 0.96, 'loss': 0.04,
+     'loss_q': 0.04, 'n_rules': 3.0, 'completeness_volume': 1.0, 'completeness_instances': 1.0}
+    """
+    given = all_weights(weights)
+    metrics = {"loss": loss, "performance": performance}
+    settings = {
+        spec.name: make_score_scorer(
+            spec, metric=metrics[spec.prediction], completeness=completeness, reference=reference,
+            size=size, undefined=undefined, **{name: given[name] for name in spec.weight_names},
+        ).settings
+        for spec in SCORE_SPECS.values()
+    }  # fmt: skip
+    specs = dict(SCORE_SPECS)
+    for scorer in scorers:
+        if scorer.spec is None:
+            raise TypeError(f"scorers must be of one score each, got {scorer!r}.")
+        specs[scorer.spec.name] = scorer.spec
+        settings[scorer.spec.name] = scorer.settings
+    return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
+
+
+# --- measures of single rules --------------------------------------------------------------------
+
+
+def _quality_of(
     e: RuleEvaluation,
     *,
     measure: str | Measure,
@@ -198,12 +529,9 @@ def quality_of(
     """A measure of the single rules of an evaluation, made one number."""
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
     if len(e.ruleset) == 0:
-        return _undefined(undefined, f"There are no rules, so {known.name} is undefined.", 5)
-    # A frame whose columns are not those of the rules is read by position, as extractors do.
-    by_name = set(map(str, getattr(e.X, "columns", ()))) >= set(e.ruleset.feature_names)
-    X = e.X if by_name else np.asarray(e.X)
-    _check_units(e, X)
-    counts = confusion(e.ruleset, X, e.y_true, e.sample_weight, answering=answering)
+        return _undefined(undefined, f"There are no rules, so {known.name} is undefined.")
+    _check_units(e)
+    counts = confusion(e.ruleset, e.X, e.y_true, e.sample_weight, answering=answering)
     values = counts.quality(known, **parameters)
     if not known.greater_is_better:
         values = -values
@@ -226,30 +554,30 @@ def quality_of(
         rules = f"{without} of {len(e.ruleset)} rules have no value on these {len(e.y_true)} rows"
         if weights is not None and not len(values):
             rules = f"no rule holds for any of these {len(e.y_true)} rows"
-        return _undefined(undefined, f"{known.name} is undefined: {rules}.", 5)
+        return _undefined(undefined, f"{known.name} is undefined: {rules}.")
     return float(result)
 
 
-def _check_units(e: RuleEvaluation, X: Any) -> None:
+def _check_units(e: RuleEvaluation) -> None:
     """Refuse a transformed target: rows near a rule's number can only be counted in its units."""
     rows = np.flatnonzero(e.covered)[:_COMPARED]
     if e.ruleset.task == "classification" or not len(rows):
         return
-    said = e.ruleset.predict(_safe_indexing(X, rows))
-    answers = e.y_pred[rows].astype(float)
-    # Extractors may answer a few rows otherwise than their rules do, but not most of them.
-    same = np.isclose(said, answers, rtol=1e-6)
+    by_rules = e.ruleset.predict(_safe_indexing(e.X, rows))
+    y_pred = e.y_pred[rows].astype(float)
+    # Extractors may predict a few rows otherwise than their rules do, but not most of them.
+    same = np.isclose(by_rules, y_pred, rtol=1e-6)
     if same.mean() < 0.5:
         raise ValueError(
-            f"y and the answers are in other units than the rules: the rules say "
-            f"{float(said[~same][0])!r} where the answer is "
-            f"{float(answers[~same][0])!r}. Measures of single rules need the target that "
-            "the rules were made with: score the inner regressor (regressor_) on the transformed y."
+            "y and the predictions are in other units than the rules: the rules say "
+            f"{float(by_rules[~same][0])!r} where the prediction is {float(y_pred[~same][0])!r}. "
+            "Measures of single rules need the target that the rules were made with: score the "
+            "inner regressor (regressor_) on the transformed y."
         )
 
 
 def make_rule_scorer(
-    measure: str | Measure = "c2",
+    measure: str | Measure | Mapping[str, Callable[..., Any]] = "c2",
     *,
     aggregate: str | Callable[..., float] = "mean",
     reference: str = "data",
@@ -264,14 +592,15 @@ def make_rule_scorer(
 
     Parameters
     ----------
-    measure : str or Measure, default="c2"
-        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own; a loss is
+    measure : str, Measure or dict of one name to a callable, default="c2"
+        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own: ``{"name":
+        function}`` with ``function(p, n, P, N)`` of arrays, greater being better. A loss is
         negated.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
         What is made of the values of all rules, greater being better; "weighted" is the mean
         weighted by the rows that each rule holds for. A callable gets the array of values.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own answers (fidelity).
+        Compare with y, or with the black box's own predictions (fidelity).
     answering : bool, default=False
         False judges each rule by all rows that it holds for; True by those that it answers, which
         matters in ordered rule sets, whose later rules mean "else".
@@ -304,23 +633,16 @@ def make_rule_scorer(
     >>> round(make_rule_scorer("precision", aggregate="min")(tree, X, y), 3)
     0.907
     """
+    if isinstance(measure, Mapping):
+        measure = _own_measure(measure)
     if not isinstance(rule_quality(measure, 1, 1, 2, 2, **parameters), float):
         raise TypeError(f"Parameters of {measure!r} must be single numbers, got {parameters!r}.")
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
-    ways = (*AGGREGATES, "weighted")
-    if not callable(aggregate) and aggregate not in ways:
-        raise ValueError(
-            f"aggregate must be one of {', '.join(map(repr, ways))} or a callable, got "
-            f"{aggregate!r}."
-        )
-    if reference not in REFERENCES:
-        raise ValueError(
-            f"reference must be one of {', '.join(map(repr, REFERENCES))}, got {reference!r}."
-        )
+    _check("aggregate", aggregate, (*AGGREGATES, "weighted"), callable_too=True)
+    _check("reference", reference, REFERENCES)
     if not isinstance(answering, bool):
         raise TypeError(f"answering must be True or False, got {answering!r}.")
-    if not isinstance(undefined, Real) or isinstance(undefined, bool):
-        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+    _check_undefined(undefined)
     settings = {
         # By name where there is one: functions of the catalogue cannot be pickled.
         "measure": known.name if MEASURES.get(known.name) is known else known,
@@ -329,4 +651,138 @@ def make_rule_scorer(
     }  # fmt: skip
     sign = "" if known.greater_is_better else "neg_"
     how = aggregate if isinstance(aggregate, str) else _shown(aggregate)
-    return RuleScorer(f"{sign}{how}_rule_{known.name}", quality_of, reference, settings)
+    return RuleScorer(f"{sign}{how}_rule_{known.name}", _quality_of, reference, settings)
+
+
+class _OfCounts(NamedTuple):
+    """A function of p, n, P and N as the function of a Measure."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, counts: Any) -> np.ndarray:
+        return np.asarray(self.function(counts.p, counts.n, counts.P, counts.N), dtype=float)
+
+
+def _no_limits(P: Any, N: Any) -> tuple[float, float]:
+    return -math.inf, math.inf
+
+
+def _own_measure(measure: Mapping[str, Any]) -> Measure:
+    names = list(measure)
+    if len(names) != 1 or not isinstance(names[0], str) or not callable(measure[names[0]]):
+        raise TypeError(
+            f"measure must be {{'name': function(p, n, P, N)}} with one name, got {measure!r}."
+        )
+    return Measure(names[0], _OfCounts(measure[names[0]]), names[0], "(-inf, inf)", _no_limits)
+
+
+# --- scorers by name -----------------------------------------------------------------------------
+
+#: Ready-made scorers at their papers' settings.
+neg_fire = make_fire_scorer()
+neg_q = make_q_scorer()
+ice = make_ice_scorer()
+knowledge = make_knowledge_scorer()
+
+#: Names that searches and the command line understand.
+SCORERS: dict[str, RuleScorer] = {
+    "ice": ice, "neg_fire": neg_fire, "neg_q": neg_q, "knowledge": knowledge,
+}  # fmt: skip
+
+
+def register_score(spec: ScoreSpec) -> None:
+    """Add a score of rule sets that searches, benches, the command line and reports then know.
+
+    Register it before the runs that are to know it: what they keep of the prediction is by then
+    known.
+
+    Parameters
+    ----------
+    spec : ScoreSpec
+        The score. Registering the same one again changes nothing.
+
+    Raises
+    ------
+    ValueError
+        If its name, or that of what it keeps of the prediction, stands for something else.
+
+    See Also
+    --------
+    make_score_scorer : A scorer of a score that need not be registered.
+
+    Examples
+    --------
+    >>> from skescore.scorers import SCORE_SPECS, register_score
+    >>> register_score(SCORE_SPECS["fire"])
+    """
+    if SCORE_SPECS.get(spec.name) == spec:
+        return
+    kept = {known.kept_as for known in SCORE_SPECS.values()}
+    taken = {*SCORE_SPECS, *SCORERS, *PERFORMANCE_SCORERS, *METRICS, *_KEPT, *kept, "pareto"}
+    for name in (spec.name, spec.scorer_name, spec.kept_as):
+        if name in taken:
+            raise ValueError(f"The name {name!r} is taken. Choose another one for the score.")
+    SCORE_SPECS[spec.name] = spec
+    SCORERS[spec.scorer_name] = make_score_scorer(spec)
+    SCORERS["knowledge"] = make_knowledge_scorer()
+
+
+#: What runs keep beside scores, which no score may be called.
+_KEPT = (
+    "n_rules", "size", "completeness_volume", "completeness_instances", "score", "fidelity",
+    "seconds", "params", "extractor", "data", "rank",
+)  # fmt: skip
+
+
+def get_rule_scorer(scoring: Any) -> Any:
+    """Turn a name into a scorer; a callable is handed back.
+
+    Parameters
+    ----------
+    scoring : str, callable or dict of one name to a callable
+        ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
+        the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
+        predictions as in :func:`make_performance_scorer`, with or without the ``neg_`` of a loss,
+        or a scorer.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``, greater is better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name.
+    TypeError
+        If it is neither a name nor a callable.
+
+    Examples
+    --------
+    >>> get_rule_scorer("fire") is neg_fire
+    True
+    >>> get_rule_scorer("min_rule_precision").settings["aggregate"]
+    'min'
+    >>> get_rule_scorer("relative_error").name
+    'neg_relative_error'
+    """
+    if isinstance(scoring, Mapping) and len(scoring) == 1:
+        return get_rule_scorer(*scoring.values())
+    if callable(scoring):
+        return scoring
+    if not isinstance(scoring, str):
+        raise TypeError(
+            f"scoring must be a name or a scorer(estimator, X, y), got {scoring!r}. Known names: "
+            f"{', '.join(SCORERS)}."
+        )
+    how, _, measure = scoring.partition("_rule_")
+    if measure and how in (*AGGREGATES, "weighted"):
+        return make_rule_scorer(measure, aggregate=how)
+    known: dict[str, Any] = {**PERFORMANCE_SCORERS, **SCORERS}
+    scorer = known.get(scoring) or known.get(f"neg_{scoring}")
+    if scorer is None:
+        hint = did_you_mean(scoring, known)
+        if scoring in MEASURES:
+            hint = f"As a measure of single rules it is called 'mean_rule_{scoring}'."
+        raise ValueError(f"There is no score {scoring!r}. {hint}")
+    return scorer

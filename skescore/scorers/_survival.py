@@ -8,14 +8,18 @@ from typing import Any
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skescore._text import did_you_mean
-from skescore.metrics._survival import check_settings
+from skescore.metrics._survival import check_settings, integrated_brier_score, survival_scores
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._survival import SurvivalRules
+from skescore.scorers._evaluation import unwrap
+from skescore.scorers._specs import SCORE_SPECS
 
 __all__ = ["SurvivalScorer", "make_survival_scorer"]
 
 #: The scores by name, and whether a greater one is better.
-SCORES = {"brier": False, "skill": True, "fire": False, "q": False, "ice": True}
+SCORES = {"brier": False, "skill": True} | {
+    name: SCORE_SPECS[name].greater_is_better for name in ("fire", "q", "ice")
+}
 SETTINGS = ("times", "uncovered", "completeness", "psi", "phi", "rho")
 
 
@@ -58,8 +62,6 @@ class SurvivalScorer:
         float
             Greater is better.
         """
-        from skescore.metrics._survival import integrated_brier_score, survival_scores
-
         rules, transform = _rules_of(estimator)
         if isinstance(rules, RuleSet):
             if self.curves is None:
@@ -148,29 +150,11 @@ def make_survival_scorer(
 
 def _rules_of(estimator: Any) -> tuple[SurvivalRules | RuleSet, Callable[[Any], Any]]:
     """The rules in a fitted model, and what rows go through before they reach them."""
-    steps: list[Callable[[Any], Any]] = []
-    model = estimator
-    for _ in range(20):
-        if isinstance(model, (SurvivalRules, RuleSet)):
-            break
-        if hasattr(model, "named_steps"):
-            if len(model) > 1:
-                steps.append(model[:-1].transform)
-            model = model[-1]
-        else:
-            inner = [name for name in ("rules_", "best_estimator_") if hasattr(model, name)]
-            if not inner:
-                break
-            model = getattr(model, inner[0])
-    if not isinstance(model, (SurvivalRules, RuleSet)):
+    model, transform, _ = unwrap(estimator)
+    rules = getattr(model, "rules_", model)
+    if not isinstance(rules, SurvivalRules | RuleSet):
         raise TypeError(
             f"{type(estimator).__name__} has no rules to score: pass SurvivalRules, a fitted model "
             "that has them as rules_, or a Pipeline or search (refit=True) that ends in one."
         )
-
-    def transform(X: Any) -> Any:
-        for step in steps:
-            X = step(X)
-        return X
-
-    return model, transform
+    return rules, transform

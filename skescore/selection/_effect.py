@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.rules import RuleSet
 from skescore.rules._bounding_box import domain_around
-from skescore.scorers._evaluation import evaluate_rules
-from skescore.scorers._makers import make_knowledge_scorer
+from skescore.scorers import SCORE_SPECS, evaluate_rules, make_knowledge_scorer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,12 +117,8 @@ def selection_effect(
         measured = ruleset.replace(domain=domain)
         scores = scorer.score(evaluate_rules(measured, X, y, sample_weight=sample_weight))
         columns[name] = {
-            "ice": scores["ice"],
-            "fire": -scores["neg_fire"],
-            "q": -scores["neg_q"],
-            "performance": scores["performance"],
-            "loss": scores["loss"],
-            "loss_q": scores["loss_q"],
+            **{spec.name: spec.signed(scores[spec.scorer_name]) for spec in SCORE_SPECS.values()},
+            **{spec.kept_as: scores[spec.kept_as] for spec in SCORE_SPECS.values()},
             "n_rules": scores["n_rules"],
             "n_conditions": float(ruleset.n_conditions),
             "completeness_volume": scores["completeness_volume"],

@@ -1,4 +1,4 @@
-"""ICE, Q and FiRe of many candidate rule sets at once, from the rows that each changes.
+"""A score of many candidate rule sets at once, from the rows that each changes.
 
 How well a candidate predicts and how large it is comes out exactly. How much of the domain it
 covers is bounded from above, and only measured for the candidates that may be the best.
@@ -7,23 +7,18 @@ covers is bounded from above, and only measured for the candidates that may be t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from skescore.metrics._completeness import volume_completeness
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.simplification._on_rows import RuleRows, Step
-from skescore.scorers._evaluation import (
-    _LOSS,
-    _PERFORMANCE,
-    COMPLETENESSES,
-    FIRE_LOSS,
-    SIZES,
-)
-from skescore.scorers._rules import RuleScorer, ice_of, negated_fire_of, negated_q_of
+from skescore.scorers import RuleScorer, ScoreSpec
+from skescore.scorers._evaluation import SIZES
+from skescore.scorers import COMPLETENESSES
 
 #: Measures of predictions that are made of sums over rows.
 _ADDITIVE = {
@@ -41,8 +36,10 @@ class KnownScore:
 
     Parameters
     ----------
-    scorer : RuleScorer
-        A scorer that :meth:`of` accepts.
+    spec : ScoreSpec
+        The score.
+    settings : dict
+        Those of its scorer, see :meth:`of`.
     rows : RuleRows
         The rules; they may change between calls of :meth:`bounds`.
     X : array-like
@@ -51,12 +48,15 @@ class KnownScore:
         What the rules are to answer.
     """
 
-    def __init__(self, scorer: RuleScorer, rows: RuleRows, X: Any, answers: np.ndarray) -> None:
+    def __init__(
+        self, spec: ScoreSpec, settings: Mapping[str, Any], rows: RuleRows, X: Any,
+        answers: np.ndarray,
+    ) -> None:  # fmt: skip
         self._rows = rows
-        self._settings = scorer.settings
-        self._measure = scorer.measure
+        self._settings = settings
+        self._spec = spec
         task = rows.ruleset.task
-        self._metric = _metric(scorer, task)
+        self._metric = spec.metric(task, settings[spec.prediction])
         kind = _Labels if task == "classification" else _Numbers
         self._tally = kind(rows, answers, self._settings["uncovered"] == "ignore")
         self._volumes = None
@@ -67,17 +67,16 @@ class KnownScore:
     @classmethod
     def of(cls, scorer: Any, rows: RuleRows, X: Any, answers: np.ndarray) -> KnownScore | None:
         """The score, or None if it can only be asked for as a whole."""
-        if not isinstance(scorer, RuleScorer):
-            return None
-        if scorer.measure not in (ice_of, negated_q_of, negated_fire_of):
+        spec = scorer.spec if isinstance(scorer, RuleScorer) else None
+        if spec is None:
             return None
         task, settings = rows.ruleset.task, scorer.settings
         known = (
-            _metric(scorer, task) in _ADDITIVE[task]
+            spec.metric(task, settings[spec.prediction]) in _ADDITIVE[task]
             and settings["size"] in SIZES
             and settings.get("completeness", "volume") in COMPLETENESSES
         )
-        return cls(scorer, rows, X, answers) if known else None
+        return cls(spec, settings, rows, X, answers) if known else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The best score that the rules may have after each step, and whether it is just that."""
@@ -108,32 +107,16 @@ class KnownScore:
         return 1 if kind == "rules" else int(getattr(rule, f"n_{kind}"))
 
     def _scores(self, predicted: np.ndarray, sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        settings, undefined = self._settings, self._settings["undefined"]
+        undefined = self._settings["undefined"]
         scores = np.full(len(predicted), -np.inf if math.isnan(undefined) else float(undefined))
         some = np.isfinite(predicted)
         if not some.any():
             return scores
         p, r, c = predicted[some], sizes[some], shares[some]
-        if self._measure is ice_of:
-            scores[some] = ice_score(p, r, c, phi=settings["phi"], rho=settings["rho"])
-            return scores
-        if METRICS[self._metric].greater_is_better:
+        if self._spec.prediction == "loss" and METRICS[self._metric].greater_is_better:
             p = np.maximum(1 - p, 0.0)
-        if self._measure is negated_q_of:
-            scores[some] = -np.asarray(q_score(p, r, c))
-        else:
-            scores[some] = -np.asarray(fire_score(p, r, psi=settings["psi"]))
+        scores[some] = self._spec.signed(np.asarray(self._spec.value(p, r, c, self._settings)))
         return scores
-
-
-def _metric(scorer: RuleScorer, task: str) -> Any:
-    """The name of the measure of predictions in a score; a callable as it is."""
-    metric = scorer.settings["performance" if scorer.measure is ice_of else "loss"]
-    if metric == "auto":
-        if scorer.measure is ice_of:
-            return _PERFORMANCE[task]
-        return (_LOSS if scorer.measure is negated_q_of else FIRE_LOSS)[task]
-    return metric.removeprefix("neg_") if isinstance(metric, str) else metric
 
 
 def _shares_after(

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skescore._text import listed
 from skescore._validation import check_integer
 from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._columns import Table
 from skescore.rules.simplification._on_rows import RuleRows, Step
-from skescore.scorers._makers import get_rule_scorer
-from skescore.scorers._rules import RuleScorer
+from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.selection._incremental import KnownScore
 
 __all__ = ["prune"]
@@ -131,8 +131,8 @@ def prune(
     if isinstance(scorer, RuleScorer):
         if scorer.gives_dict:
             raise TypeError(
-                f"scorer must give one number, but {scorer!r} gives several. Choose one of 'ice', "
-                "'neg_q' and 'neg_fire'."
+                f"scorer must give one number, but {scorer!r} gives several. Choose one of "
+                f"{listed(scorer.score_names)}."
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)
     answers = np.asarray(y_black_box)

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skescore.rules import as_ruleset
-from skescore.scorers._makers import make_fire_scorer, make_ice_scorer
+from skescore.scorers import make_fire_scorer, make_ice_scorer
 from skescore.testing._samples import (
     around,
     check,

@@ -13,9 +13,9 @@ from optuna.trial import FrozenTrial, TrialState
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.scorers._evaluation import COMPLETENESSES
-from skescore.tuning._evaluation import MEASURES
-from skescore.tuning._winner import SCORES, mixed_score, parts_of, score_of_parts
+from skescore.scorers import ScoreSpec
+from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
+from skescore.tuning._winner import mixed_score
 
 
 @dataclass(frozen=True)
@@ -203,23 +203,21 @@ class Candidates(Sequence[Candidate]):
         self,
         score: str = "ice",
         *,
-        psi: float = 1.0,
-        phi: float = 1.0,
-        rho: float = 1.0,
         completeness: str = "volume",
+        **weights: float,
     ) -> np.ndarray:
         """Score every candidate on every fold with some weights, without another extraction.
 
         Parameters
         ----------
-        score : {"ice", "fire", "q"}, default="ice"
-            Of ICE greater is better, of FiRe and Q smaller.
-        psi : float, default=1.0
-            Weight of FiRe.
-        phi, rho : float, default=1.0
-            Weights of ICE.
+        score : str, default="ice"
+            A score of :data:`skescore.scorers.SCORE_SPECS`: ``"ice"``, of which greater is better,
+            ``"fire"`` or ``"q"``, of which smaller is.
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
+        **weights : float
+            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE; 1 where none is given. Those of other
+            scores are not looked at.
 
         Returns
         -------
@@ -231,21 +229,18 @@ class Candidates(Sequence[Candidate]):
         ValueError
             If a name is unknown or a weight out of its range.
         """
-        _check_choice(score, completeness)
+        spec = _checked_score(score, completeness)
         if not len(self):
             return np.empty((0, 0))
-        weights = {"psi": psi, "phi": phi, "rho": rho}
-        parts = {name: self.measure(name) for name in parts_of(score, completeness)}
-        return score_of_parts(parts, score, weights, completeness)
+        parts = {name: self.measure(name) for name in spec.parts(completeness)}
+        return spec.of_parts(parts, all_weights(weights), completeness)
 
     def scores_with_all_rows(
         self,
         score: str = "ice",
         *,
-        psi: float = 1.0,
-        phi: float = 1.0,
-        rho: float = 1.0,
         completeness: str = "volume",
+        **weights: float,
     ) -> np.ndarray:
         """Score what was measured on each fold, weighed with the rules of all rows on these rows.
 
@@ -253,7 +248,7 @@ class Candidates(Sequence[Candidate]):
 
         Parameters
         ----------
-        score, psi, phi, rho, completeness
+        score, completeness, **weights
             As of :meth:`scores`.
 
         Returns
@@ -268,21 +263,21 @@ class Candidates(Sequence[Candidate]):
             If a name is unknown or a weight out of its range, or a size is below 1 and the score
             is FiRe.
         """
-        _check_choice(score, completeness)
+        spec = _checked_score(score, completeness)
         if not len(self):
             return np.empty((0, 0))
-        names, sign = parts_of(score, completeness), 1.0 if SCORES[score] else -1.0
-        found = np.full((len(self), len(self[0].folds)), -sign * np.inf)
+        names = spec.parts(completeness)
+        found = np.full((len(self), len(self[0].folds)), spec.signed(-np.inf))
         found[[c.all_rows is None for c in self]] = np.nan
         known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
         if known:
-            weights = {"psi": psi, "phi": phi, "rho": rho}
-            found[known] = sign * mixed_score(
+            given = all_weights(weights)
+            found[known] = spec.signed(mixed_score(
                 {name: self.measure(name)[known] for name in names},
                 {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
                  for name in names},
-                lambda parts: sign * score_of_parts(parts, score, weights, completeness),
-            )  # fmt: skip
+                lambda parts: spec.signed(spec.of_parts(parts, given, completeness)),
+            ))  # fmt: skip
         return found
 
     def table(self) -> pd.DataFrame:
@@ -295,24 +290,24 @@ class Candidates(Sequence[Candidate]):
         """
         rows = [
             {"extractor": candidate.extractor}
-            | {name: candidate.mean(name) for name in MEASURES}
+            | {name: candidate.mean(name) for name in measured_names()}
             | {"params": candidate.params, "trial": candidate.trial}
             for candidate in self
         ]
-        return pd.DataFrame(rows, columns=["extractor", *MEASURES, "params", "trial"])
+        return pd.DataFrame(rows, columns=["extractor", *measured_names(), "params", "trial"])
 
 
-def _check_choice(score: str, completeness: str) -> None:
-    if score not in SCORES:
-        raise ValueError(f"score must be one of {list(SCORES)}, got {score!r}.")
+def _checked_score(score: str, completeness: str) -> ScoreSpec:
     if completeness not in COMPLETENESSES:
         raise ValueError(
             f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
         )
+    return find_score(score)
 
 
-def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = MEASURES) -> bool:
+def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = ()) -> bool:
     # No rule, no size, no score: such a fold cannot be judged by any weights.
+    names = names or measured_names()
     return all(np.isfinite(fold.get(name, np.nan)) for name in names) and fold["size"] > 0
 
 

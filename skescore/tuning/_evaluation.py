@@ -17,14 +17,7 @@ from sklearn.utils import _safe_indexing
 
 from skescore.extractors import Oracle, RememberingBlackBox
 from skescore.metrics._prediction import prediction_performance
-from skescore.scorers._evaluation import evaluate_rules
-from skescore.scorers._makers import RuleScorer, make_knowledge_scorer
-
-#: What is known of every candidate, beside its score.
-MEASURES = (
-    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
-    "completeness_instances",
-)  # fmt: skip
+from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
 
 
 @dataclass(eq=False)
@@ -119,7 +112,11 @@ def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
 
 
 def evaluate_on_fold(
-    extractor: Any, fold: Fold, scorer: Any, measures: Mapping[str, Any] | None = None
+    extractor: Any,
+    fold: Fold,
+    scorer: Any,
+    measures: Mapping[str, Any] | None = None,
+    knowledge: RuleScorer | None = None,
 ) -> dict[str, Any]:
     """Extract on the training rows of a fold and score on the others.
 
@@ -133,15 +130,17 @@ def evaluate_on_fold(
         Gives the score of a fitted extractor.
     measures : dict of str to callable, optional
         Further scorers.
+    knowledge : RuleScorer, optional
+        That of :func:`knowledge_like` the scorer, where other processes may know fewer scores.
 
     Returns
     -------
     dict
-        ``score``, the measures of :data:`MEASURES` and of `measures`, ``seconds`` of the
+        ``score``, what all scores are made of, `measures`, ``seconds`` of the
         extraction, ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have
         been answered from memory), and ``warnings`` raised.
     """
-    knowledge = _knowledge_like(scorer)
+    knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     # The black box goes first: its own is not to be cloned, the fold's clones as itself.
     candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
@@ -170,7 +169,7 @@ def evaluate_on_fold(
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
     return (
         {"score": scores.pop("score")}
-        | {name: parts[name] for name in MEASURES if name != "size"}
+        | {name: value for name, value in parts.items() if name not in knowledge.score_names}
         | {"size": size}
         | scores
         | {
@@ -182,13 +181,10 @@ def evaluate_on_fold(
     )
 
 
-def _knowledge_like(scorer: Any) -> RuleScorer:
+def knowledge_like(scorer: Any) -> RuleScorer:
     """All measures, those of the scorer itself with its own settings: they make up its score."""
-    knowledge = make_knowledge_scorer(reference=getattr(scorer, "reference", "data"))
-    part = getattr(scorer, "name", "").removeprefix("neg_")
-    if isinstance(scorer, RuleScorer) and part in knowledge.settings:
-        knowledge.settings[part] = scorer.settings
-    return knowledge
+    own = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
+    return make_knowledge_scorer(reference=getattr(scorer, "reference", "data"), scorers=own)
 
 
 def several_scores(scorer: Any) -> TypeError:

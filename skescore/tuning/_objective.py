@@ -15,13 +15,11 @@ from sklearn.base import BaseEstimator, clone
 
 from skescore._text import did_you_mean
 from skescore.extractors import black_box_task, is_prefit
-from skescore.metrics._knowledge import ice_score
 from skescore.registry import make_extractor, registered_name
-from skescore.scorers._evaluation import COMPLETENESSES, SIZES
-from skescore.scorers._makers import RuleScorer, get_rule_scorer
-from skescore.scorers._rules import ice_of, negated_fire_of, negated_q_of
+from skescore.scorers import RuleScorer, ScoreSpec, get_rule_scorer
+from skescore.scorers._evaluation import SIZES
+from skescore.scorers._specs import COMPLETENESSES, measured_names
 from skescore.tuning._evaluation import (
-    MEASURES,
     Fold,
     evaluate_on_fold,
     make_folds,
@@ -29,7 +27,7 @@ from skescore.tuning._evaluation import (
     several_scores,
     target_or_answers,
 )
-from skescore.tuning._winner import SCORES, mixed, mixed_score, parts_of, score_of_parts
+from skescore.tuning._winner import mixed, mixed_score
 from skescore.tuning.spaces._ranges import Space
 from skescore.tuning.spaces._spaces import as_search_space, search_space
 
@@ -120,18 +118,12 @@ class Goal:
     @property
     def best_possible(self) -> float | None:
         """The greatest score that any rules can have on a fold; None if that is not known."""
-        if not isinstance(self.scorer, RuleScorer):
+        spec = spec_of(self.scorer)
+        if spec is None:
             return None
         settings = self.scorer.settings
-        if self.scorer.measure in (negated_fire_of, negated_q_of):
-            best = 0.0
-        elif self.scorer.measure is ice_of:
-            weights = {name: settings[name] for name in ("phi", "rho")}
-            # A size of the caller's own may be below one.
-            smallest = 1.0 if settings["size"] in SIZES else 1e-9
-            best = float(ice_score(1.0, smallest, 1.0, **weights))
-        else:
-            return None
+        # A size of the caller's own may be below one.
+        best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
         return float(settings["undefined"]) if settings["undefined"] > best else best
 
     def with_all_rows(
@@ -162,53 +154,62 @@ class Goal:
         with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
             found = mixed(scores, np.array(on_all_rows))
         found[np.isnan(found)] = -np.inf
-        if self._parts is None:
+        of_parts = score_of_parts(self.scorer)
+        if of_parts is None:
             return found
+        names, score = of_parts
         held_out, rest = (
-            {n: np.array([one.get(n, np.nan) for one in some], float) for n in self._parts}
+            {n: np.array([one.get(n, np.nan) for one in some], float) for n in names}
             for some in (folds, [all_rows])
         )
         # Elsewhere a score is made of something else, such as a number that stands in for it.
-        follows = self._follows(held_out, scores) & self._follows(rest, np.array([on_all_rows]))
+        follows = _follows(score, held_out, scores)
+        follows &= _follows(score, rest, np.array([on_all_rows]))
         if follows.any():
             held_out = {name: values[follows] for name, values in held_out.items()}
-            found[follows] = mixed_score(held_out, rest, self._of_parts)
+            found[follows] = mixed_score(held_out, rest, score)
         return found
-
-    @property
-    def _measure(self) -> str | None:
-        known = {ice_of: "ice", negated_fire_of: "fire", negated_q_of: "q"}
-        return known.get(self.scorer.measure) if isinstance(self.scorer, RuleScorer) else None
-
-    @property
-    def _completeness(self) -> Any:
-        return self.scorer.settings.get("completeness", "volume")  # FiRe has none
-
-    @property
-    def _parts(self) -> tuple[str, ...] | None:
-        """What the score is made of, if that is known."""
-        if self._measure is None or self._completeness not in COMPLETENESSES:
-            return None
-        return parts_of(self._measure, self._completeness)
-
-    def _of_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        assert self._measure is not None
-        sign = 1 if SCORES[self._measure] else -1
-        return sign * score_of_parts(parts, self._measure, self.scorer.settings, self._completeness)
-
-    def _follows(self, parts: Mapping[str, np.ndarray], scores: np.ndarray) -> np.ndarray:
-        """Where the parts give these scores."""
-        known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
-        if known.any():
-            again = self._of_parts({name: values[known] for name, values in parts.items()})
-            known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
-        return known
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""
         if not self.objectives:
             return (mean_of(folds, "score"),)
         return tuple(OBJECTIVES[name](folds) for name in self.objectives)
+
+
+def spec_of(scorer: Any) -> ScoreSpec | None:
+    """The row of a scorer's score; None of a scorer that has none."""
+    return scorer.spec if isinstance(scorer, RuleScorer) else None
+
+
+def score_of_parts(
+    scorer: Any,
+) -> tuple[tuple[str, ...], Callable[[Mapping[str, np.ndarray]], np.ndarray]] | None:
+    """What a score is made of and how, greater being better; None if that is not known."""
+    spec = spec_of(scorer)
+    if spec is None:
+        return None
+    completeness = scorer.settings.get("completeness", "volume")
+    if completeness not in COMPLETENESSES:
+        return None
+
+    def score(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.asarray(spec.signed(spec.of_parts(parts, scorer.settings, completeness)))
+
+    return spec.parts(completeness), score
+
+
+def _follows(
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+    parts: Mapping[str, np.ndarray],
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Where the parts give these scores."""
+    known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+    if known.any():
+        again = score({name: values[known] for name, values in parts.items()})
+        known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
+    return known
 
 
 def check_scoring(scoring: Any) -> Any:
@@ -229,6 +230,11 @@ def check_scoring(scoring: Any) -> Any:
     TypeError, ValueError
         If it is unknown, or is known to give several numbers.
     """
+    if isinstance(scoring, Mapping) and len(scoring) != 1:
+        raise ValueError(
+            f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
+            "others as measures."
+        )
     scorer = get_rule_scorer(scoring)
     if isinstance(scorer, RuleScorer) and scorer.gives_dict:
         raise several_scores(scorer)
@@ -237,8 +243,8 @@ def check_scoring(scoring: Any) -> Any:
 
 def name_of(scoring: Any, scorer: Any) -> str:
     """What to call a score that was given as a name or a scorer."""
-    if isinstance(scoring, str):
-        return scoring
+    if isinstance(scoring, str | Mapping):
+        return scoring if isinstance(scoring, str) else str(next(iter(scoring)))
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
 
 
@@ -511,7 +517,7 @@ class ExtractorObjective:
 
     def _keep(self, trial: Any, results: list[dict[str, Any]]) -> None:
         trial.set_user_attr("extractor", self.name)
-        kept = (*MEASURES, *self.measures, "seconds", "black_box_calls", "black_box_rows")
+        kept = (*measured_names(), *self.measures, "seconds", "black_box_calls", "black_box_rows")
         for name in kept:
             trial.set_user_attr(name, mean_of(results, name))
         trial.set_user_attr("score", mean_of(results, "score"))
@@ -540,13 +546,13 @@ def params_key(params: dict[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=repr)
 
 
-def check_measures(measures: Sequence[Any]) -> dict[str, Any]:
+def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Name the further scorers whose values candidates keep.
 
     Parameters
     ----------
-    measures : sequence of str or callable
-        Scorers of one number, or their names.
+    measures : sequence of str or callable, or dict of str to either
+        Scorers of one number, or their names; a dict says what to call them.
 
     Returns
     -------
@@ -563,10 +569,12 @@ def check_measures(measures: Sequence[Any]) -> dict[str, Any]:
             f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
         )
     known: dict[str, Any] = {}
+    if isinstance(measures, Mapping):
+        measures = [{name: measure} for name, measure in measures.items()]
     for measure in measures:
         scorer = check_scoring(measure)
         name = name_of(measure, scorer)
-        if name in known or name in RESERVED:
+        if name in known or name in (*measured_names(), *RESERVED):
             raise ValueError(f"measures must have names of their own, got {name!r} once more.")
         known[name] = scorer
     return known
@@ -574,9 +582,9 @@ def check_measures(measures: Sequence[Any]) -> dict[str, Any]:
 
 #: Marks a trial that was stopped between folds, by their number.
 STOPPED = "stopped_after"
-#: Names of what every candidate keeps, which no further measure may have.
+#: Names of what every candidate keeps beside measures, which no further measure may have.
 RESERVED = frozenset({
-    *MEASURES, "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
+    "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
     "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as", "all_rows",
     "score_on_all_rows",
 })  # fmt: skip

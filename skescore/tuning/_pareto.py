@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates, as_candidates
 
 if TYPE_CHECKING:

@@ -20,12 +20,10 @@ from joblib import Parallel, delayed, effective_n_jobs
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
-from skescore.scorers._evaluation import COMPLETENESSES
-from skescore.scorers._rules import ice_of, negated_fire_of, negated_q_of
+from skescore.scorers import SCORE_SPECS
 from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
-from skescore.tuning._evaluation import Fold, evaluate_on_fold, mean_of
-from skescore.tuning._objective import STOPPED, Goal, params_key
+from skescore.tuning._evaluation import Fold, evaluate_on_fold, knowledge_like, mean_of
+from skescore.tuning._objective import STOPPED, Goal, params_key, score_of_parts
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning._studies import Studies, call_back
 from skescore.tuning.storage._heartbeats import Heartbeat, beating
@@ -66,13 +64,17 @@ class FoldEvaluator:
         self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
+        #: Made here, as other processes may not know scores that were registered.
+        self.knowledge = knowledge_like(scorer)
 
     def __call__(self, extractor: Any, fold: int) -> dict[str, Any]:
         """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
         try:
-            return evaluate_on_fold(extractor, rows, self.scorer, self.measures)
+            return evaluate_on_fold(
+                extractor, rows, self.scorer, self.measures, knowledge=self.knowledge
+            )
         except Exception as error:
             # A candidate that fails is a row of the leaderboard, not the end of the search.
             return {"failure": f"{type(error).__name__}: {error}"}
@@ -167,23 +169,19 @@ def standing(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
 
 def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
     """The score of the best of everything that trials had, on each fold; infinite if unknown."""
-    measure, settings = getattr(scorer, "measure", None), getattr(scorer, "settings", {})
-    known = measure in (ice_of, negated_fire_of, negated_q_of)
-    if not trials or not known or settings.get("completeness", "volume") not in COMPLETENESSES:
+    of_parts = score_of_parts(scorer)
+    if not trials or of_parts is None:
         return math.inf
+    names, score = of_parts
+    signs = _signs()
     folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
-
-    def best(name: str, pick: Callable[[list[float]], float]) -> np.ndarray:
-        return np.array([pick([result[name] for result in fold]) for fold in folds])
-
-    size = best("size", min)
-    if measure is negated_fire_of:
-        return float(np.mean(-np.asarray(fire_score(best("loss", min), size, psi=settings["psi"]))))
-    share = best(f"completeness_{settings['completeness']}", max)
-    if measure is negated_q_of:
-        return float(np.mean(-np.asarray(q_score(best("loss_q", min), size, share))))
-    weights = {name: settings[name] for name in ("phi", "rho")}
-    return float(np.mean(ice_score(best("performance", max), size, share, **weights)))
+    best = {
+        name: np.array(
+            [(max if signs[name] > 0 else min)([result[name] for result in fold]) for fold in folds]
+        )
+        for name in names
+    }
+    return float(np.mean(score(best)))
 
 
 def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
@@ -226,11 +224,6 @@ def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
 _TOGETHER = 4
-#: What scores are made of, and whether greater is better.
-_PARTS = {
-    "score": 1, "performance": 1, "loss": -1, "loss_q": -1, "size": -1, "completeness_volume": 1,
-    "completeness_instances": 1,
-}  # fmt: skip
 #: Seconds between two looks at trials of other workers.
 _PATIENCE = 0.5
 
@@ -578,4 +571,12 @@ def _failure(results: list[dict[str, Any]]) -> str:
 
 def _parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """What was measured on each fold, greater being better."""
-    return np.array([[sign * r[name] for name, sign in _PARTS.items()] for r in results])
+    return np.array([[sign * r[name] for name, sign in _signs().items()] for r in results])
+
+
+def _signs() -> dict[str, int]:
+    """What scores are made of: 1 if greater is better, -1 if less is."""
+    parts = {s.kept_as: -1 if s.prediction == "loss" else 1 for s in SCORE_SPECS.values()}
+    return {
+        "score": 1, **parts, "size": -1, "completeness_volume": 1, "completeness_instances": 1,
+    }  # fmt: skip

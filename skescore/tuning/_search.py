@@ -21,10 +21,11 @@ from sklearn.utils.validation import check_is_fitted, indexable
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
+from skescore.scorers import SCORE_SPECS, ScoreSpec
+from skescore.scorers._specs import all_weights, find_score, measured_names
 from skescore.tuning._allocation import Allocation
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._evaluation import (
-    MEASURES,
     Fold,
     black_box_quality,
     fold_of_all_rows,
@@ -74,11 +75,10 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
 
     def best_for(
         self,
+        score: str | None = None,
         *,
-        psi: float | None = None,
-        phi: float | None = None,
-        rho: float | None = None,
         completeness: str = "volume",
+        **weights: float,
     ) -> pd.Series:
         """Find the candidate that wins with other weights, without another extraction.
 
@@ -88,17 +88,17 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        psi : float, optional
-            Weight of FiRe.
-        phi, rho : float, optional
-            Weights of ICE; one alone leaves the other at 1.
+        score : str, optional
+            The score, ``"ice"``, ``"fire"`` or ``"q"``; by default the one that has these weights.
         completeness : {"volume", "instances"}, default="volume"
-            How ICE measures completeness.
+            How completeness is measured, for ICE and Q.
+        **weights : float
+            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE; 1 where none is given.
 
         Returns
         -------
         pandas.Series
-            Row of :meth:`Candidates.table` with the new ``score``, FiRe's being negated;
+            Row of :meth:`Candidates.table` with the new ``score``, FiRe and Q being negated;
             :meth:`make_candidate` makes the extractor.
 
         Raises
@@ -108,29 +108,20 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
             finished candidate whose measures are all known.
         """
         check_is_fitted(self, "leaderboard_")
-        ice = phi is not None or rho is not None
-        if ice == (psi is not None):
-            raise ValueError(
-                "best_for takes psi, the weight of FiRe, or phi and rho, those of ICE; got "
-                f"psi={psi!r}, phi={phi!r}, rho={rho!r}."
-            )
-        if ice:
-            weights = {"phi": 1.0 if phi is None else phi, "rho": 1.0 if rho is None else rho}
-            choice: dict[str, Any] = {"score": "ice", "completeness": completeness, **weights}
-        else:
-            assert psi is not None
-            choice = {"score": "fire", "completeness": completeness, "psi": psi}
+        spec = _score_with(weights) if score is None else find_score(score)
+        choice: dict[str, Any] = {"score": spec.name, "completeness": completeness}
+        choice |= spec.check_weights(weights)
         if not len(self.candidates_):
             raise ValueError(
                 "best_for needs a finished candidate whose measures are all known, and there is "
                 "none: see the leaderboard for what failed."
             )
-        sign = 1 if ice else -1
-        scores = sign * self.candidates_.scores(**choice)
+        scores = spec.signed(self.candidates_.scores(**choice))
         table = self.candidates_.table()
         table.insert(1, "score", scores.mean(axis=1))
         order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
-        judged_by = judged(scores, sign * self.candidates_.scores_with_all_rows(**choice))[order]
+        with_all_rows = spec.signed(self.candidates_.scores_with_all_rows(**choice))
+        judged_by = judged(scores, with_all_rows)[order]
         size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
         best = winner(judged_by, size[order], asked[order], self.standard_errors)
         return table.iloc[order[best]]
@@ -276,6 +267,23 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = not is_fitted(self.estimator)
         return tags
+
+
+def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
+    """The one score that has all of these weights."""
+    all_weights(weights)  # names those that no score has
+    found = [s for s in SCORE_SPECS.values() if weights and set(weights) <= set(s.weight_names)]
+    if len(found) == 1:
+        return found[0]
+    known = "; ".join(
+        f"{' and '.join(spec.weight_names)} of {spec.label}"
+        for spec in SCORE_SPECS.values()
+        if spec.weights
+    )
+    raise ValueError(
+        f"best_for takes the weights of one score ({known}), got {dict(weights)!r}. Pass its name "
+        "as score, or weights of one score alone."
+    )
 
 
 def choose_by(search: Any) -> Any:
@@ -572,7 +580,6 @@ def make_runner(search: Any, studies: Studies, folds: list[Fold], all_rows: Fold
 
 # --- every trial of a search in one table, the best first ----------------------------------------
 
-_COLUMNS = ("score_std", *MEASURES)
 _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
@@ -604,6 +611,7 @@ def leaderboard(
     pandas.DataFrame
         One row per trial: the winner, then by score; trials without a score are last.
     """
+    kept_means = ("score_std", *measured_names())
     records = []
     measured = []
     for name, found in trials.items():
@@ -614,7 +622,7 @@ def leaderboard(
                 "tied": False,
                 "extractor": name,
                 "score": kept.get("score", np.nan) if state == "complete" else np.nan,
-                **{c: kept.get(c, np.nan) for c in (*_COLUMNS, *measures, *_COSTS)},
+                **{c: kept.get(c, np.nan) for c in (*kept_means, *measures, *_COSTS)},
                 "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
                 "params": dict(trial.params),
                 "trial": trial.number,
@@ -626,8 +634,8 @@ def leaderboard(
             records.append(record)
             measured.append((kept.get("folds", ()), kept.get("all_rows")))
     columns = [
-        "extractor", "score", *_COLUMNS, *measures, *_COSTS, "score_on_all_rows", "tied", "params",
-        "trial", "state", "same_as", "stopped", "error",
+        "extractor", "score", *kept_means, *measures, *_COSTS, "score_on_all_rows", "tied",
+        "params", "trial", "state", "same_as", "stopped", "error",
     ]  # fmt: skip
     table = pd.DataFrame(records, columns=columns)
     # As objects, or the number of a trial would turn from 3 into 3.0.

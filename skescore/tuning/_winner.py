@@ -6,67 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
-
-#: Scores that follow from what was measured, and whether greater is better.
-SCORES = {"ice": True, "fire": False, "q": False}
 #: Share of all rows in what candidates are judged by, the rest being that of held-out rows; see
 #: :func:`mixed`.
 SHARE_OF_ALL_ROWS = 0.368
-
-
-def parts_of(score: str, completeness: str) -> tuple[str, ...]:
-    """Name what a score is made of.
-
-    Parameters
-    ----------
-    score : {"ice", "fire", "q"}
-        The score.
-    completeness : {"volume", "instances"}
-        How completeness is measured, for ICE and Q.
-
-    Returns
-    -------
-    tuple of str
-        The measure of prediction, ``size`` and, of ICE and Q, that of completeness.
-    """
-    if score == "fire":
-        return "loss", "size"
-    return "performance" if score == "ice" else "loss_q", "size", f"completeness_{completeness}"
-
-
-def score_of_parts(
-    parts: Mapping[str, np.ndarray], score: str, weights: Mapping[str, float], completeness: str
-) -> np.ndarray:
-    """Score what was measured.
-
-    Parameters
-    ----------
-    parts : dict of str to ndarray
-        Values of :func:`parts_of` the score, all of one shape.
-    score : {"ice", "fire", "q"}
-        Of ICE greater is better, of the others smaller.
-    weights : dict of str to float
-        ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
-    completeness : {"volume", "instances"}
-        How completeness is measured, for ICE and Q.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape.
-
-    Raises
-    ------
-    ValueError
-        If a weight or a value is out of its range.
-    """
-    values = [parts[name] for name in parts_of(score, completeness)]
-    if score == "fire":
-        return np.asarray(fire_score(*values, psi=weights["psi"]))
-    if score == "q":
-        return np.asarray(q_score(*values))
-    return np.asarray(ice_score(*values, phi=weights["phi"], rho=weights["rho"]))
 
 
 def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:

@@ -646,7 +646,7 @@ def test_what_is_not_fitted_yet_is_told_apart(model: Any) -> None:
     [
         ([0, 1, 1, 0, 1], r"labels of y \(0, 1\) is a class of the rules \('a', 'b'\).*encoded"),
         ([None, "c", 3, "c", "c"], r"labels of y \('c', 3, None\)"),
-        (["a", "b"], r"y must have shape \(5,\), one answer per row, got \(2,\)"),
+        (["a", "b"], r"y must have shape \(5,\), one prediction per row, got \(2,\)"),
         ([["a"], ["b"], ["b"], ["a"], ["b"]], r"y must have shape \(5,\).*got \(5, 1\)"),
     ],
 )
@@ -755,7 +755,7 @@ def test_names_of_scorers() -> None:
     [
         ("icee", ValueError, "no score 'icee'. Did you mean 'ice'"),
         ("acuracy", ValueError, "no score 'acuracy'. Did you mean 'accuracy'"),
-        ({"ice": ice}, TypeError, r"must be a name or a scorer\(estimator, X, y\), got {'ice'"),
+        ({"ice": ice, "q": neg_q}, TypeError, r"must be a name or a scorer\(estimator, X, y\), got"),
         (None, TypeError, "got None. Known names: ice"),
     ],
 )

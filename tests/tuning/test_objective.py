@@ -33,6 +33,7 @@ from skescore.scorers import (
     make_ice_scorer,
     make_q_scorer,
     neg_fire,
+    neg_q,
 )
 from skescore.tuning import ExtractorObjective
 
@@ -245,7 +246,8 @@ def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
         ({"extractor": "grid-ex"}, ValueError, "Did you mean 'gridex'"),
         ({"scoring": "icee"}, ValueError, "Did you mean 'ice'"),
         ({"scoring": "knowledge"}, TypeError, "one number per candidate.*choose one"),
-        ({"scoring": {"ice": ice}}, TypeError, "must be a name or a scorer"),
+        ({"scoring": {"ice": ice, "q": neg_q}}, ValueError, "one score, .*others as measures"),
+        ({"scoring": {"ice": 3}}, TypeError, "must be a name or a scorer"),
         (
             {"space": {"max_leafs": IntDistribution(2, 3)}},
             ValueError,

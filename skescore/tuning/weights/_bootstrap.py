@@ -16,10 +16,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_random_state
 
 from skescore.metrics._arguments import as_numbers
+from skescore.scorers import SCORE_SPECS, RuleScorer, get_rule_scorer
 from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
-from skescore.scorers._makers import RuleScorer, get_rule_scorer
 from skescore.tuning._candidates import as_candidates
-from skescore.tuning._winner import SCORES
 from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 
 #: All ways to draw folds are gone through up to this many.
@@ -278,7 +277,7 @@ def win_probability(
     per_fold = found.scores(score, completeness=completeness, **weights)
     times = _whole("n_resamples", n_resamples)
     order = preference(found)
-    signed = per_fold[order] * (1.0 if SCORES[score] else -1.0)
+    signed = per_fold[order] * SCORE_SPECS[score].sign
     counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
     probability = np.zeros(len(found))
     batch = max(1, 2_000_000 // len(found))
@@ -295,7 +294,7 @@ def win_probability(
         "score": means,
         "probability": probability,
     })  # fmt: skip
-    rank = np.lexsort((means * (-1.0 if SCORES[score] else 1.0), -probability))
+    rank = np.lexsort((-means * SCORE_SPECS[score].sign, -probability))
     return table.iloc[rank].reset_index(drop=True)
 
 

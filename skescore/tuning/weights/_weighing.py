@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 
 from skescore.metrics._arguments import as_numbers
 from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability, ice_score
-from skescore.scorers._evaluation import COMPLETENESSES
+from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates
 
 #: Weights of each score, in the order in which they are shown, and their ranges.
