@@ -16,9 +16,8 @@ from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.simplification._on_rows import RuleRows, Step
-from skescore.scorers import RuleScorer, ScoreSpec
+from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
-from skescore.scorers import COMPLETENESSES
 
 #: Measures of predictions that are made of sums over rows.
 _ADDITIVE = {

@@ -755,7 +755,11 @@ def test_names_of_scorers() -> None:
     [
         ("icee", ValueError, "no score 'icee'. Did you mean 'ice'"),
         ("acuracy", ValueError, "no score 'acuracy'. Did you mean 'accuracy'"),
-        ({"ice": ice, "q": neg_q}, TypeError, r"must be a name or a scorer\(estimator, X, y\), got"),
+        (
+            {"ice": ice, "q": neg_q},
+            TypeError,
+            r"must be a name or a scorer\(estimator, X, y\), got",
+        ),
         (None, TypeError, "got None. Known names: ice"),
     ],
 )
