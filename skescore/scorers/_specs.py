@@ -15,7 +15,7 @@ import numpy as np
 
 from skescore._text import did_you_mean
 from skescore.metrics._knowledge import fire_score, ice_score, q_score
-from skescore.metrics._prediction import UNCOVERED, named_metric
+from skescore.metrics._prediction import METRICS, UNCOVERED
 
 __all__ = ["COMPLETENESSES", "SCORE_SPECS", "ScoreSpec", "Weight", "find_score"]
 
@@ -113,19 +113,19 @@ class ScoreSpec:
     least_size: float = 0.0
 
     def __post_init__(self) -> None:
-        for field, value, known in (
-            ("prediction", self.prediction, ("loss", "performance")),
-            ("uncovered", self.uncovered, UNCOVERED),
-        ):
-            if value not in known:
-                raise ValueError(f"{field} must be one of {', '.join(known)}, got {value!r}.")
+        for name, choices in (("prediction", ("loss", "performance")), ("uncovered", UNCOVERED)):
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
         for task in _TASKS:
-            if task not in self.metrics:
-                raise ValueError(f"metrics must name one for {task}, got {self.metrics!r}.")
-            metric = named_metric(self.metrics[task], task)
-            if self.prediction == "performance" and not metric.greater_is_better:
+            known = [
+                name
+                for name, metric in METRICS.items()
+                if task in metric.tasks and (metric.greater_is_better or self.prediction == "loss")
+            ]
+            if self.metrics.get(task) not in known:
                 raise ValueError(
-                    f"metrics[{task!r}] must be a performance, got the loss {self.metrics[task]!r}."
+                    f"metrics[{task!r}] of a score that takes a {self.prediction} must be one of "
+                    f"{', '.join(known)}, got {self.metrics.get(task)!r}."
                 )
         object.__setattr__(self, "label", self.label or self.name)
         object.__setattr__(self, "kept_as", self.kept_as or f"{self.prediction}_{self.name}")
