@@ -726,7 +726,7 @@ def test_settings_of_one_scorer_are_checked(make: Any, options: Any, message: st
 
 
 def test_a_measure_of_the_other_task_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no measure 'r2' for classification"):
+    with pytest.raises(ValueError, match="no metric 'r2' for classification"):
         make_ice_scorer(performance="r2")(CLASSES, X_CLASSES, Y_CLASSES)
 
 
@@ -755,11 +755,7 @@ def test_names_of_scorers() -> None:
     [
         ("icee", ValueError, "no score 'icee'. Did you mean 'ice'"),
         ("acuracy", ValueError, "no score 'acuracy'. Did you mean 'accuracy'"),
-        (
-            {"ice": ice, "q": neg_q},
-            TypeError,
-            r"must be a name or a scorer\(estimator, X, y\), got",
-        ),
+        ({"ice": ice, "q": neg_q}, TypeError, r"must be a name or a scorer\(estimator, X, y\)"),
         (None, TypeError, "got None. Known names: ice"),
     ],
 )
