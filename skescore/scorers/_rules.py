@@ -307,11 +307,15 @@ def make_fire_scorer(
         So many rules count as one; larger values care less about their number.
     loss : str or callable, default="auto"
         1 - accuracy (classification) and the mean absolute error (regression) by default.
-    reference, size, undefined
-        As of :func:`make_score_scorer`.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"penalise", "ignore"}, default="penalise"
         FiRe does not know completeness, so leaving out rows without a rule would call a list
         perfect that answers one easy row.
+    size : {"rules", "conditions", "literals"} or callable, default="rules"
+        What is counted as size.
+    undefined : float, default=NaN
+        The score where there are no rules or no rows left.
 
     Returns
     -------
@@ -359,8 +363,16 @@ def make_q_scorer(
     ----------
     loss : str or callable, default="auto"
         1 - weighted F1 (classification) and the mean absolute error (regression) by default.
-    completeness, reference, uncovered, size, undefined
-        As of :func:`make_score_scorer`.
+    completeness : {"volume", "instances"} or callable, default="volume"
+        Share of the domain's volume or of the rows.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own predictions (fidelity).
+    uncovered : {"ignore", "penalise"}, default="ignore"
+        What becomes of rows without a rule; left out, as completeness accounts for them.
+    size : {"rules", "conditions", "literals"} or callable, default="rules"
+        What is counted as size.
+    undefined : float, default=NaN
+        The score where there are no rules or no rows left.
 
     Returns
     -------
@@ -402,8 +414,16 @@ def make_ice_scorer(
         Importance of the predictions and of the size.
     performance : str or callable, default="auto"
         Weighted F1 (classification) and R² (regression) by default.
-    completeness, reference, uncovered, size, undefined
-        As of :func:`make_score_scorer`.
+    completeness : {"volume", "instances"} or callable, default="volume"
+        Share of the domain's volume or of the rows.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own predictions (fidelity).
+    uncovered : {"ignore", "penalise"}, default="ignore"
+        What becomes of rows without a rule; left out, as completeness accounts for them.
+    size : {"rules", "conditions", "literals"} or callable, default="rules"
+        What is counted as size.
+    undefined : float, default=NaN
+        The score where there are no rules or no rows left.
 
     Returns
     -------
@@ -469,8 +489,14 @@ def make_knowledge_scorer(
     loss, performance : str or callable, default="auto"
         The metrics of scores that take a loss (FiRe, Q) and of those that take a performance (ICE);
         each score's own default by default.
-    completeness, reference, size, undefined
-        As of :func:`make_score_scorer`.
+    completeness : {"volume", "instances"} or callable, default="volume"
+        Share of the domain's volume or of the rows.
+    reference : {"data", "black_box"}, default="data"
+        Compare with y, or with the black box's own predictions (fidelity).
+    size : {"rules", "conditions", "literals"} or callable, default="rules"
+        What is counted as size.
+    undefined : float, default=NaN
+        The score where there are no rules or no rows left.
     scorers : sequence of RuleScorer, default=()
         Scorers of single scores, which are scored with their own settings; also of scores that
         are not registered.
