@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from skescore.report import write_report
+from skescore.scorers import SCORE_SPECS
 from skescore.tuning import Candidates
-from skescore.tuning._winner import SCORES, judged, winner
+from skescore.tuning._winner import judged, winner
 
 
 def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
     """Scores on held-out rows, and what candidates are judged by; greater is better."""
     weights = {name: settings[name] for name in ("psi", "phi", "rho", "completeness")}
-    sign = 1 if SCORES[settings["score"]] else -1
+    sign = SCORE_SPECS[settings["score"]].sign
     signed = sign * candidates.scores(settings["score"], **weights)
     mixed = sign * candidates.scores_with_all_rows(settings["score"], **weights)
     return signed, judged(signed, mixed)
@@ -27,7 +28,7 @@ def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, 
     size, asked = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
     best = winner(by[order], size[order], asked[order], 1.0)
-    scores = signed if SCORES[settings["score"]] else -signed
+    scores = SCORE_SPECS[settings["score"]].sign * signed
     return scores.mean(axis=1), order.tolist(), int(order[best])
 
 
@@ -78,7 +79,7 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
         np.testing.assert_allclose(found["scores"], scores, rtol=1e-9, atol=1e-12)
         # The brightest is the best.
         shares = (scores - scores.min()) / (scores.max() - scores.min())
-        shares = shares if SCORES[score] else 1 - shares
+        shares = shares if SCORE_SPECS[score].greater_is_better else 1 - shares
         np.testing.assert_allclose(found["shares"], shares, rtol=1e-9, atol=1e-12)
         assert found["colours"]
         assert found["shown"] == order
@@ -103,7 +104,7 @@ def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
             settings = {
                 "psi": psi, "phi": phi, "rho": rho, "completeness": "volume", "score": "fire",
             }  # fmt: skip
-            for score in SCORES:
+            for score in SCORE_SPECS:
                 settings["score"] = score
                 asked.append(dict(settings))
     found = browser.run(
@@ -120,7 +121,7 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     asked = [
         {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
-        for score in SCORES for psi in (0.7, 1, 2.5, 7) for completeness in ("volume", "instances")
+        for score in SCORE_SPECS for psi in (0.7, 1, 2.5, 7) for completeness in ("volume", "instances")
     ]  # fmt: skip
     found = browser.run(
         """
@@ -135,7 +136,7 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
     )
     for settings, shown in zip(asked, found, strict=True):
         signed, by = scores_and_judged(candidates, settings)
-        sign = 1 if SCORES[settings["score"]] else -1
+        sign = SCORE_SPECS[settings["score"]].sign
         known = np.flatnonzero(np.isfinite(by).all(axis=1))
         assert [one["place"] for one in shown] == known.tolist()
         np.testing.assert_allclose([one["folds"] for one in shown], sign * by[known], rtol=1e-9)

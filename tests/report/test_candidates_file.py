@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skescore.report._candidates_file import candidates_json, read_candidates
+from skescore.scorers import SCORE_SPECS
 from skescore.tuning import Candidate, Candidates
-from skescore.tuning._winner import SCORES
 
 
 def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
@@ -22,7 +22,7 @@ def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
     assert [(c.extractor, c.params, c.trial) for c in kept.candidates] == [
         (c.extractor, c.params, c.trial) for c in candidates
     ]
-    for score in SCORES:
+    for score in SCORE_SPECS:
         for psi, phi, rho in ((1, 1, 1), (3, 0.5, 2)):
             weights = {"psi": psi, "phi": phi, "rho": rho}
             np.testing.assert_array_equal(
