@@ -121,7 +121,8 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     asked = [
         {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
-        for score in SCORE_SPECS for psi in (0.7, 1, 2.5, 7) for completeness in ("volume", "instances")
+        for score in SCORE_SPECS for psi in (0.7, 1, 2.5, 7)
+        for completeness in ("volume", "instances")
     ]  # fmt: skip
     found = browser.run(
         """
