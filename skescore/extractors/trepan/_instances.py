@@ -2,7 +2,7 @@
 
 A model takes the features to be independent of each other: kernel density estimates for numbers,
 shares for categories and for numbers with few different values. Under it everything that the tests
-on a path ask can be met exactly, without rejecting anything: a box cuts off parts of single
+on a path demand can be met exactly, without rejecting anything: a box cuts off parts of single
 features, and of an M-of-N test one draws first which literals hold, then the values.
 """
 
@@ -78,18 +78,9 @@ def _uniform(keys: np.ndarray, stream: int) -> np.ndarray:
     return (combine(keys, stream) >> np.uint64(11)) * 2.0**-53
 
 
-class Model:
-    """Independent distributions of the features, as some rows suggest them.
+class InstanceModel:
+    """Independent distributions of the features, as a sample of the rows suggests them.
 
-    Parameters
-    ----------
-    features : Features
-        What is known of the features.
-    sample : ndarray of shape (n_rows, n_features)
-        The rows, or some of them.
-
-    Notes
-    -----
     The density of a number is the mean of normal densities around the rows' values, with standard
     deviation ``s / sqrt(n_rows)``, where s is that of the values, cut off at the domain's limits.
     """
@@ -159,21 +150,9 @@ class Model:
     # --- all features ------------------------------------------------------------------------
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
-        """Draw instances in a region.
+        """Draw n instances that satisfy a region, whose tests must not share features.
 
-        Parameters
-        ----------
-        region : Region
-            What they must satisfy; its tests must not share features.
-        key : uint64
-            Names the place in the structure; with the region it decides all.
-        n : int
-            How many.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            The instances.
+        The key of the node and the region decide all.
         """
         points = np.empty((n, self.sample.shape[1]))
         keys = combine(key, np.arange(n))
@@ -220,23 +199,13 @@ class Model:
     # --- does it suit other rows -------------------------------------------------------------
 
     def differs(self, sample: np.ndarray, region: Region, significance: float) -> bool:
-        """Tell whether rows of a region are distributed otherwise than the model says.
+        """Return whether rows of a region are distributed otherwise than the model says.
 
-        Parameters
-        ----------
-        sample : ndarray of shape (n_rows, n_features)
-            Rows that fall into the region, or some of them.
-        region : Region
-            The region.
-        significance : float
-            Level of all tests together.
-
-        Notes
-        -----
-        Every feature is tested for itself, at the level divided by the number of features
-        (Bonferroni): the rows against those of the model's rows that lie outside of the region, on
-        the part of the feature that the region leaves, weighted as the region's M-of-N tests
-        weight them. Numbers take the Kolmogorov-Smirnov test, listed values the chi-squared test.
+        Every feature is tested for itself, at the level `significance` divided by the number of
+        features (Bonferroni): the rows against those of the model's rows that lie outside of the
+        region, on the part of the feature that the region leaves, weighted as the region's M-of-N
+        tests weight them. Numbers take the Kolmogorov-Smirnov test, listed values the chi-squared
+        test.
         """
         rest = self.sample[~region.holds(self.sample)]
         if len(sample) < 2 or len(rest) < 2:
@@ -280,18 +249,7 @@ def _picked(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def at_least(chances: np.ndarray) -> np.ndarray:
-    """Chances that at least k of the last independent events happen.
-
-    Parameters
-    ----------
-    chances : ndarray of shape (n,)
-        Chance of each event.
-
-    Returns
-    -------
-    ndarray of shape (n + 1, n + 1)
-        Row i, column k: that at least k of the events from i on happen.
-    """
+    """Chances that at least k of the independent events from i on happen: row i, column k."""
     n = len(chances)
     tails = np.zeros((n + 1, n + 1))
     tails[:, 0] = 1.0
@@ -324,19 +282,9 @@ def _size(weights: np.ndarray) -> float:
 
 
 def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Chance of two samples so different if they come from one distribution.
+    """Chance of two samples so different, the second one weighted, if both are of one distribution.
 
-    Parameters
-    ----------
-    a : ndarray
-        The first sample.
-    b, weights : ndarray
-        The second sample with its weights.
-
-    Returns
-    -------
-    float
-        From the asymptotic distribution.
+    By the asymptotic distribution.
     """
     n = _size(weights)
     if n == 0 or not len(a):
@@ -351,17 +299,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
 
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Chance of two samples of listed values so different if they come from one distribution.
-
-    Parameters
-    ----------
-    listed : ndarray
-        The possible values, ascending.
-    a : ndarray
-        The first sample.
-    b, weights : ndarray
-        The second sample with its weights.
-    """
+    """The same for samples of listed values, which ascend."""
     n = _size(weights)
     if n == 0 or not len(a):
         return 1.0

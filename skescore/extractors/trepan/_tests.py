@@ -1,7 +1,8 @@
-"""The search for the M-of-N test that tells the classes at a node apart best.
+"""Tests of Trepan's nodes, what is left of the domain behind them, and the search for the best.
 
-Everything is counted on histograms: the instances of a node are put into few bins per feature once,
-and then the gains of all tests that differ in one literal come from one table of bins and classes.
+A test holds where at least m of n literals do. Along a path the tests that are conjunctions narrow
+one box; the others stay as they are. Both outcomes of every test can be written so, since "not at
+least m of n hold" means "at least n - m + 1 of the n opposites hold".
 """
 
 from __future__ import annotations
@@ -16,26 +17,19 @@ from scipy.special import chdtri
 
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 
-# --- tests of Trepan's nodes, and what is left of the domain behind them -------------------------
-# A test asks whether at least m of n literals hold. Along a path the tests that are conjunctions
-# narrow one box; the others stay as they are. Both outcomes of every test can be written so, since
-# "not at least m of n hold" means "at least n - m + 1 of the n opposites hold".
+#: Bins per feature; cuts beyond them are thinned evenly.
+MOST_BINS = 256
+#: Values that are looked at to find cuts; of more instances only so many.
+_LOOKED_AT = 10_000
+#: Gains are compared to so many decimals, lest rounding errors decide between equal tests.
+_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """One elementary question about one feature.
+    """A condition on one feature: a number is at most `cut`, or a category one of `codes`.
 
-    Parameters
-    ----------
-    feature : int
-        Column index.
-    cut : float, default=0.0
-        Numbers: holds if the number is at most this.
-    codes : tuple of int, default=()
-        Categories: holds if the value is one of these; empty for numbers.
-    opposite : bool, default=False
-        Turns the answer round.
+    `codes` is empty for numbers; `opposite` negates the condition.
     """
 
     feature: int
@@ -44,24 +38,24 @@ class Literal:
     opposite: bool = False
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Tell for every value of the feature whether the literal holds."""
+        """Return for every value of the feature whether the literal holds."""
         inside = np.isin(values, self.codes) if self.codes else values <= self.cut
         return ~inside if self.opposite else inside
 
     def negated(self) -> Literal:
-        """The opposite question."""
+        """The opposite condition."""
         return replace(self, opposite=not self.opposite)
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """At least `m` of the literals hold; no two of them ask about the same feature."""
+    """At least `m` of the literals hold; no two of them are on the same feature."""
 
     m: int
     literals: tuple[Literal, ...]
 
     def holds(self, X: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Tell for every row (of the given ones) whether the test holds."""
+        """Return for every row (of the given ones) whether the test holds."""
         held: Any = 0
         for literal in self.literals:
             column = X[:, literal.feature]
@@ -147,7 +141,7 @@ class Region:
         return literal.opposite if self.lower[j] >= literal.cut else None
 
     def holds(self, X: np.ndarray) -> np.ndarray:
-        """Tell for every row whether it lies in the region."""
+        """Return for every row whether it lies in the region."""
         inside = np.asarray(((self.lower < X) & (self.upper >= X)).all(axis=1))
         for j, mask in self.allowed.items():
             inside &= mask[X[:, j].astype(np.intp)]
@@ -156,13 +150,7 @@ class Region:
         return inside
 
     def conditions(self, categories: Mapping[int, tuple[Any, ...]]) -> list[Condition]:
-        """Write the region as conditions of a rule.
-
-        Parameters
-        ----------
-        categories : mapping of int to tuple
-            The values that the codes of each categorical feature stand for.
-        """
+        """Write the region as conditions of a rule, given the values that codes stand for."""
         result: list[Condition] = []
         for j in range(len(self.lower)):
             if j in self.allowed:
@@ -198,13 +186,9 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
 
 
 # --- The search for the M-of-N test that tells the classes at a node apart best ------------------
-
-#: Bins per feature; cuts beyond them are thinned evenly.
-MOST_BINS = 256
-#: Values that are looked at to find cuts; of more instances only so many.
-_LOOKED_AT = 10_000
-#: Gains are compared to so many decimals, lest rounding errors decide between equal tests.
-_DECIMALS = 12
+# Everything is counted on histograms: the instances of a node are put into few bins per feature
+# once, and then the gains of all tests that differ in one literal come from one table of bins and
+# classes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +245,7 @@ class Binned:
         return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
 
     def holds(self, literal: Literal) -> np.ndarray:
-        """Tell for every instance whether a literal made here holds."""
+        """Return for every instance whether a literal made here holds."""
         codes, cuts = self.codes[literal.feature], self.cuts[literal.feature]
         if cuts is None:
             inside = np.isin(codes, literal.codes)
@@ -273,14 +257,8 @@ class Binned:
 def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1) -> np.ndarray:
     """Cuts half-way between neighbouring values where the class changes.
 
-    No other cut can have the largest information gain.
-
-    Parameters
-    ----------
-    values, labels : ndarray of shape (n,)
-        Numbers and their classes. Of more than 10 000 every so many-th is looked at.
-    most : int
-        More cuts than this are thinned evenly.
+    No other cut can have the largest information gain. Of more than 10 000 values every so many-th
+    is looked at; more than `most` cuts are thinned evenly.
 
     References
     ----------
@@ -313,19 +291,7 @@ def put_into_bins(
     n_categories: Mapping[int, int],
     n_rows: int,
 ) -> Binned:
-    """Put instances into bins, one feature after the other.
-
-    Parameters
-    ----------
-    columns : iterable of ndarray of shape (n_instances,)
-        The values of each feature, in order; only one is held at a time.
-    labels : ndarray of int, shape (n_instances,)
-        Classes.
-    n_classes : int
-        Number of classes.
-    n_categories : mapping of int to int
-        The number of codes of each categorical feature.
-    """
+    """Put instances into bins, one feature after the other: only one column is held at a time."""
     codes: list[np.ndarray] = []
     cuts: list[np.ndarray | None] = []
     n_bins = []
@@ -346,12 +312,8 @@ def put_into_bins(
 def information_gain(inside: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Bits that tests tell about the class.
 
-    Parameters
-    ----------
-    inside : ndarray of shape (..., n_classes)
-        Instances of each class for which the test holds.
-    total : ndarray of shape (n_classes,)
-        All instances of each class.
+    `inside`, of shape (..., n_classes), counts the instances of each class for which a test holds,
+    `total` all of them.
     """
     # One pass over both sides: of small tables the calls cost more than the numbers.
     inside_entropy, outside_entropy = _weighted_entropy(np.stack([inside, total - inside]))
@@ -378,7 +340,7 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class Search:
+class MofNSearch:
     """How to search for tests.
 
     Parameters
@@ -404,16 +366,11 @@ class Search:
     def best_test(self, binned: Binned, taken: Sequence[int] = ()) -> Test | None:
         """The best test at a node, or None if none gains anything.
 
-        Parameters
-        ----------
-        binned : Binned
-            The instances of the node.
-        taken : sequence of int
-            Features that tests of several literals may not use: those of such tests further up,
-            so that their literals stay independent.
+        Features that are `taken` occur in tests of several literals further up; such tests may not
+        use them again, so that their literals stay independent.
         """
         total = binned.count()
-        seed = _best_seed(binned, total, self.min_samples_leaf)
+        seed = self._best_seed(binned, total)
         if seed is None or seed.gain <= max(self.min_gain, 10.0**-_DECIMALS):
             return None
         best, beam = seed, [seed]
@@ -462,8 +419,8 @@ class Search:
                     if feature in used or not len(open_ones):
                         continue
                     table = binned.table(feature, open_ones)
-                    for gain, literal in _best_literals(
-                        binned, feature, table, sure, total, (False, True), self.min_samples_leaf
+                    for gain, literal in self._best_literals(
+                        binned, feature, table, sure, total, (False, True)
                     ):
                         if literal is not None and gain - candidate.gain >= needed:
                             test = Test(m, (*candidate.test.literals, literal))
@@ -481,81 +438,77 @@ class Search:
                 break
         return kept
 
+    def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
+        """The best test of one feature, turned so that it speaks for the later classes."""
+        best, chosen = -1.0, None
+        nothing = np.zeros_like(total)
+        for feature in range(len(binned.codes)):
+            table = binned.table(feature)
+            [(gain, literal)] = self._best_literals(
+                binned, feature, table, nothing, total, (False,)
+            )
+            if literal is not None and gain > best:
+                best, chosen = gain, literal
+        if chosen is None:
+            return None
+        holds = binned.holds(chosen)
+        if binned.labels[holds].mean() < binned.labels[~holds].mean():
+            chosen, holds = chosen.negated(), ~holds
+        return _Candidate(best, Test(1, (chosen,)), holds.astype(np.uint8))
 
-def _best_seed(binned: Binned, total: np.ndarray, min_samples_leaf: int) -> _Candidate | None:
-    """The best test of one feature, turned so that it speaks for the later classes."""
-    best, chosen = -1.0, None
-    nothing = np.zeros_like(total)
-    for feature in range(len(binned.codes)):
-        table = binned.table(feature)
-        [(gain, literal)] = _best_literals(
-            binned, feature, table, nothing, total, (False,), min_samples_leaf
-        )
-        if literal is not None and gain > best:
-            best, chosen = gain, literal
-    if chosen is None:
-        return None
-    holds = binned.holds(chosen)
-    if binned.labels[holds].mean() < binned.labels[~holds].mean():
-        chosen, holds = chosen.negated(), ~holds
-    return _Candidate(best, Test(1, (chosen,)), holds.astype(np.uint8))
+    def _best_literals(
+        self,
+        binned: Binned,
+        feature: int,
+        table: np.ndarray,
+        sure: np.ndarray,
+        total: np.ndarray,
+        directions: Sequence[bool],
+    ) -> list[tuple[float, Literal | None]]:
+        """The literal on one feature that completes a test best, and the test's gain, each way.
 
-
-def _best_literals(
-    binned: Binned,
-    feature: int,
-    table: np.ndarray,
-    sure: np.ndarray,
-    total: np.ndarray,
-    directions: Sequence[bool],
-    min_samples_leaf: int,
-) -> list[tuple[float, Literal | None]]:
-    """The literal on one feature that completes a test best, and the test's gain, each way.
-
-    Parameters
-    ----------
-    binned : Binned
-        The instances of the node.
-    feature : int
-        The feature.
-    table : ndarray of shape (n_bins, n_classes + 1)
-        The instances for which the literal decides; rows in the last column, as below.
-    sure : ndarray of shape (n_classes + 1,)
-        Those for which the test holds anyway.
-    total : ndarray of shape (n_classes + 1,)
-        All.
-    directions : sequence of bool
-        False looks among the literals as they are, True among those that are turned round.
-    min_samples_leaf : int
-        Training rows wanted on either side of the test.
-    """
-    cuts = binned.cuts[feature]
-    subsets: list[np.ndarray] = []
-    if cuts is not None:
-        inside = np.cumsum(table[:-1], axis=0)
-    else:
-        subsets = _subsets(table[:, :-1])
-        inside = np.array([table[codes].sum(axis=0) for codes in subsets])
-    if not len(inside):
-        return [(0.0, None)] * len(directions)
-    whole = table.sum(axis=0)
-    holding = sure + np.stack([whole - inside if turned else inside for turned in directions])
-    gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
-    rows = holding[..., -1]
-    gains[(rows < min_samples_leaf) | (total[-1] - rows < min_samples_leaf)] = -1.0
-    found: list[tuple[float, Literal | None]] = []
-    for turned, at, gain in zip(
-        directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
-    ):
+        Parameters
+        ----------
+        binned : Binned
+            The instances of the node.
+        feature : int
+            The feature.
+        table : ndarray of shape (n_bins, n_classes + 1)
+            The instances for which the literal decides; rows in the last column, as below.
+        sure : ndarray of shape (n_classes + 1,)
+            Those for which the test holds anyway.
+        total : ndarray of shape (n_classes + 1,)
+            All.
+        directions : sequence of bool
+            False looks among the literals as they are, True among those that are turned round.
+        """
+        cuts = binned.cuts[feature]
+        subsets: list[np.ndarray] = []
         if cuts is not None:
-            found.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
-            continue
-        codes, opposite = subsets[at], turned
-        others = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
-        if len(others) < len(codes):  # the shorter list reads better
-            codes, opposite = others, not turned
-        found.append((gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite)))
-    return found
+            inside = np.cumsum(table[:-1], axis=0)
+        else:
+            subsets = _subsets(table[:, :-1])
+            inside = np.array([table[codes].sum(axis=0) for codes in subsets])
+        if not len(inside):
+            return [(0.0, None)] * len(directions)
+        whole = table.sum(axis=0)
+        holding = sure + np.stack([whole - inside if turned else inside for turned in directions])
+        gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
+        rows = holding[..., -1]
+        gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
+        found: list[tuple[float, Literal | None]] = []
+        for turned, at, gain in zip(
+            directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
+        ):
+            if cuts is not None:
+                found.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
+                continue
+            codes, opposite = subsets[at], turned
+            others = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
+            if len(others) < len(codes):  # the shorter list reads better
+                codes, opposite = others, not turned
+            found.append((gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite)))
+        return found
 
 
 def _subsets(table: np.ndarray) -> list[np.ndarray]:

@@ -12,8 +12,8 @@ from scipy.special import betaincinv
 from skescore._random import combine
 from skescore.extractors._base import Extraction
 from skescore.extractors._sharing import Sharing
-from skescore.extractors.trepan._instances import Features, Model, thinned
-from skescore.extractors.trepan._tests import Region, Search, Test, put_into_bins
+from skescore.extractors.trepan._instances import Features, InstanceModel, thinned
+from skescore.extractors.trepan._tests import MofNSearch, Region, Test, put_into_bins
 
 
 @dataclass(eq=False)
@@ -23,21 +23,21 @@ class Node:
     Parameters
     ----------
     key : uint64
-        Its place in the tree, mixed with the seed.
+        The way to it from the root, mixed with the seed.
     depth : int
         Tests above it.
     region : Region
         What the tests above it leave.
     rows : ndarray of int
         Training rows that reach it.
-    model : Model
+    model : InstanceModel
         Where its instances come from.
     points, point_labels : ndarray
-        Instances drawn here or taken over, and the black box's answers on them.
+        Instances drawn here or taken over, and the black box's predictions there.
     n_rows : int
         Training rows that reach it.
     counts : ndarray of shape (n_classes,)
-        The black box's answers on rows and instances.
+        The black box's predictions on rows and instances.
     test : Test or None
         What tells its children apart.
     children : tuple of int
@@ -48,7 +48,7 @@ class Node:
     depth: int
     region: Region
     rows: np.ndarray
-    model: Model | None
+    model: InstanceModel | None
     points: np.ndarray
     point_labels: np.ndarray
     n_rows: int = 0
@@ -58,12 +58,12 @@ class Node:
 
     @property
     def label(self) -> int:
-        """The commonest class; the first one on ties."""
+        """The majority class; the first one on ties."""
         return int(np.argmax(self.counts))
 
     @property
     def fidelity(self) -> float:
-        """Share of rows and instances on which the black box answers the commonest class."""
+        """Share of rows and instances for which the black box predicts the majority class."""
         return float(self.counts.max() / self.counts.sum())
 
     @property
@@ -71,32 +71,24 @@ class Node:
         """Whether nobody would ever split it."""
         return self.n_rows == 0 or self.fidelity == 1.0
 
-    def forget(self) -> None:
-        """Let go of what only leaves that may still be split must know."""
+    def drop_data(self) -> None:
+        """Free what only leaves that may still be split need."""
         self.rows, self.points, self.model = self.rows[:0], self.points[:0], None
         self.point_labels = self.point_labels[:0]
 
 
 @dataclass(frozen=True, eq=False)
-class _Parting:
-    """A test, the nodes that it makes, and the number of points asked about for them."""
+class _Split:
+    """A test, the nodes that it makes, and the number of points queried for them."""
 
     test: Test | None
     nodes: tuple[Node, ...]
-    n_asked: int
+    n_queries: int
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A grown tree.
-
-    Parameters
-    ----------
-    nodes : list of Node
-        The root first, children after their parents.
-    n_splits : int
-        How often a node was split.
-    """
+    """A grown tree: its nodes, the root first, children after their parents."""
 
     nodes: list[Node]
     n_splits: int
@@ -138,25 +130,17 @@ class Tree:
         return leaves
 
 
-@dataclass(frozen=True)
-class Growth:
-    """How the tree grows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeGrower:
+    """Grows a tree best first.
 
-    Parameters
-    ----------
-    search : Search
-        Looks for the tests.
-    max_nodes, max_leaf_nodes, max_depth : int or None
-        Limits of the tree.
-    min_sample : int
-        Rows and instances wanted at every node.
-    purity, confidence : float
-        A node is a leaf if its largest class has at least the share `purity` with that confidence.
-    significance : float
-        Level of the tests that decide about new models.
+    The black box is queried once for the root, if it lacks instances, and once at most for each
+    split. Trees on the same rows find each other's nodes in `sharing`: what limits a tree decides
+    which nodes are split, not how. The other fields are parameters of :class:`TrepanExtractor`.
     """
 
-    search: Search
+    extraction: Extraction
+    search: MofNSearch
     max_nodes: int | None
     max_leaf_nodes: int | None
     max_depth: int | None
@@ -164,27 +148,12 @@ class Growth:
     purity: float
     confidence: float
     significance: float
+    seed: int
+    sharing: Sharing | None
 
-    def grow(self, extraction: Extraction, seed: int, sharing: Sharing | None = None) -> Tree:
-        """Grow a tree.
-
-        Parameters
-        ----------
-        extraction : Extraction
-            The rows, the answers, the black box.
-        seed : int
-            Seed of the instances.
-        sharing : Sharing or None, default=None
-            Where trees on the same rows find each other's nodes: what limits a tree decides which
-            nodes are split, not how.
-
-        Returns
-        -------
-        Tree
-            The tree, not yet collapsed. The black box was asked once for the root, if it lacks
-            instances, and once at most for each split.
-        """
-        nodes, n_splits = [self._root(extraction, seed, sharing)], 0
+    def grow(self) -> Tree:
+        """Grow a tree, which is not yet collapsed."""
+        nodes, n_splits = [self._root()], 0
         queue: list[tuple[float, int]] = []
         self._offer(queue, nodes, 0)
         while (
@@ -193,80 +162,68 @@ class Growth:
             and (self.max_leaf_nodes is None or n_splits + 1 < self.max_leaf_nodes)
         ):
             node = nodes[heapq.heappop(queue)[1]]
-            test, children = self._parted(extraction, node, sharing)
+            test, children = self._split(node)
             if test is not None:
                 n_splits += 1
                 node.test, node.children = test, (len(nodes), len(nodes) + 1)
                 nodes.extend(children)
                 for number in node.children:
                     self._offer(queue, nodes, number)
-            node.forget()
+            node.drop_data()
         return Tree(nodes, n_splits)
 
-    def _root(self, extraction: Extraction, seed: int, sharing: Sharing | None) -> Node:
-        key = np.uint64(combine(seed, 0))
+    def _root(self) -> Node:
+        key = np.uint64(combine(self.seed, 0))
 
-        def make() -> _Parting:
-            root = self._bare_root(extraction, key)
-            return _Parting(None, (root,), self._fill(extraction, [root]))
+        def make() -> _Split:
+            X, domain = self.extraction.X, self.extraction.settings["domain"]
+            n_categories = {j: len(v) for j, v in self.extraction.categories.items()}
+            features = Features.of(X, np.array(domain.lower), np.array(domain.upper), n_categories)
+            rows = np.arange(len(X), dtype=np.int32 if len(X) < 2**31 else np.int64)
+            region = Region.everything(X.shape[1], n_categories)
+            model = InstanceModel(features, X[thinned(rows, key)])
+            root = Node(key, 0, region, rows, model, X[:0], self.extraction.answers[:0])
+            return _Split(None, (root,), self._fill([root]))
 
-        name = "Trepan's root", int(key), self.min_sample
-        return self._shared(extraction, sharing, name, make)[1][0]
+        return self._shared(("Trepan's root", int(key), self.min_sample), make)[1][0]
 
-    def _parted(
-        self, extraction: Extraction, node: Node, sharing: Sharing | None
-    ) -> tuple[Test | None, list[Node]]:
+    def _split(self, node: Node) -> tuple[Test | None, list[Node]]:
         """Find a node's test and make its children; None and nothing if no test is any good."""
 
-        def make() -> _Parting:
-            test = self._best_test(extraction, node)
+        def make() -> _Split:
+            test = self._best_test(node)
             if test is None:
-                return _Parting(None, (), 0)
-            children = self._split(extraction.X, node, test)
-            n_asked = self._fill(extraction, children)
+                return _Split(None, (), 0)
+            children = self._children(node, test)
+            n_queries = self._fill(children)
             for child in children:
                 if child.settled:
-                    child.forget()
-            return _Parting(test, tuple(children), n_asked)
+                    child.drop_data()
+            return _Split(test, tuple(children), n_queries)
 
         # The key says the way from the root, and the rest decides what is done along the way.
         name = "Trepan's node", int(node.key), self.min_sample, self.significance, self.search
-        return self._shared(extraction, sharing, name, make)
+        return self._shared(name, make)
 
-    def _shared(
-        self,
-        extraction: Extraction,
-        sharing: Sharing | None,
-        name: Hashable,
-        make: Callable[[], _Parting],
-    ) -> tuple[Test | None, list[Node]]:
-        """Take what others have made, with the same question, or make it."""
-        made: _Parting | None = None if sharing is None else sharing.get(name)
+    def _shared(self, name: Hashable, make: Callable[[], _Split]) -> tuple[Test | None, list[Node]]:
+        """Take what others have made under the same name, or make it."""
+        made: _Split | None = None if self.sharing is None else self.sharing.get(name)
         if made is None:
             made = make()
-            if sharing is not None:
-                sharing.put(name, made)
-        elif made.n_asked:
-            extraction.oracle.count_again(made.n_asked)
-        # The tree forgets things of its nodes, which others may still need.
+            if self.sharing is not None:
+                self.sharing.put(name, made)
+        elif made.n_queries:
+            self.extraction.oracle.count_again(made.n_queries)
+        # The tree drops data of its nodes, which others may still need.
         return made.test, [replace(node) for node in made.nodes]
 
-    def _bare_root(self, extraction: Extraction, key: np.uint64) -> Node:
-        X, domain = extraction.X, extraction.settings["domain"]
-        n_categories = {j: len(values) for j, values in extraction.categories.items()}
-        features = Features.of(X, np.array(domain.lower), np.array(domain.upper), n_categories)
-        rows = np.arange(len(X), dtype=np.int32 if len(X) < 2**31 else np.int64)
-        region = Region.everything(X.shape[1], n_categories)
-        model = Model(features, X[thinned(rows, key)])
-        return Node(key, 0, region, rows, model, X[:0], extraction.answers[:0])
-
     def _offer(self, queue: list[tuple[float, int]], nodes: list[Node], number: int) -> None:
-        """Queue a node up, unless it must stay a leaf."""
+        """Queue a node up by its priority, unless it must stay a leaf."""
         node = nodes[number]
         deep = self.max_depth is not None and node.depth >= self.max_depth
         reach = node.n_rows / nodes[0].n_rows
         if deep or node.settled or self._is_pure(node.counts):
-            node.forget()
+            node.drop_data()
             return
         heapq.heappush(queue, (-reach * (1 - node.fidelity), number))
 
@@ -275,19 +232,20 @@ class Growth:
         most, n = int(counts.max()), int(counts.sum())
         return bool(betaincinv(most, n - most + 1, 1 - self.confidence) >= self.purity)
 
-    def _best_test(self, extraction: Extraction, node: Node) -> Test | None:
-        X = extraction.X
+    def _best_test(self, node: Node) -> Test | None:
+        X = self.extraction.X
         assert node.model is not None
         n_categories = node.model.features.n_categories
         # One column at a time, so that no copy of the rows is ever held.
         columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
-        labels = np.concatenate([extraction.answers[node.rows], node.point_labels])
+        labels = np.concatenate([self.extraction.answers[node.rows], node.point_labels])
         binned = put_into_bins(columns, labels, len(node.counts), n_categories, len(node.rows))
         taken = sorted({literal.feature for test in node.region.tests for literal in test.literals})
         return self.search.best_test(binned, taken)
 
-    def _split(self, X: np.ndarray, node: Node, test: Test) -> list[Node]:
+    def _children(self, node: Node, test: Test) -> list[Node]:
         """The two sides of a test, with the instances that they take over."""
+        X = self.extraction.X
         in_rows, in_points = test.holds(X, node.rows), test.holds(node.points)
         children = []
         for side, outcome in enumerate((test, test.negated())):
@@ -298,30 +256,30 @@ class Growth:
             model, sample = node.model, X[thinned(rows, key)]
             assert model is not None
             if model.differs(sample, region, self.significance):
-                model = Model(model.features, sample)
+                model = InstanceModel(model.features, sample)
                 # The instances at hand follow the old model.
                 points, point_labels = points[:0], point_labels[:0]
             children.append(Node(key, node.depth + 1, region, rows, model, points, point_labels))
         return children
 
-    def _fill(self, extraction: Extraction, nodes: Sequence[Node]) -> int:
-        """Draw the instances that nodes lack, ask about all of them at once, and count.
+    def _fill(self, nodes: Sequence[Node]) -> int:
+        """Draw the instances that nodes lack, query all of them at once, and count.
 
-        Gives the number of instances.
+        Returns the number of instances.
         """
         drawn = []
         for node in nodes:
             assert node.model is not None
             n_wanted = max(0, self.min_sample - len(node.rows) - len(node.points))
             drawn.append(node.model.draw(node.region, node.key, n_wanted))
-        points = np.concatenate(drawn)
-        labels = extraction.ask(points) if len(points) else extraction.answers[:0]
-        n_classes = 0 if extraction.classes is None else len(extraction.classes)
-        answered = np.split(labels, np.cumsum([len(new) for new in drawn])[:-1])
-        for node, new, answers in zip(nodes, drawn, answered, strict=True):
+        points, y_pred = np.concatenate(drawn), self.extraction.answers
+        labels = self.extraction.ask(points) if len(points) else y_pred[:0]
+        n_classes = 0 if self.extraction.classes is None else len(self.extraction.classes)
+        of_node = np.split(labels, np.cumsum([len(new) for new in drawn])[:-1])
+        for node, new, new_labels in zip(nodes, drawn, of_node, strict=True):
             node.points = np.concatenate([node.points, new])
-            node.point_labels = np.concatenate([node.point_labels, answers])
+            node.point_labels = np.concatenate([node.point_labels, new_labels])
             node.n_rows = len(node.rows)
-            node.counts = np.bincount(extraction.answers[node.rows], minlength=n_classes)
+            node.counts = np.bincount(y_pred[node.rows], minlength=n_classes)
             node.counts += np.bincount(node.point_labels, minlength=n_classes)
         return len(points)

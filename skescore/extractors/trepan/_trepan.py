@@ -1,4 +1,4 @@
-"""Trepan: a tree of M-of-N tests on rows and on instances that the black box is asked about."""
+"""Trepan: a tree of M-of-N tests on rows and on instances that the black box is queried about."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from skescore._random import draw_seed
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
-from skescore.extractors.trepan._tests import Region, Search
-from skescore.extractors.trepan._tree import Growth, Tree
+from skescore.extractors.trepan._tests import MofNSearch, Region
+from skescore.extractors.trepan._tree import Tree, TreeGrower
 from skescore.rules import Rule, RuleSet, RuleStatistics
 from skescore.rules.importers._trees import shortened_paths
 
@@ -21,11 +21,11 @@ _LARGEST = 1e300
 
 
 class TrepanExtractor(BaseExtractor):
-    """Rules from a tree of M-of-N tests, with questions to the black box wherever rows are few.
+    """Rules from a tree of M-of-N tests, with queries to the black box wherever rows are few.
 
     For classifiers. Choose it where a class depends on how many of several conditions hold, or
     where there are few rows: below the first tests an ordinary tree looks at a handful of rows,
-    Trepan at `min_sample` of them, most of which it draws itself and asks the black box about.
+    Trepan at `min_sample` of them, most of which it draws itself and has the black box predict.
     Numbers and categories may be mixed.
 
     Parameters
@@ -42,7 +42,7 @@ class TrepanExtractor(BaseExtractor):
         Most tests on the way to a leaf; None for no limit.
     min_sample : int, default=1000
         Rows wanted at every node, before its class or its test is chosen: where training rows are
-        fewer, instances are drawn. 0: nothing is drawn, and the black box is asked once.
+        fewer, instances are drawn. 0: nothing is drawn, and the black box is queried once.
     min_samples_leaf : int, default=1
         Least training rows on either side of a test. 0 allows leaves that only drawn instances
         reach.
@@ -65,9 +65,9 @@ class TrepanExtractor(BaseExtractor):
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds; a tree always answers.
+        What ``predict`` gives where no rule holds; some rule of a tree always holds.
     abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"``.
+        Prediction of ``uncovered="abstain"``.
     batch_size : int, optional
         Most rows in one call of the black box; by default all at once.
     random_state : int, RandomState instance or None, default=None
@@ -77,11 +77,11 @@ class TrepanExtractor(BaseExtractor):
     ----------
     rules_ : RuleSet
         The rules. Their ``n_rows`` count training rows, their ``class_counts`` the black box's
-        answers on those and on the instances drawn.
+        predictions on those and on the instances drawn.
     n_rules_ : int
         Their number.
     n_splits_ : int
-        Nodes that were split, before leaves of one class were joined. The black box is asked once
+        Nodes that were split, before leaves of one class were joined. The black box is queried once
         about the rows, once for the root and once for each of these at most.
     coverage_ : float
         Share of the training rows that some rule covers: 1.
@@ -90,7 +90,7 @@ class TrepanExtractor(BaseExtractor):
     estimator_ : estimator
         The fitted black box.
     oracle_ : Oracle
-        Asks the black box and counts the questions.
+        Queries the black box and counts the queries.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -102,7 +102,7 @@ class TrepanExtractor(BaseExtractor):
     -----
     The tree grows best first: always the leaf with the largest ``reach * (1 - fidelity)``, where
     reach is the share of the training rows that come there and fidelity the share of the leaf's
-    commonest class. In the end, siblings that conclude the same class are joined.
+    majority class. In the end, siblings that conclude the same class are joined.
 
     *Instances.* A node with fewer than `min_sample` rows draws the rest from a model that takes
     features to be independent: for numbers the mean of normal densities around the rows, with
@@ -205,57 +205,59 @@ class TrepanExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST, "distances between them would overflow")
-        n_answers = len(np.unique(extraction.answers))
-        if self.max_leaf_nodes is not None and self.max_leaf_nodes < n_answers:
+        n_classes = len(np.unique(extraction.answers))
+        if self.max_leaf_nodes is not None and self.max_leaf_nodes < n_classes:
             warnings.warn(
-                f"max_leaf_nodes={self.max_leaf_nodes} is less than the {n_answers} classes that "
+                f"max_leaf_nodes={self.max_leaf_nodes} is less than the {n_classes} classes that "
                 "the black box predicts, so no rule can conclude some of them.",
                 UserWarning,
                 stacklevel=3,
             )
-        growth = Growth(
-            Search(
+        sharing = None
+        # Codes of categories depend on more than the rows; a seed of None is never used again.
+        if self.random_state is not None and not extraction.categories:
+            sharing = Sharing.of(extraction)
+        tree = TreeGrower(
+            extraction=extraction,
+            search=MofNSearch(
                 self.max_literals,
                 self.beam_width,
                 self.significance,
                 self.min_gain,
                 self.min_samples_leaf,
             ),
-            self.max_nodes,
-            self.max_leaf_nodes,
-            self.max_depth,
-            self.min_sample,
-            self.purity,
-            self.confidence,
-            self.significance,
-        )
-        sharing = None
-        # Codes of categories depend on more than the rows; a seed of None is never used again.
-        if self.random_state is not None and not extraction.categories:
-            sharing = Sharing.of(extraction)
-        tree = growth.grow(extraction, draw_seed(self.random_state), sharing)
+            max_nodes=self.max_nodes,
+            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=self.max_depth,
+            min_sample=self.min_sample,
+            purity=self.purity,
+            confidence=self.confidence,
+            significance=self.significance,
+            seed=draw_seed(self.random_state),
+            sharing=sharing,
+        ).grow()
         self.n_splits_ = tree.n_splits
         tree.collapse()
-        return _rules(tree, extraction, self.simplify)
+        return self._read(tree, extraction)
 
-
-def _rules(tree: Tree, extraction: Extraction, simplify: bool) -> RuleSet:
-    """Read the leaves as rules."""
-    assert extraction.classes is not None
-    classes, categories = extraction.classes.tolist(), extraction.categories
-    everything = Region.everything(
-        extraction.X.shape[1], {j: len(values) for j, values in categories.items()}
-    )
-    paths = tree.paths()
-    rules = []
-    for number, path in (shortened_paths(paths) if simplify else paths).items():
-        tests = []
-        for above, holds in path:
-            test = tree.nodes[above].test
-            assert test is not None
-            tests.append(test if holds else test.negated())
-        leaf = tree.nodes[number]
-        statistics = RuleStatistics(leaf.n_rows, tuple(leaf.counts.tolist()))
-        conditions = everything.after(tests).conditions(categories)
-        rules.append(Rule(tuple(conditions), classes[leaf.label], statistics))
-    return RuleSet(rules, ordered=simplify, disjoint=not simplify, **extraction.settings)
+    def _read(self, tree: Tree, extraction: Extraction) -> RuleSet:
+        """Read the leaves as rules."""
+        classes, categories = extraction.settings["classes"], extraction.categories
+        everything = Region.everything(
+            extraction.X.shape[1], {j: len(values) for j, values in categories.items()}
+        )
+        paths = shortened_paths(tree.paths()) if self.simplify else tree.paths()
+        rules = []
+        for number, path in paths.items():
+            tests = []
+            for above, holds in path:
+                test = tree.nodes[above].test
+                assert test is not None
+                tests.append(test if holds else test.negated())
+            leaf = tree.nodes[number]
+            statistics = RuleStatistics(leaf.n_rows, tuple(leaf.counts.tolist()))
+            conditions = everything.after(tests).conditions(categories)
+            rules.append(Rule(tuple(conditions), classes[leaf.label], statistics))
+        return RuleSet(
+            rules, ordered=self.simplify, disjoint=not self.simplify, **extraction.settings
+        )

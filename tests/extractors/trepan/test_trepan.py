@@ -26,7 +26,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CallableClassifier
 from skescore.extractors.trepan import TrepanExtractor
-from skescore.extractors.trepan import _tree as trees
 from skescore.rules import AtLeast, Interval, OneOf, RuleSet
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -153,69 +152,7 @@ def test_black_boxes_are_imitated_better_than_by_an_ordinary_tree_of_that_size()
 # --- the tree ---
 
 
-def grown(rows, function, monkeypatch, **options):
-    """The tree as it was before leaves were joined, and the extractor."""
-    kept = []
-    collapse = trees.Tree.collapse
-    monkeypatch.setattr(trees.Tree, "collapse", lambda tree: kept.append(tree))
-    extractor = TrepanExtractor(black_box(function), **options).fit(rows)
-    monkeypatch.setattr(trees.Tree, "collapse", collapse)
-    return kept[0], extractor
-
-
-def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
-    """Fault 22: priorities between -1 and 1 were cut to whole numbers, so that all tied."""
-    # 60 rows with 1 in 10 of the other class, then 40 rows with 4 in 10: 6 rows against 16.
-    value = np.concatenate([np.linspace(0, 1, 60), np.linspace(2, 3, 40)])
-    label = np.concatenate([np.arange(60) % 10 == 5, np.arange(40) % 5 < 3]).astype(int)
-    for flipped in (0, 1):  # so that either side comes first once
-        answer = dict(zip(value.tolist(), (label ^ flipped).tolist(), strict=True))
-        tree, _ = grown(
-            value[:, None], lambda X, a=answer: [a[v] for v in X[:, 0].tolist()],
-            monkeypatch, max_nodes=2, min_sample=0, max_literals=1, purity=1.0,
-        )  # fmt: skip
-        by_rows = {tree.nodes[i].n_rows: tree.nodes[i] for i in tree.nodes[0].children}
-        assert sorted(by_rows) == [40, 60]
-        assert by_rows[40].children
-        assert not by_rows[60].children
-
-
-def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
-    tree, _ = grown(
-        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-        monkeypatch, max_nodes=12, random_state=0,
-    )  # fmt: skip
-    order = sorted((n for n in tree.nodes if n.children), key=lambda n: n.children)
-    assert order[0] is tree.nodes[0]
-    open_leaves = {0}
-    for node in order:
-        priority = {
-            i: tree.nodes[i].n_rows / 150 * (1 - tree.nodes[i].fidelity)
-            for i in open_leaves
-            if tree.nodes[i].children
-        }
-        number = next(i for i in open_leaves if tree.nodes[i] is node)
-        assert priority[number] == max(priority.values())
-        open_leaves = (open_leaves - {number}) | set(node.children)
-
-
-def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
-    """Fault 22: a node with fewer rows than wanted raised NotImplementedError."""
-    rows = np.random.default_rng(0).normal(size=(20, 3))
-    tree, extractor = grown(
-        rows, lambda X: X[:, 0] + X[:, 1] ** 2 > 0.5, monkeypatch,
-        min_sample=500, max_nodes=6, random_state=0,
-    )  # fmt: skip
-    assert tree.n_splits == 6
-    for node in tree.nodes:
-        assert node.counts.sum() >= 500
-    asked = sum(int(n.counts.sum()) for n in tree.nodes if not n.children)
-    assert extractor.oracle_.n_rows >= asked - 20
-    for rule in extractor.rules_:
-        assert sum(rule.statistics.class_counts) >= 500
-
-
-def test_without_samples_only_the_rows_are_asked_about():
+def test_without_samples_only_the_rows_are_queried():
     extractor = TrepanExtractor(KNeighborsClassifier(9), min_sample=0, max_nodes=None)
     extractor.fit(IRIS, SPECIES)
     assert (extractor.oracle_.n_calls, extractor.oracle_.n_rows) == (1, 150)
@@ -226,7 +163,7 @@ def test_without_samples_only_the_rows_are_asked_about():
 
 
 @pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"max_depth": 2}, {"max_leaf_nodes": 4}])
-def test_the_black_box_is_asked_once_per_split(options):
+def test_the_black_box_is_queried_once_per_split(options):
     """Fault 8: one call per row, cell or merge."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options)
     extractor.fit(IRIS, SPECIES)
@@ -288,47 +225,6 @@ def test_pure_nodes_are_leaves():
     sure = TrepanExtractor(rare, purity=0.975, confidence=0.9).fit(rows)
     doubtful = TrepanExtractor(rare, purity=0.975, confidence=0.999).fit(rows)
     assert (sure.n_rules_, doubtful.n_rules_) == (1, 2)
-
-
-def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
-    tree, extractor = grown(
-        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-        monkeypatch, max_nodes=30, random_state=0,
-    )  # fmt: skip
-    before = len(tree.paths())
-    answers = extractor.predict(IRIS)
-    rows = {i: n.n_rows for i, n in enumerate(tree.nodes)}
-    tree.collapse()
-    assert 2 < len(tree.paths()) < before
-    for node in tree.nodes:
-        if node.children:
-            first, second = (tree.nodes[i] for i in node.children)
-            assert first.children or second.children or first.label != second.label
-    joined = clone(extractor).fit(IRIS)
-    assert joined.n_rules_ == len(tree.paths())
-    np.testing.assert_array_equal(joined.predict(IRIS), answers)
-    assert sum(rows[leaf] for leaf in tree.paths()) == 150
-
-
-def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
-    models = []
-    split = trees.Growth._split
-
-    def spy(growth, X, node, test):
-        children = split(growth, X, node, test)
-        models.append([child.model is node.model for child in children])
-        for child, same in zip(children, models[-1], strict=True):
-            assert same or len(child.points) == 0
-        return children
-
-    monkeypatch.setattr(trees.Growth, "_split", spy)
-    random = np.random.default_rng(0)
-    independent = random.normal(size=(400, 4))
-    dependent = independent[:, :1] + 0.1 * independent
-    for rows, expected in ((independent, [True, True]), (dependent, [False, False])):
-        models.clear()
-        TrepanExtractor(black_box(lambda X: X[:, 0] > 0), max_nodes=1, random_state=0).fit(rows)
-        assert models == [expected]
 
 
 # --- the rules ---
@@ -417,23 +313,6 @@ def test_batches_do_not_matter():
     assert parts.oracle_.n_calls > whole.oracle_.n_calls
 
 
-def test_a_node_does_not_depend_on_when_it_was_split(monkeypatch):
-    """Instances are keyed by the path, so a larger tree holds the smaller one unchanged."""
-
-    def nodes(**options):
-        tree, _ = grown(
-            IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-            monkeypatch, random_state=3, **options,
-        )  # fmt: skip
-        return {int(n.key): n.counts.tolist() for n in tree.nodes}
-
-    small, large, shallow = nodes(max_nodes=4), nodes(max_nodes=12), nodes(max_depth=3)
-    assert small.items() <= large.items()
-    assert len(small) == 9
-    for key in shallow.keys() & large.keys():
-        assert shallow[key] == large[key]
-
-
 def test_seeds_matter_and_the_global_generator_does_not_fault_6():
     """Fault 6: the global generator was seeded."""
     before = np.random.get_state()[1].copy()
@@ -478,7 +357,7 @@ def test_hash_seeds_do_not_matter_fault_23(capsys):
 
 
 def test_raw_numbers_need_no_preparation_fault_23():
-    """Fault 23: without a table of discretised columns the reference platform crashed."""
+    """Fault 23: without a table of discretised columns PSyKE crashed."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     assert extractor.fidelity(IRIS) > 0.96
 

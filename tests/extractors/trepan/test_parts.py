@@ -1,0 +1,807 @@
+"""The parts that Trepan is made of, beside plain loops and draws that throw away what misses."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import kolmogorov
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+from skescore.extractors import CallableClassifier
+from skescore.extractors.trepan import TrepanExtractor
+from skescore.extractors.trepan import _tree as trees
+from skescore.extractors.trepan._instances import (
+    Features,
+    InstanceModel,
+    at_least,
+    chi_squared,
+    given_at_least,
+    kolmogorov_smirnov,
+    thinned,
+)
+from skescore.extractors.trepan._tests import (
+    MOST_BINS,
+    Literal,
+    MofNSearch,
+    Region,
+    Test,
+    find_cuts,
+    information_gain,
+    put_into_bins,
+)
+
+Test.__test__ = False  # pytest would take it for a class of tests
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+
+def black_box(function):
+    return CallableClassifier(lambda rows: np.asarray(function(np.asarray(rows)), dtype=int))
+
+
+# --- the tree ---
+
+
+def grown(rows, function, monkeypatch, **options):
+    """The tree as it was before leaves were joined, and the extractor."""
+    kept = []
+    collapse = trees.Tree.collapse
+    monkeypatch.setattr(trees.Tree, "collapse", lambda tree: kept.append(tree))
+    extractor = TrepanExtractor(black_box(function), **options).fit(rows)
+    monkeypatch.setattr(trees.Tree, "collapse", collapse)
+    return kept[0], extractor
+
+
+def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
+    """Fault 22: priorities between -1 and 1 were cut to whole numbers, so that all tied."""
+    # 60 rows with 1 in 10 of the other class, then 40 rows with 4 in 10: 6 rows against 16.
+    value = np.concatenate([np.linspace(0, 1, 60), np.linspace(2, 3, 40)])
+    label = np.concatenate([np.arange(60) % 10 == 5, np.arange(40) % 5 < 3]).astype(int)
+    for flipped in (0, 1):  # so that either side comes first once
+        answer = dict(zip(value.tolist(), (label ^ flipped).tolist(), strict=True))
+        tree, _ = grown(
+            value[:, None], lambda X, a=answer: [a[v] for v in X[:, 0].tolist()],
+            monkeypatch, max_nodes=2, min_sample=0, max_literals=1, purity=1.0,
+        )  # fmt: skip
+        by_rows = {tree.nodes[i].n_rows: tree.nodes[i] for i in tree.nodes[0].children}
+        assert sorted(by_rows) == [40, 60]
+        assert by_rows[40].children
+        assert not by_rows[60].children
+
+
+def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
+    tree, _ = grown(
+        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch, max_nodes=12, random_state=0,
+    )  # fmt: skip
+    order = sorted((n for n in tree.nodes if n.children), key=lambda n: n.children)
+    assert order[0] is tree.nodes[0]
+    open_leaves = {0}
+    for node in order:
+        priority = {
+            i: tree.nodes[i].n_rows / 150 * (1 - tree.nodes[i].fidelity)
+            for i in open_leaves
+            if tree.nodes[i].children
+        }
+        number = next(i for i in open_leaves if tree.nodes[i] is node)
+        assert priority[number] == max(priority.values())
+        open_leaves = (open_leaves - {number}) | set(node.children)
+
+
+def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
+    """Fault 22: a node with fewer rows than wanted raised NotImplementedError."""
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    tree, extractor = grown(
+        rows, lambda X: X[:, 0] + X[:, 1] ** 2 > 0.5, monkeypatch,
+        min_sample=500, max_nodes=6, random_state=0,
+    )  # fmt: skip
+    assert tree.n_splits == 6
+    for node in tree.nodes:
+        assert node.counts.sum() >= 500
+    asked = sum(int(n.counts.sum()) for n in tree.nodes if not n.children)
+    assert extractor.oracle_.n_rows >= asked - 20
+    for rule in extractor.rules_:
+        assert sum(rule.statistics.class_counts) >= 500
+
+
+def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
+    tree, extractor = grown(
+        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch, max_nodes=30, random_state=0,
+    )  # fmt: skip
+    before = len(tree.paths())
+    answers = extractor.predict(IRIS)
+    rows = {i: n.n_rows for i, n in enumerate(tree.nodes)}
+    tree.collapse()
+    assert 2 < len(tree.paths()) < before
+    for node in tree.nodes:
+        if node.children:
+            first, second = (tree.nodes[i] for i in node.children)
+            assert first.children or second.children or first.label != second.label
+    joined = clone(extractor).fit(IRIS)
+    assert joined.n_rules_ == len(tree.paths())
+    np.testing.assert_array_equal(joined.predict(IRIS), answers)
+    assert sum(rows[leaf] for leaf in tree.paths()) == 150
+
+
+def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
+    models = []
+    find_children = trees.TreeGrower._children
+
+    def spy(grower, node, test):
+        children = find_children(grower, node, test)
+        models.append([child.model is node.model for child in children])
+        for child, same in zip(children, models[-1], strict=True):
+            assert same or len(child.points) == 0
+        return children
+
+    monkeypatch.setattr(trees.TreeGrower, "_children", spy)
+    random = np.random.default_rng(0)
+    independent = random.normal(size=(400, 4))
+    dependent = independent[:, :1] + 0.1 * independent
+    for rows, expected in ((independent, [True, True]), (dependent, [False, False])):
+        models.clear()
+        TrepanExtractor(black_box(lambda X: X[:, 0] > 0), max_nodes=1, random_state=0).fit(rows)
+        assert models == [expected]
+
+
+def test_a_node_does_not_depend_on_when_it_was_split(monkeypatch):
+    """Instances are keyed by the path, so a larger tree holds the smaller one unchanged."""
+
+    def nodes(**options):
+        tree, _ = grown(
+            IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+            monkeypatch, random_state=3, **options,
+        )  # fmt: skip
+        return {int(n.key): n.counts.tolist() for n in tree.nodes}
+
+    small, large, shallow = nodes(max_nodes=4), nodes(max_nodes=12), nodes(max_depth=3)
+    assert small.items() <= large.items()
+    assert len(small) == 9
+    for key in shallow.keys() & large.keys():
+        assert shallow[key] == large[key]
+
+
+# --- the search for tests ---
+
+
+def gain_of(holds, labels):
+    """Information gain by the textbook, in plain Python."""
+
+    def entropy(part):
+        shares = [part.count(c) / len(part) for c in set(part)]
+        return -sum(p * math.log2(p) for p in shares)
+
+    sides = [[int(c) for c, h in zip(labels, holds, strict=True) if bool(h) == s] for s in (0, 1)]
+    left = sum(len(side) / len(labels) * entropy(side) for side in sides if side)
+    return entropy([int(c) for c in labels]) - left
+
+
+def binned(X, labels, n_categories=None, n_rows=None):
+    return put_into_bins(
+        X.T, labels, int(labels.max()) + 1, n_categories or {}, len(X) if n_rows is None else n_rows
+    )
+
+
+def rounded_data(seed, n=60, n_features=3, n_classes=3):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 8, (n, n_features)).astype(float)
+    score = X[:, 0] + 2 * (X[:, 1] > 4) + random.normal(0, 1.5, n)
+    labels = np.clip(score / 8 * n_classes, 0, n_classes - 1).astype(np.intp)
+    return X, labels
+
+
+# --- cuts and gains ---
+
+
+def test_information_gain_of_a_textbook():
+    # 14 days, 9 of them fit for tennis: by wind 6 of 8 and 3 of 6 (T. Mitchell: Machine Learning,
+    # 1997, section 3.4.1.2), by humidity 3 of 7 and 6 of 7.
+    total = np.array([5, 9])
+    gains = information_gain(np.array([[2, 6], [4, 3]]), total)
+    assert gains.round(3).tolist() == [0.048, 0.152]
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), n_classes=st.integers(1, 4))
+def test_no_cut_is_better_than_the_best_one_found(seed, n, n_classes):
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 12, n) * 0.1
+    labels = random.integers(0, n_classes, n)
+    cuts = find_cuts(values, labels)
+    assert (np.diff(cuts) > 0).all()
+    every = np.unique(values)
+    middles = (every[:-1] + every[1:]) / 2
+    for cut in cuts:
+        assert np.isclose(middles, cut, rtol=0, atol=1e-12).any()
+    best = max((gain_of(values <= cut, labels) for cut in middles), default=0.0)
+    found = max((gain_of(values <= cut, labels) for cut in cuts), default=0.0)
+    assert found == pytest.approx(best, abs=1e-12)
+
+
+def test_cuts_lie_where_the_class_changes_and_only_there():
+    values = np.array([1.0, 2, 3, 4, 4, 5])
+    labels = np.array([0, 0, 1, 1, 0, 0])
+    assert find_cuts(values, labels).tolist() == [2.5, 3.5, 4.5]
+
+
+def test_a_cut_between_neighbouring_floats_parts_them():
+    low = 1.0
+    for values in ([low, np.nextafter(low, 2)], [-5e-324, 0.0], [1e308, 1.7e308]):
+        (cut,) = find_cuts(np.array(values), np.array([0, 1]))
+        assert values[0] <= cut < values[1]
+
+
+def test_many_cuts_are_thinned_evenly():
+    values = np.arange(5000.0)
+    cuts = find_cuts(values, np.arange(5000) % 2)
+    assert len(cuts) == MOST_BINS - 1
+    assert (cuts[0], cuts[-1]) == (0.5, 4998.5)
+    assert np.ptp(np.diff(cuts)) <= 1
+    huge = find_cuts(np.linspace(0, 1, 300_000), (np.linspace(0, 1, 300_000) > 0.3).astype(int))
+    assert len(huge) == 1
+    assert huge[0] == pytest.approx(0.3, abs=1e-4)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_tables_count_as_loops_do(seed):
+    X, labels = rounded_data(seed, 30)
+    X[:, 2] %= 3
+    data = binned(X, labels, {2: 3}, n_rows=20)
+    at = np.flatnonzero(np.random.default_rng(seed).random(30) < 0.6)
+    for feature in range(3):
+        cuts = data.cuts[feature]
+        slow = np.zeros((data.n_bins[feature], 4), dtype=int)
+        for i in at:
+            bin_ = int(X[i, 2]) if cuts is None else sum(X[i, feature] > cut for cut in cuts)
+            slow[bin_, labels[i]] += 1
+            slow[bin_, 3] += i < 20
+        np.testing.assert_array_equal(
+            data.table(feature, at)[:, : labels.max() + 1], slow[:, : labels.max() + 1]
+        )
+        np.testing.assert_array_equal(data.table(feature, at)[:, -1], slow[:, 3])
+    assert data.count(at).tolist()[-1] == np.sum(at < 20)
+
+
+# --- the best test of one feature ---
+
+
+@given(seed=st.integers(0, 10**6), min_samples_leaf=st.integers(0, 5))
+def test_the_best_ordinary_test_is_that_of_all_cuts(seed, min_samples_leaf):
+    X, labels = rounded_data(seed)
+    n_rows = 40
+    best = 0.0
+    for j in range(3):
+        for cut in np.unique(X[:, j])[:-1]:
+            holds = X[:, j] <= cut
+            if min(holds[:n_rows].sum(), (~holds[:n_rows]).sum()) >= min_samples_leaf:
+                best = max(best, gain_of(holds, labels))
+    test = MofNSearch(max_literals=1, min_samples_leaf=min_samples_leaf).best_test(
+        binned(X, labels, n_rows=n_rows)
+    )
+    assert (0.0 if test is None else gain_of(test.holds(X), labels)) == pytest.approx(best)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_with_two_classes_the_best_set_of_categories_is_found(seed):
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 6, 50).astype(float)
+    labels = (random.random(50) < random.random(6)[codes.astype(int)]).astype(np.intp)
+    labels[0] = 1
+    sets = [s for size in range(1, 6) for s in combinations(range(6), size)]
+    best = max(gain_of(np.isin(codes, s), labels) for s in sets)
+    test = MofNSearch(max_literals=1).best_test(binned(codes[:, None], labels, {0: 6}))
+    assert (0.0 if test is None else gain_of(test.holds(codes[:, None]), labels)) == pytest.approx(
+        best, abs=1e-9
+    )
+    if test is not None:
+        assert 2 * len(test.literals[0].codes) <= len(np.unique(codes))  # the shorter list
+
+
+@pytest.mark.parametrize(
+    ("X", "labels"),
+    [
+        (np.ones((5, 2)), np.array([0, 1, 0, 1, 0])),  # nothing to tell rows apart
+        (np.arange(5.0)[:, None], np.zeros(5, dtype=int)),  # nothing to tell
+        (np.array([[0, 0], [0, 1], [1, 0], [1, 1.0]]), np.array([0, 1, 1, 0])),  # no gain
+    ],
+)
+def test_without_gain_there_is_no_test(X, labels):
+    assert MofNSearch().best_test(binned(X, labels)) is None
+
+
+def test_a_test_must_gain_more_than_min_gain():
+    X, labels = np.arange(8.0)[:, None], np.repeat([0, 1], 4)
+    assert MofNSearch(min_gain=0.999).best_test(binned(X, labels)) is not None
+    assert MofNSearch(min_gain=1.0).best_test(binned(X, labels)) is None
+
+
+# --- M-of-N ---
+
+
+def every_literal(X, used):
+    for j in range(X.shape[1]):
+        if j not in used:
+            for cut in np.unique(X[:, j])[:-1]:
+                for opposite in (False, True):
+                    yield Literal(j, float(cut) + 0.5, opposite=opposite)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), min_samples_leaf=st.sampled_from([0, 4]))
+def test_an_extension_is_the_best_of_all(seed, min_samples_leaf):
+    X, labels = rounded_data(seed, 80)
+    data = binned(X, labels)
+    search = MofNSearch(2, 1, significance=0.9, min_samples_leaf=min_samples_leaf)
+    seed_test = MofNSearch(1, min_samples_leaf=min_samples_leaf).best_test(data)
+    if seed_test is None:
+        return
+    test = search.best_test(data)
+    before, best = gain_of(seed_test.holds(X), labels), 0.0
+    for literal in every_literal(X, {seed_test.literals[0].feature}):
+        for m in (1, 2):
+            holds = Test(m, (*seed_test.literals, literal)).holds(X)
+            if min(holds.sum(), (~holds).sum()) >= min_samples_leaf:
+                best = max(best, gain_of(holds, labels))
+    degrees = len(np.unique(labels)) - 1
+    needed = chi2.isf(0.9 / 12, degrees) / (2 * math.log(2) * 80)
+    expected = best if best - before > needed else before
+    assert gain_of(test.holds(X), labels) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_an_extension_by_a_set_of_categories_is_the_best_of_all(seed):
+    random = np.random.default_rng(seed)
+    X = np.column_stack([random.integers(0, 2, 80), random.integers(0, 5, 80)]).astype(float)
+    chance = random.random((2, 5))[X[:, 0].astype(int), X[:, 1].astype(int)]
+    labels = (random.random(80) < 0.5 * chance + 0.5 * X[:, 0]).astype(np.intp)
+    labels[:2] = 0, 1
+    data = binned(X, labels, {1: 5})
+    seed_test = MofNSearch(1).best_test(data)
+    if seed_test is None or seed_test.literals[0].feature != 0:
+        return
+    best = before = gain_of(seed_test.holds(X), labels)
+    for codes in (c for size in range(1, 5) for c in combinations(range(5), size)):
+        for m in (1, 2):
+            test = Test(m, (*seed_test.literals, Literal(1, codes=codes)))
+            best = max(best, gain_of(test.holds(X), labels))
+    if best - before > chi2.isf(0.99 / 8, 1) / (2 * math.log(2) * 80):
+        found = MofNSearch(2, 1, significance=0.99, min_samples_leaf=0).best_test(data)
+        assert gain_of(found.holds(X), labels) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+def test_m_of_5_is_found_as_one_test(m):
+    random = np.random.default_rng(0)
+    X = random.integers(0, 2, (500, 7)).astype(float)
+    labels = (X[:, :5].sum(axis=1) >= m).astype(np.intp)
+    test = MofNSearch(5).best_test(binned(X, labels))
+    assert test == Test(m, tuple(Literal(j, 0.5, opposite=True) for j in range(5)))
+
+
+def test_numbers_and_categories_are_counted_together():
+    random = np.random.default_rng(1)
+    X = np.column_stack(
+        [random.integers(0, 4, 600), random.normal(size=600), random.integers(0, 3, 600)]
+    )
+    literals = [np.isin(X[:, 0], [1, 3]), X[:, 1] > 0.2, X[:, 2] == 2]
+    labels = (np.sum(literals, axis=0) >= 2).astype(np.intp)
+    test = MofNSearch().best_test(binned(X, labels, {0: 4, 2: 3}))
+    np.testing.assert_array_equal(test.holds(X), labels == 1)
+    assert (test.m, len(test.literals)) == (2, 3)
+
+
+def test_an_extension_needs_a_significant_gain():
+    extended = {0.001: 0, 0.05: 0, 1.0: 0}
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, 6))
+        labels = ((X[:, 0] > 0) ^ (random.random(400) < 0.2)).astype(np.intp)
+        for level in extended:
+            test = MofNSearch(4, significance=level).best_test(binned(X, labels))
+            extended[level] += len(test.literals) > 1
+            assert 0 in [literal.feature for literal in test.literals]
+    assert extended[0.001] <= 1
+    assert extended[0.05] <= 8
+    assert extended[1.0] >= 20  # by chance there is always something to gain
+
+
+def test_a_wider_beam_finds_what_hill_climbing_misses():
+    changes = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X = random.integers(0, 2, (300, 8)).astype(float)
+        score = X @ random.normal(size=8) + 2 * X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
+        labels = (score > random.normal()).astype(np.intp)
+        if len(set(labels.tolist())) == 2:
+            narrow, wide = (
+                gain_of(MofNSearch(4, width, 0.99).best_test(binned(X, labels)).holds(X), labels)
+                for width in (1, 4)
+            )
+            changes.append(wide - narrow)
+    assert min(changes) > -1e-9
+    assert max(changes) > 1e-3
+
+
+def test_features_of_tests_further_up_are_left_alone():
+    random = np.random.default_rng(0)
+    X = random.integers(0, 2, (500, 5)).astype(float)
+    labels = (X[:, :3].sum(axis=1) >= 2).astype(np.intp)
+    free = MofNSearch().best_test(binned(X, labels))
+    assert [t.feature for t in free.literals] == [0, 1, 2]
+    for taken in ([0], [1], [2]):
+        test = MofNSearch().best_test(binned(X, labels), taken)
+        assert len(test.literals) == 1 or not {t.feature for t in test.literals} & set(taken)
+    assert len(MofNSearch().best_test(binned(X, labels), [0, 1, 2]).literals) == 1
+
+
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 3))
+def test_no_feature_is_counted_twice(seed, width):
+    X, labels = rounded_data(seed, 80, 5)
+    test = MofNSearch(4, width, 0.9).best_test(binned(X, labels))
+    if test is not None:
+        features = [t.feature for t in test.literals]
+        assert features == sorted(set(features))
+        assert 1 <= test.m <= len(features) <= 4
+
+
+# --- instances ---
+
+KEY = np.uint64(12345)
+CATEGORIES = {3: ("a", "b", "c", "d")}
+N_CATEGORIES = {3: 4}
+
+
+def rows_of(seed, n=40):
+    """Two columns of numbers, one of three different numbers, one of categories."""
+    random = np.random.default_rng(seed)
+    return np.column_stack(
+        [
+            random.normal(size=n),
+            random.exponential(100.0, n),
+            random.choice([0.0, 1.0, 2.0], n, p=[0.6, 0.3, 0.1]),
+            random.integers(0, 4, n),
+        ]
+    )
+
+
+def model_of(X, n_categories=None):
+    n_categories = {} if n_categories is None else n_categories
+    return InstanceModel(Features.of(X, X.min(axis=0), X.max(axis=0), n_categories), X)
+
+
+def random_literal(random, X, feature):
+    opposite = bool(random.integers(2))
+    if feature == 3:
+        codes = tuple(sorted(random.choice(4, random.integers(1, 4), replace=False).tolist()))
+        return Literal(3, codes=codes, opposite=opposite)
+    low, high = np.sort(random.choice(X[:, feature], 2))
+    return Literal(feature, float(low / 2 + high / 2), opposite=opposite)
+
+
+def random_tests(random, X):
+    """Single tests on a few features, then a test of several literals."""
+    singles = [
+        Test(1, (random_literal(random, X, int(j)),))
+        for j in random.integers(0, 4, random.integers(0, 4))
+    ]
+    features = random.permutation(4)[: random.integers(2, 5)]
+    counted = tuple(random_literal(random, X, int(j)) for j in features)
+    return [*singles, Test(int(random.integers(1, len(counted) + 1)), counted)]
+
+
+# --- regions ---
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_region_holds_what_satisfies_all_tests(seed):
+    random = np.random.default_rng(seed)
+    X = rows_of(seed)
+    tests = random_tests(random, X)
+    cuts = [t.cut for test in tests for t in test.literals]
+    near = X[random.integers(0, len(X), 300)]
+    near[:, :3] = np.where(
+        random.random((300, 3)) < 0.5, near[:, :3], random.choice(cuts, (300, 3))
+    )
+    region = Region.everything(4, N_CATEGORIES).after(tests)
+    expected = np.all(
+        [
+            np.sum(
+                [
+                    (
+                        np.isin(near[:, t.feature], t.codes)
+                        if t.codes
+                        else near[:, t.feature] <= t.cut
+                    )
+                    != t.opposite
+                    for t in test.literals
+                ],
+                axis=0,
+            )
+            >= test.m
+            for test in tests
+        ],
+        axis=0,
+    )
+    np.testing.assert_array_equal(region.holds(near), expected)
+    if not expected.any():
+        return  # a contradiction is no region that a tree could make
+    # The conditions of the rule say the same, also about a value never seen in training.
+    names = np.array([*CATEGORIES[3], "new"], dtype=object)
+    seen = near[:, 3].astype(int)
+    unseen = np.full(len(near), 4)
+    for codes in (seen, unseen):
+        rows = np.column_stack([near[:, :3], codes])
+        plain = np.all([test.holds(rows) for test in tests], axis=0)
+        held = np.ones(len(near), dtype=bool)
+        for condition in region.conditions(CATEGORIES):
+            held &= condition.holds(
+                lambda j, r=rows: names[r[:, 3].astype(int)] if j == 3 else r[:, j]
+            )
+        np.testing.assert_array_equal(held, plain)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_the_false_side_is_the_complement(seed):
+    random = np.random.default_rng(seed)
+    X = rows_of(seed)
+    *_, test = random_tests(random, X)
+    np.testing.assert_array_equal(test.negated().holds(X), ~test.holds(X))
+    assert test.negated().negated() == test
+
+
+def test_conjunctions_go_into_the_box():
+    low, high = Literal(0, 2.0), Literal(1, 5.0, opposite=True)
+    everything = Region.everything(3, {})
+    both = everything.after([Test(2, (low, high))])
+    assert (both.tests, both.upper[0], both.lower[1]) == ((), 2.0, 5.0)
+    neither = everything.after([Test(1, (low, high)).negated()])
+    assert (neither.tests, neither.lower[0], neither.upper[1]) == ((), 2.0, 5.0)
+    # What the box decides is not asked again, and what is left may be a conjunction, too.
+    three = Test(2, (low, high, Literal(2, 0.0)))
+    decided = everything.after([three, Test(1, (Literal(0, 2.5, opposite=True),))])
+    assert (decided.tests, decided.lower.tolist()[:2]) == ((), [2.5, 5.0])
+    assert decided.upper[2] == 0.0
+    half = everything.after([three, Test(1, (Literal(0, 1.5),))])
+    assert half.tests == (Test(1, (high, Literal(2, 0.0))),)
+
+
+# --- chances ---
+
+
+@given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_chances_of_counts_are_those_of_all_patterns(chances):
+    n = len(chances)
+    tails = at_least(np.array(chances))
+    for start in range(n + 1):
+        for k in range(n - start + 1):
+            slow = 0.0
+            for pattern in product([0, 1], repeat=n - start):
+                chance = 1.0
+                for happens, p in zip(pattern, chances[start:], strict=True):
+                    chance *= p if happens else 1 - p
+                slow += chance * (sum(pattern) >= k)
+            assert tails[start, k] == pytest.approx(slow, abs=1e-12)
+
+
+@given(chances=st.lists(st.floats(0.05, 0.95), min_size=1, max_size=4), data=st.data())
+def test_conditional_chances_are_those_of_all_patterns(chances, data):
+    m = data.draw(st.integers(1, len(chances)))
+    total, each = 0.0, np.zeros(len(chances))
+    for pattern in product([0, 1], repeat=len(chances)):
+        if sum(pattern) >= m:
+            p = np.array(chances)
+            chance = np.prod(np.where(pattern, p, 1 - p))
+            total += chance
+            each += chance * np.array(pattern)
+    np.testing.assert_allclose(given_at_least(np.array(chances), m), each / total)
+
+
+# --- draws ---
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_what_is_drawn_satisfies_all_tests(seed):
+    random = np.random.default_rng(seed)
+    X = rows_of(seed)
+    region = Region.everything(4, N_CATEGORIES).after(random_tests(random, X))
+    if not region.holds(X).any():
+        return  # every node of a tree has rows or instances
+    # Also where the model has seen no row of the kind.
+    for sample in (X, X[~region.holds(X)]):
+        if len(sample):
+            model = InstanceModel(
+                Features.of(X, X.min(axis=0), X.max(axis=0), N_CATEGORIES), sample
+            )
+            points = model.draw(region, KEY, 50)
+            assert region.holds(points).all()
+            assert ((X.min(axis=0) <= points) & (points <= X.max(axis=0))).all()
+            assert np.isin(points[:, 2], X[:, 2]).all()
+
+
+def test_conditional_draws_are_distributed_like_those_that_fit():
+    X = rows_of(3, 60)
+    model = model_of(X, N_CATEGORIES)
+    counted = (
+        Literal(0, 0.3), Literal(1, 80.0, opposite=True), Literal(2, 0.5), Literal(3, codes=(0, 2)),
+    )  # fmt: skip
+    everything = Region.everything(4, N_CATEGORIES)
+    region = everything.after([Test(1, (Literal(1, 30.0, opposite=True),)), Test(2, counted)])
+    assert len(region.tests) == 1
+    free = model.draw(everything, np.uint64(1), 150_000)
+    free = free[region.holds(free)]
+    drawn = model.draw(region, np.uint64(2), 30_000)
+    for j in (0, 1):
+        assert stats.ks_2samp(free[:, j], drawn[:, j]).pvalue > 1e-3
+
+    def patterns(points):
+        held = np.array([literal.holds(points[:, literal.feature]) for literal in counted])
+        joint = (points[:, 2] * 4 + points[:, 3]).astype(int)
+        return np.bincount(joint * 16 + 2 ** np.arange(4) @ held, minlength=12 * 16)
+
+    table = np.array([patterns(free), patterns(drawn)])
+    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 10])[1] > 1e-3
+
+
+def test_densities_are_normal_bumps_of_the_published_width_cut_off_at_the_limits():
+    X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    width = X.std() / np.sqrt(4)
+    drawn = model_of(X).draw(Region.everything(1, {}), KEY, 40_000)[:, 0]
+
+    def cdf(x, low=0.0, high=6.0):
+        def mixture(v):
+            return stats.norm.cdf((np.asarray(v)[..., None] - X[:, 0]) / width).mean(axis=-1)
+
+        return (mixture(x) - mixture(low)) / (mixture(high) - mixture(low))
+
+    assert stats.kstest(drawn, cdf).pvalue > 1e-3
+    cut = Region.everything(1, {}).within([Literal(0, 0.5, opposite=True), Literal(0, 1.5)])
+    drawn = model_of(X).draw(cut, KEY, 40_000)[:, 0]
+    assert stats.kstest(drawn, lambda x: cdf(x, 0.5, 1.5)).pvalue > 1e-3
+
+
+def test_far_tails_are_drawn_exactly():
+    X = np.concatenate([np.linspace(-1, 1, 400), [60.0]])[:, None]
+    model = model_of(X)
+    for low, high in ((20.0, 30.0), (-0.9, -0.8), (8.0, 59.99)):
+        region = Region.everything(1, {}).within([Literal(0, low, opposite=True), Literal(0, high)])
+        drawn = model.draw(region, KEY, 2000)[:, 0]
+        assert ((low < drawn) & (drawn <= high)).all()
+        assert len(np.unique(drawn)) > 1000
+
+
+def test_values_of_lists_come_as_often_as_in_the_rows():
+    X = rows_of(0, 1000)
+    drawn = model_of(X, N_CATEGORIES).draw(Region.everything(4, N_CATEGORIES), KEY, 20_000)
+    for j in (2, 3):
+        seen = np.bincount(X[:, j].astype(int)) / len(X)
+        np.testing.assert_allclose(np.bincount(drawn[:, j].astype(int)) / 20_000, seen, atol=0.015)
+
+
+def test_features_are_drawn_independently():
+    random = np.random.default_rng(0)
+    x = random.normal(size=500)
+    drawn = model_of(np.column_stack([x, x, -x])).draw(Region.everything(3, {}), KEY, 20_000)
+    correlations = np.corrcoef(drawn.T)[np.triu_indices(3, 1)]
+    assert np.abs(correlations).max() < 0.03
+
+
+def test_constant_and_tiny_features_keep_their_scale():
+    """Fault 12: absolute epsilons let features of small range collapse."""
+    random = np.random.default_rng(0)
+    X = np.column_stack(
+        [np.full(200, 7.0), 1.0 + 1e-12 * random.random(200), 1e-300 * random.random(200)]
+    )
+    drawn = model_of(X).draw(Region.everything(3, {}), KEY, 1000)
+    assert (drawn[:, 0] == 7.0).all()
+    for j in (1, 2):
+        assert drawn[:, j].std() == pytest.approx(X[:, j].std(), rel=0.1)
+        assert len(np.unique(drawn[:, j])) > 300
+
+
+# --- keys ---
+
+
+def test_draws_depend_on_the_key_and_nothing_else():
+    """Fault 6: the global generator is left alone."""
+    X = rows_of(0)
+    region = Region.everything(4, N_CATEGORIES).after(
+        [Test(1, (Literal(0, 0.1), Literal(1, 50.0)))]
+    )
+    state = np.random.get_state()[1].copy()
+    first = model_of(X, N_CATEGORIES).draw(region, KEY, 100)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)
+    np.testing.assert_array_equal(model_of(X, N_CATEGORIES).draw(region, KEY, 130)[:100], first)
+    other = model_of(X, N_CATEGORIES).draw(region, np.uint64(54321), 100)
+    assert not np.isin(other[:, :2], first[:, :2]).any()
+    assert model_of(X, N_CATEGORIES).draw(region, KEY, 0).shape == (0, 4)
+
+
+def test_many_rows_are_thinned_evenly():
+    rows = np.arange(100, 1100)
+    assert thinned(rows, KEY, 1000) is rows
+    few = thinned(rows, KEY, 100)
+    np.testing.assert_array_equal((few - 100) // 10, np.arange(100))
+    assert len(np.unique(few % 10)) == 10  # not always the same row of each stretch
+    np.testing.assert_array_equal(thinned(rows, KEY, 100), few)
+    assert (thinned(rows, np.uint64(9), 100) != few).any()
+
+
+# --- tests for new models ---
+
+
+def test_kolmogorov_smirnov_agrees_with_scipy():
+    random = np.random.default_rng(0)
+    for n, shift in ((30, 0.0), (80, 0.3), (200, 0.2)):
+        a, b = random.normal(size=n).round(1), random.normal(shift, size=2 * n).round(1)
+        distance = stats.ks_2samp(a, b).statistic
+        expected = kolmogorov(np.sqrt(n * 2 * n / (3 * n)) * distance)
+        assert kolmogorov_smirnov(a, b, np.ones(2 * n)) == pytest.approx(expected, rel=1e-9)
+        # Rows of weight 0 are as good as not there.
+        weights = (np.arange(2 * n) % 2).astype(float)
+        assert kolmogorov_smirnov(a, b, weights) == kolmogorov_smirnov(a, b[1::2], np.ones(n))
+    assert kolmogorov_smirnov(a, b, np.zeros(400)) == kolmogorov_smirnov(a[:0], b, weights) == 1.0
+
+
+def test_chi_squared_agrees_with_scipy():
+    random = np.random.default_rng(0)
+    listed = np.arange(5.0)
+    a, b = random.integers(0, 4, 60).astype(float), random.integers(0, 4, 90).astype(float)
+    table = np.array([np.bincount(s.astype(int), minlength=4) for s in (a, b)])
+    expected = stats.chi2_contingency(table, correction=False)[1]
+    assert chi_squared(listed, a, b, np.ones(90)) == pytest.approx(expected, rel=1e-12)
+    assert chi_squared(listed, a[:0], b, np.ones(90)) == 1.0
+    assert chi_squared(listed, a * 0, b * 0, np.ones(90)) == 1.0
+
+
+def test_a_model_suits_rows_that_the_tests_alone_tell_apart():
+    """The tests on the path change the rows' distribution; that is no reason for a new model."""
+    tests = {
+        "box": [Test(1, (Literal(0, 0.0),))],
+        "counted": [Test(2, (Literal(0, 0.0), Literal(1, 60.0), Literal(3, codes=(0, 1))))],
+    }
+    for path in tests.values():
+        region = Region.everything(4, N_CATEGORIES).after(path)
+        differing = 0
+        for seed in range(60):
+            X = rows_of(seed, 300)  # columns independent of each other
+            differing += model_of(X, N_CATEGORIES).differs(X[region.holds(X)], region, 0.05)
+        assert differing <= 6
+
+
+@pytest.mark.parametrize("dependent", [1, 2, 3])
+def test_a_model_does_not_suit_rows_that_depend_on_the_tests(dependent):
+    region = Region.everything(4, N_CATEGORIES).after([Test(1, (Literal(0, 0.0),))])
+    for seed in range(10):
+        X = rows_of(seed, 300)
+        if dependent == 1:
+            X[:, 1] += 100 * X[:, 0]
+        else:
+            X[:, dependent] = np.where(X[:, 0] > 0, X[:, dependent], np.minimum(X[:, dependent], 1))
+        assert model_of(X, N_CATEGORIES).differs(X[region.holds(X)], region, 0.05)
+
+
+def test_few_rows_never_make_a_model():
+    X = rows_of(0)
+    region = Region.everything(4, N_CATEGORIES)
+    assert not model_of(X, N_CATEGORIES).differs(X[:1], region, 0.05)
+    assert not model_of(X, N_CATEGORIES).differs(X, region, 0.05)  # all of the model's own rows
+
+
+def test_few_values_among_few_rows_are_numbers_all_the_same():
+    few = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    assert Features.of(few, few[0], few[-1], {}).values == {}
+    twice = np.repeat(few, 2, axis=0)
+    assert Features.of(twice, few[0], few[-1], {}).values[0].tolist() == [1, 2, 3, 4, 5]
+    late = np.concatenate([np.zeros(600), np.arange(20.0)])[:, None]
+    assert Features.of(late, late[0], late[-1], {}).values == {}
