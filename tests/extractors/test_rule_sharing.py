@@ -20,7 +20,7 @@ from skescore.extractors import (
     _discretiser as discretiser,
 )
 from skescore.extractors._oracle import ResultMemory
-from skescore.extractors.trepan._tests import Search
+from skescore.extractors.trepan._tests import MofNSearch
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 
@@ -150,9 +150,9 @@ def test_real_goes_on_where_others_have_ended(monkeypatch):
 
 def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
     looked = []
-    best_test = Search.best_test
+    best_test = MofNSearch.best_test
     monkeypatch.setattr(
-        Search, "best_test", lambda *given: looked.append(given) or best_test(*given)
+        MofNSearch, "best_test", lambda *given: looked.append(given) or best_test(*given)
     )
     shared = RememberingBlackBox(CallableClassifier(classes_of))
     large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(ROWS)
