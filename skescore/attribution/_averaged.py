@@ -33,12 +33,12 @@ class AveragedResponsibility:
     ----------
     values : ndarray of float
         Mean over the contrasts.
-    spread : ndarray of float
+    std : ndarray of float
         Standard deviation over the contrasts; 0 where they agree, or there is only one.
     least, greatest : ndarray of float
         Smallest and largest degree beside any of them.
-    share : ndarray of float
-        Share of the contrasts beside which the feature has any responsibility.
+    frequency : ndarray of float
+        Fraction of the contrasts beside which the feature has any responsibility.
     n_contrasts : ndarray of int, shape (n_rows,)
         How many contrasts there were.
     feature_names : tuple of str
@@ -46,10 +46,10 @@ class AveragedResponsibility:
     """
 
     values: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    std: NDArray[np.float64]
     least: NDArray[np.float64]
     greatest: NDArray[np.float64]
-    share: NDArray[np.float64]
+    frequency: NDArray[np.float64]
     n_contrasts: NDArray[np.int64]
     feature_names: tuple[str, ...]
 
@@ -69,7 +69,7 @@ class AveragedResponsibility:
         pandas.DataFrame
             One line per feature, the most responsible first.
         """
-        names = ("values", "spread", "least", "greatest", "share")
+        names = ("values", "std", "least", "greatest", "frequency")
         table = pd.DataFrame(
             {name: getattr(self, name)[row] for name in names}, index=list(self.feature_names)
         ).rename(columns={"values": "mean"})
@@ -87,8 +87,8 @@ def averaged_responsibility(
 ) -> AveragedResponsibility:
     """Degrees of responsibility as a mean over the nearest rows that are decided otherwise.
 
-    Use it where a single contrast would be an accident: the spread tells which degrees hang on
-    which case a row is compared with.
+    Use it where a single contrast would be an accident: the standard deviation tells which
+    degrees hang on the case that a row is compared with.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def averaged_responsibility(
     n_contrasts : int, default=10
         Contrasts per row, at most: the nearest ones. A row has fewer if the background does.
     max_batch : int, default=8192
-        How many rows the model is asked about at once, at most.
+        Rows per query of the model, at most.
     random_state : int, Generator, SeedSequence or RandomState, optional
         What the search depends on, of rows that are too wide for all flips.
 
     Returns
     -------
     AveragedResponsibility
-        Means, standard deviations, extremes and shares.
+        Means, standard deviations, extremes and frequencies.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def averaged_responsibility(
     >>> found = averaged_responsibility(approved, [[58, 8]], background)
     >>> found.values.round(3).tolist(), found.n_contrasts.tolist()
     ([[0.667, 0.667]], [3])
-    >>> found.share.round(3).tolist()
+    >>> found.frequency.round(3).tolist()
     [[0.667, 0.667]]
     """
     remedy = "10 is the default."

@@ -48,7 +48,7 @@ def random_formula(
 ) -> Formula:
     """Draw a formula.
 
-    Use it for benchmarks of explainers: exact responsibilities of its answers are at hand.
+    Use it for benchmarks of explainers: exact responsibilities of its predictions are at hand.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def random_formula(
     _check_name("family", family, _FAMILIES)
     _check_name("shape", shape, _SHAPES)
     repeats = _checked_extra(extra, read_once, arity)
-    operators, shares = _checked_weights(weights, family)
+    operators, p_operators = _checked_weights(weights, family)
     if not isinstance(p_not, int | float) or not 0 <= p_not <= 1:
         raise ValueError(f"p_not must be from 0 to 1, got {p_not!r}. Pass 0 for no negations.")
     negated = 0.0 if family == "monotone" else float(p_not)
@@ -124,7 +124,7 @@ def random_formula(
         drawn = generator.permutation(n_inputs)[:arity]
         leaves = np.concatenate([drawn, generator.choice(drawn, repeats)]) if repeats else drawn
         generator.shuffle(leaves)
-        gates = _drawn_tree(leaves.tolist(), shape, operators, shares, negated, generator)
+        gates = _drawn_tree(leaves.tolist(), shape, operators, p_operators, negated, generator)
         formula = Formula(gates, n_inputs)
         if len(formula.relevant_variables) == arity:
             return formula
@@ -138,7 +138,7 @@ def _drawn_tree(
     leaves: list[int],
     shape: str,
     operators: list[str],
-    shares: list[float],
+    p_operators: list[float],
     p_not: float,
     generator: np.random.Generator,
 ) -> tuple[Gate, ...]:
@@ -163,7 +163,7 @@ def _drawn_tree(
         if stop - start == 1:
             add(("var", leaves[start], -1), negate)
             continue
-        operator = operators[int(generator.choice(len(operators), p=shares))]
+        operator = operators[int(generator.choice(len(operators), p=p_operators))]
         if shape == "uniform":
             cut = int(generator.integers(start + 1, stop))
         else:

@@ -82,19 +82,19 @@ _PRESETS = {
 class BReX(BaseEstimator):
     """Explain decisions of any classifier by which features, masked, would change them.
 
-    Use it to find the features that a single answer depends on, and how much: a feature has degree
-    1 if it decides alone, and 1/(1+k) if k others must be masked (or flipped) first. No fitting: it
-    asks the model about each row, all rows in common calls.
+    Use it to find the features that a single prediction depends on, and how much: a feature has
+    degree 1 if it decides alone, and 1/(1+k) if k others must be masked (or flipped) first. No
+    fitting: the model is queried about each row, all rows in common calls.
 
     Parameters
     ----------
     model : Formula, estimator or callable
-        A formula, a fitted classifier, or a function that answers rows with labels (or with one
-        column of scores per class, of which the largest decides). Of a regressor, explain a
-        question: ``lambda X: model.predict(X) > 10``.
+        A formula, a fitted classifier, or a function that predicts labels of rows (or one column
+        of scores per class, of which the largest decides). Of a regressor, explain a comparison:
+        ``lambda X: model.predict(X) > 10``.
     preset : {"certified", "paper", "literal"}, default="certified"
-        ``"certified"`` keeps the best that some answer shows of each feature, and tells what is
-        proven. ``"paper"`` is one pass of B-ReX with four blocks, in which masks stay on while a
+        ``"certified"`` keeps the best that some prediction shows of each feature, and tells what
+        is proven. ``"paper"`` is one pass of B-ReX with four blocks, in which masks stay on while a
         block is refined. ``"literal"`` is the mean of twenty passes in which they do not, as the
         paper's Algorithm 3 is written; its maps are zero now and then.
     masking : str, default="auto"
@@ -110,15 +110,15 @@ class BReX(BaseEstimator):
     context : {"witness", "original"}, optional
         Whether the masks that made the decision depend on a block stay on while it is refined.
     patience : int, optional
-        Passes without a new question after which a row is done; all passes are made if neither
+        Passes without a new query after which a row is done; all passes are made if neither
         this nor the preset (6 for ``"certified"``) says. Where every relevant feature must be
-        found, 20 (with ``n_iterations=100``) takes more time, but hardly any more questions.
+        found, 20 (with ``n_iterations=100``) takes more time, but hardly any more queries.
     max_queries : int, optional
         Masks (flips, if sampled) per row, at most. Unlimited if not given, but for the certified
         preset with sampled flips: 1000, or 10 per feature if that is more. Tables of all flips
         take what they take.
     inference : bool, optional
-        Whether a part of a mask that keeps the decision is taken to keep it too, without asking.
+        Whether a part of a mask that keeps the decision is taken to keep it too, without a query.
         True for what this holds of, ``"kleene"`` and ``"supervaluation"``, with the certified
         preset, if not given.
     contrast : array-like or DataFrame, optional
@@ -134,7 +134,7 @@ class BReX(BaseEstimator):
         Random parts of a mask that are flipped to tell whether it keeps the decision, for
         ``masking="sampled"`` with other presets than ``"certified"``.
     threshold : float, optional
-        Least probability of a decision; answers below it count as a decision of their own,
+        Least probability of a decision; what is below it counts as a decision of its own,
         "undecided".
     max_batch : int, default=8192
         Rows that the model is shown at once, at most. Results do not depend on it.
@@ -145,16 +145,16 @@ class BReX(BaseEstimator):
     Notes
     -----
     ``masking="auto"`` takes ``"baseline"`` if `baseline` is given. Otherwise, with the certified
-    preset, it takes ``"supervaluation"`` where all flips are affordable: one table of 2**d answers
-    serves all rows of d <= 16 two-valued features, if that is no more than is expected without
-    it (2 d questions per row for a read-once formula, 16 d for others). Failing this it takes
-    ``"kleene"`` for models with ``evaluate_kleene`` on which it is exact (whose ``is_read_once``
-    is not False), and ``"sampled"`` for all others.
+    preset, it takes ``"supervaluation"`` where all flips are affordable: one table of 2**d
+    predictions serves all rows of d <= 16 two-valued features, if that is no more than is expected
+    without it (2 d queries per row for a read-once formula, 16 d for others). Failing this it takes
+    ``"kleene"`` for models with ``evaluate_kleene`` on which it is exact (whose ``is_read_once`` is
+    not False), and ``"sampled"`` for all others.
 
     The certified preset differs from the paper's algorithm. Passes with two blocks end in
     certificates: masks under which the decision stays, until one more feature is masked. Of a mask,
-    only features count that have certificates themselves, and the fewest count. Answers imply
-    others in Kleene logic and supervaluation, which saves questions and proves values. With
+    only features count that have certificates themselves, and the fewest count. Predictions
+    imply others in Kleene logic and supervaluation, which saves queries and proves values. With
     sampled flips it tries single features and pairs, then shrinks random flip sets, drawn around
     features that are in none yet and clear of the known ones, until nothing more can be left out;
     all parts of sets of up to four features are looked at.

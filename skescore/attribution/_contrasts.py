@@ -73,7 +73,7 @@ def _is_regressor(model: Any) -> bool:
         return False
     try:
         return bool(is_regressor(model))
-    except (AttributeError, TypeError):  # tags that are not complete tell nothing
+    except (AttributeError, TypeError):  # incomplete tags say nothing
         return False
 
 

@@ -95,8 +95,8 @@ def _made(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
 class Formula:
     """A Boolean formula over the inputs of a row.
 
-    Use it as a model whose every answer has a known explanation. It is immutable, compares by its
-    structure (not by its truth table), and is made by `Formula.parse`, `Formula.from_expr`,
+    Use it as a model whose every prediction has a known explanation. It is immutable, compares by
+    its structure (not by its truth table), and is made by `Formula.parse`, `Formula.from_expr`,
     `variable` or `random_formula`; formulae combine with ``& | ^ ~``.
 
     Parameters
@@ -365,7 +365,7 @@ class Formula:
         return self._evaluated(np.ascontiguousarray(bits.T), _TWO_VALUED)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Answer rows as a classifier with the labels 0 and 1 does.
+        """Predict rows as a classifier with the labels 0 and 1 does.
 
         Parameters
         ----------
@@ -396,8 +396,8 @@ class Formula:
         -------
         ndarray of int8, shape (n_rows,)
             The values in the same coding. In read-once formulae 0 says that the Unassigned inputs
-            can be completed to both values; where inputs occur twice, 0 may also be the answer
-            though every completion agrees.
+            can be completed to both values; where inputs occur twice, 0 may also come
+            out though every completion agrees.
 
         Raises
         ------
@@ -482,7 +482,7 @@ class Formula:
         Parameters
         ----------
         coding : {"01", "+-1"}, default="01"
-            How false and true are written in the rows it is asked.
+            How false and true are written in the rows.
 
         Returns
         -------
@@ -506,7 +506,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     formula : Formula
-        What answers.
+        What predicts.
     coding : {"01", "+-1"}, default="01"
         How false and true are written in the rows.
 
@@ -556,7 +556,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "classes_")
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Answer rows with 0 or 1.
+        """Predict 0 or 1 for rows.
 
         Parameters
         ----------
@@ -580,7 +580,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         return self.formula.predict(rows > 0)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Answer rows with the probabilities of 0 and 1, which are 0 or 1.
+        """Predict the probabilities of 0 and 1, which are 0 or 1.
 
         Parameters
         ----------

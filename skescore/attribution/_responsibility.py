@@ -1,11 +1,17 @@
-"""Exact degree of responsibility of each input for a model's answer."""
+"""Exact degree of responsibility of each input for a model's decision.
+
+A *flip set* of a row is a set of inputs whose joint flip changes the decision; it is *minimal* if
+no part of it does. The degree of responsibility of an input is one over the size of the smallest
+minimal flip set it belongs to. Sets of n inputs are written as the bits of a number.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, combinations
 from typing import Any
 
@@ -14,404 +20,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._text import did_you_mean
-from skescore.attribution._contrasts import ContrastPairs
+from skescore.attribution._contrasts import ContrastPairs, batches
 from skescore.attribution._formula import Formula, as_bits, as_whole, halves
 
-__all__ = [
-    "EXHAUSTIVE_LIMIT",
-    "FlipSets",
-    "Responsibilities",
-    "blocks",
-    "from_changes",
-    "from_table",
-    "levelwise_flip_sets",
-    "read_once_flip_sets",
-    "responsibility",
-]
-
-
-# --- smallest minimal flip sets from a table of all flips, sixty-four rows of a table at  --------
-# A *flip set* of a row is a set of inputs whose joint flip changes the decision; it is *minimal* if
-# no part of it does. The degree of responsibility of an input is one over the size of the smallest
-# minimal flip set it belongs to. Sets of n inputs are written as the bits of a number.
-
-#: Inputs of which all flips are still tried, when asked to.
-EXHAUSTIVE_LIMIT = 20
-# Bytes that the tables of a block of rows may take. Three of them are alive at a time.
-_BUDGET = 1 << 25
-
-#: Of each row and input: the size of its smallest minimal flip set (0 for none), and that set.
-FlipSets = tuple[NDArray[np.int16], NDArray[np.int64]]
-
-
-def blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
-    """Cut rows into blocks of which the tables of flips fit the memory budget."""
-    length = max(1, (8 * _BUDGET >> n_flips) // 64) * 64
-    for start in range(0, n_rows, length):
-        yield slice(start, min(start + length, n_rows))
-
-
-def from_table(
-    table: NDArray[np.generic], codes: NDArray[np.int64], flips: NDArray[np.bool_], sets: bool
-) -> FlipSets:
-    """Find the smallest minimal flip sets of rows of one truth table."""
-    n_rows, n_inputs = flips.shape
-    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
-    # An input that never matters is in no minimal set, and each one left out halves the work.
-    relevant = [
-        bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
-    ]
-    if not relevant:
-        return sizes, found
-    small = table[_spread(np.arange(1 << len(relevant)), relevant)]
-    bits = 1 << np.arange(len(relevant))
-    small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
-    patterns = flips[:, relevant] @ bits
-    # Rows that differ in irrelevant inputs alone have the same answer.
-    keys, inverse = np.unique(small_codes << len(relevant) | patterns, return_inverse=True)
-    small_codes, patterns = keys >> len(relevant), keys & ((1 << len(relevant)) - 1)
-    for pattern in np.unique(patterns[patterns > 0]):
-        members = np.flatnonzero(patterns == pattern)
-        chosen = [bit for bit in range(len(relevant)) if pattern >> bit & 1]
-        spread = _spread(np.arange(1 << len(chosen)), chosen)
-        columns = [relevant[bit] for bit in chosen]
-        for block in blocks(len(members), len(chosen)):
-            at = small_codes[members[block]]
-
-            def changes(
-                part: slice, at: NDArray[np.int64] = at, spread: NDArray[np.int64] = spread
-            ) -> NDArray[np.bool_]:
-                return np.asarray(small[at ^ spread[part, None]] != small[at])
-
-            part_sizes, part_sets = from_changes(changes, len(at), len(chosen), sets)
-            rows = np.full(len(keys), -1)
-            rows[members[block]] = np.arange(len(at))
-            place = rows[inverse]
-            here = np.flatnonzero(place >= 0)
-            sizes[np.ix_(here, np.array(columns))] = part_sizes[place[here]]
-            if sets:
-                found[np.ix_(here, np.array(columns))] = _spread(part_sets[place[here]], columns)
-    return sizes, found
-
-
-def _spread(codes: NDArray[np.int64], places: list[int]) -> NDArray[np.int64]:
-    """Move bit i of each code to `places[i]`."""
-    moved = np.zeros_like(codes)
-    for bit, place in enumerate(places):
-        moved |= (codes >> bit & 1) << place
-    return moved
-
-
-def from_changes(
-    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int, sets: bool
-) -> FlipSets:
-    """Find the smallest minimal flip sets of a block of rows from what all flips change."""
-    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
-    if n_rows == 0 or n_inputs == 0:
-        return sizes, found
-    minimal = _minimal(_packed(changes, n_rows, n_inputs), n_inputs)
-    codes = np.arange(1 << n_inputs)
-    set_sizes = np.bitwise_count(codes)
-    missing = np.full((n_inputs, minimal.shape[1]), ~np.uint64(0))
-    for size in range(1, n_inputs + 1):
-        of_size = codes[set_sizes == size]
-        level = minimal[of_size]
-        if not level.any():
-            continue
-        for bit in range(n_inputs):
-            holding = np.flatnonzero(of_size >> bit & 1)
-            new = np.bitwise_or.reduce(level[holding], axis=0) & missing[bit]
-            if not new.any():
-                continue
-            missing[bit] &= ~new
-            rows = np.flatnonzero(_unpacked(new, n_rows))
-            sizes[rows, bit] = size
-            if sets:
-                first = _unpacked(level[holding], n_rows)[:, rows].argmax(axis=0)
-                found[rows, bit] = of_size[holding[first]]
-    return sizes, found
-
-
-def _packed(
-    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int
-) -> NDArray[np.uint64]:
-    """The table of changes, sixty-four rows in a word."""
-    n_sets = 1 << n_inputs
-    n_words = -(-n_rows // 64)
-    octets = np.zeros((n_sets, 8 * n_words), dtype=np.uint8)
-    length = max(1, _BUDGET // (8 * n_rows))
-    for start in range(0, n_sets, length):
-        part = slice(start, min(start + length, n_sets))
-        packed = np.packbits(changes(part), axis=1, bitorder="little")
-        octets[part, : packed.shape[1]] = packed
-    return octets.view(np.uint64)
-
-
-def _unpacked(words: NDArray[np.uint64], n_rows: int) -> NDArray[np.bool_]:
-    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little", count=n_rows)
-    return bits.view(np.bool_)
-
-
-def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
-    """Keep the flip sets of which no part is one. Overwrites its argument."""
-    n_words = changes.shape[1]
-
-    def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
-        return table.reshape(-1, 2, 1 << bit, n_words)
-
-    closed = changes.copy()  # sets that contain a flip set
-    for bit in range(n_inputs):
-        view = cube(closed, bit)
-        view[:, 1] |= view[:, 0]
-    # A set is not minimal if it contains one when any of its members is left out.
-    for bit in range(n_inputs):
-        cube(changes, bit)[:, 1] &= ~cube(closed, bit)[:, 0]
-    return changes
-
-
-# --- flip sets by size: all single flips, all pairs, and so on, as far as the budget goes --------
-
-FoundSets = list[dict[int, tuple[int, ...]]]
-
-
-class _Row:
-    """What is known of one row: minimal flip sets, and which features are still open."""
-
-    def __init__(self, place: int, differs: NDArray[np.bool_]) -> None:
-        self.place = place
-        self.features = np.flatnonzero(differs)
-        self.sets: list[tuple[int, ...]] = []
-        self.smallest: dict[int, tuple[int, ...]] = {}
-        self.queries = 0
-        self.tried = 0  # all sets of up to so many features have been looked at
-        self.exhausted = len(self.features) == 0
-
-    def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
-        """Sets of this size that contain no flip set; None if there are too many to look at."""
-        open_ = self._open()
-        count = math.comb(len(open_), size)
-        if count > budget - self.queries:
-            return None
-        flat = np.fromiter(
-            chain.from_iterable(combinations(open_, size)), dtype=np.int64, count=count * size
-        )
-        sets = flat.reshape(count, size)
-        keep = np.ones(count, dtype=np.bool_)
-        for known in self.sets:
-            if len(known) > 1:
-                keep &= np.isin(sets, known).sum(axis=1) < len(known)
-        return sets[keep]
-
-    def _open(self) -> list[int]:
-        """Features that larger minimal sets may have: those that are no flip set alone."""
-        single = {members[0] for members in self.sets if len(members) == 1}
-        return [feature for feature in self.features.tolist() if feature not in single]
-
-    def learn(self, size: int, sets: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-        """Take in what flipping the candidates of a size did."""
-        for members in map(tuple, sets[changed].tolist()):
-            self.sets.append(members)
-            for feature in members:
-                self.smallest.setdefault(feature, members)
-        self.tried = size
-        # Without candidates of this size every larger set contains a flip set, so none is minimal.
-        self.exhausted = (
-            len(sets) == 0 or size >= len(self._open()) or len(self.smallest) == len(self.features)
-        )
-
-
-def levelwise_flip_sets(
-    pairs: ContrastPairs, max_size: int, max_queries: int, max_batch: int
-) -> tuple[FoundSets, NDArray[np.bool_], NDArray[np.int64]]:
-    """Find smallest minimal flip sets of up to a size."""
-    rows = [_Row(place, pairs.differs[place]) for place in range(pairs.n_rows)]
-    for size in range(1, max_size + 1):
-        for batch in _batches(rows, size, max_queries, max_batch):
-            places = np.concatenate(
-                [np.full(len(sets), row.place, dtype=np.int64) for row, sets in batch]
-            )
-            changed = np.empty(len(places), dtype=np.bool_)
-            offset = 0
-            everything = np.concatenate([sets for _, sets in batch])
-            for start in range(0, len(places), max_batch):
-                part = slice(start, start + max_batch)
-                flipped = np.zeros((len(places[part]), pairs.n_features), dtype=np.bool_)
-                np.put_along_axis(flipped, everything[part], True, axis=1)
-                changed[part] = pairs.changes(places[part], flipped)
-            for row, sets in batch:
-                row.queries += len(sets)
-                row.learn(size, sets, changed[offset : offset + len(sets)])
-                offset += len(sets)
-    return (
-        [row.smallest for row in rows],
-        np.array([row.exhausted for row in rows]),
-        np.array([row.tried for row in rows], dtype=np.int64),
-    )
-
-
-def _batches(
-    rows: list[_Row], size: int, max_queries: int, max_batch: int
-) -> Iterator[list[tuple[_Row, NDArray[np.int64]]]]:
-    """Rows with their candidates, until there are enough of them to ask."""
-    batch: list[tuple[_Row, NDArray[np.int64]]] = []
-    waiting = 0
-    for row in rows:
-        if row.exhausted or row.tried < size - 1:
-            continue
-        sets = row.candidates(size, max_queries)
-        if sets is None:
-            continue
-        batch.append((row, sets))
-        waiting += len(sets)
-        if waiting >= max_batch:
-            yield batch
-            batch, waiting = [], 0
-    if batch:
-        yield batch
-
-
-# --- responsibilities of read-once formulae in two passes over their gates, many rows at  --------
-
-# Larger than any number of flips, and far enough below the largest int64 to be added to.
-_NEVER = 1 << 40
-
-
-def read_once_flip_sets(
-    formula: Formula, bits: NDArray[np.bool_], sets: bool
-) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """Find the smallest minimal flip sets of rows of a read-once formula."""
-    n_rows, n_inputs = bits.shape
-    sizes = np.zeros((n_rows, n_inputs), dtype=np.int64)
-    members = np.zeros((n_rows, n_inputs, n_inputs), dtype=np.bool_) if sets else None
-    width = len(formula.gates) * (24 + (2 * formula.arity if sets else 0))
-    length = max(1, _BUDGET // width)
-    for start in range(0, n_rows, length):
-        part = slice(start, start + length)
-        _flip_sets(
-            formula,
-            np.ascontiguousarray(bits[part].T),
-            sizes[part],
-            None if members is None else members[part],
-        )
-    return sizes, members
-
-
-def _flip_sets(
-    formula: Formula,
-    columns: NDArray[np.bool_],
-    sizes: NDArray[np.int64],
-    members: NDArray[np.bool_] | None,
-) -> None:
-    gates, n_rows = formula.gates, columns.shape[1]
-    values: list[NDArray[np.bool_]] = []
-    costs: list[NDArray[np.int64]] = []  # flips of inputs that it takes to flip the gate
-    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
-    nobody = np.zeros(n_rows, dtype=np.bool_)
-    for operator, left, right in gates:
-        must = (nobody, nobody)
-        if operator == "var":
-            values.append(columns[left])
-            costs.append(np.ones(n_rows, dtype=np.int64))
-        elif operator == "not":
-            values.append(~values[left])
-            costs.append(costs[left])
-        else:
-            a, b = values[left], values[right]
-            # A false operand decides a conjunction: while it stays, nothing else can flip it.
-            # A true one decides a disjunction. Nothing decides an exclusive or by itself.
-            if operator == "and":
-                values.append(a & b)
-                must = (~a, ~b)
-            elif operator == "or":
-                values.append(a | b)
-                must = (a, b)
-            else:
-                values.append(a ^ b)
-            costs.append(
-                np.where(
-                    must[0] | must[1],
-                    costs[left] * must[0] + costs[right] * must[1],
-                    np.minimum(costs[left], costs[right]),
-                )
-            )
-        forced.append(must)
-    cheapest = None if members is None else _cheapest(formula, costs, forced)
-    _descend(formula, costs, forced, cheapest, sizes, members)
-
-
-def _cheapest(
-    formula: Formula,
-    costs: list[NDArray[np.int64]],
-    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
-) -> list[NDArray[np.bool_]]:
-    """Of each gate a smallest set of inputs that flips it, as (arity, rows)."""
-    place = {index: i for i, index in enumerate(formula.variables)}
-    chosen: list[NDArray[np.bool_]] = []
-    for position, (operator, left, right) in enumerate(formula.gates):
-        if operator == "var":
-            flipped = np.zeros((formula.arity, len(costs[0])), dtype=np.bool_)
-            flipped[place[left]] = True
-        elif operator == "not":
-            flipped = chosen[left]
-        else:
-            by_left, by_right = forced[position]
-            free = ~(by_left | by_right)
-            left_first = costs[left] <= costs[right]
-            flipped = chosen[left] & (by_left | (free & left_first))
-            flipped |= chosen[right] & (by_right | (free & ~left_first))
-        chosen.append(flipped)
-    return chosen
-
-
-def _descend(
-    formula: Formula,
-    costs: list[NDArray[np.int64]],
-    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
-    cheapest: list[NDArray[np.bool_]] | None,
-    sizes: NDArray[np.int64],
-    members: NDArray[np.bool_] | None,
-) -> None:
-    """From the root down: how many inputs must flip beside a gate for it to decide the root."""
-    n_rows = len(costs[0])
-    beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
-    company: dict[int, NDArray[np.bool_]] = {}
-    if cheapest is not None:
-        company[len(costs) - 1] = np.zeros((formula.arity, n_rows), dtype=np.bool_)
-    indices = np.array(formula.variables)
-    for position in range(len(costs) - 1, -1, -1):
-        operator, left, right = formula.gates[position]
-        count, with_it = beside.pop(position), company.pop(position, None)
-        if operator == "var":
-            reached = count < _NEVER
-            sizes[:, left] = np.where(reached, count + 1, 0)
-            if members is not None and with_it is not None:
-                members[:, left, indices] = (with_it & reached).T
-                members[:, left, left] = reached
-        elif operator == "not":
-            beside[left] = count
-            if with_it is not None:
-                company[left] = with_it
-        else:
-            for child, own, sibling, other in (
-                (left, forced[position][0], right, forced[position][1]),
-                (right, forced[position][1], left, forced[position][0]),
-            ):
-                # With a deciding sibling a child counts only if it decides as well, and both flip.
-                both = own & other
-                beside[child] = np.where(other & ~own, _NEVER, count + costs[sibling] * both)
-                if with_it is not None and cheapest is not None:
-                    company[child] = with_it | (cheapest[sibling] & both)
-
-
-# --- Exact degree of responsibility of each input for a model's answer ---------------------------
+__all__ = ["Responsibilities", "responsibility"]
 
 _METHODS = ("auto", "exhaustive", "levelwise", "linear")
-# What "auto" spends on certainty: questions about one row, or about all of them together.
-_ROW_LIMIT = 12
-_TABLE_LIMIT = 16
+#: Inputs of which all flips are still tried with method="exhaustive".
+_EXHAUSTIVE_LIMIT = 20
+#: What "auto" spends on certainty: inputs of which all flips are tried of each row, or in one table
+#: for all rows.
+_ROW_LIMIT, _TABLE_LIMIT = 12, 16
+#: Bytes that the tables of a block of rows may take. Three of them are alive at a time.
+_BUDGET = 1 << 25
 
+#: By row and input: the size of its smallest minimal flip set (0 for none), and that set.
+FlipSets = tuple[NDArray[np.int16], NDArray[np.int64]]
 Witness = tuple[int, ...] | None
 
 
@@ -436,7 +60,7 @@ class Responsibilities:
     upper : ndarray of float, shape (n_rows, n_inputs)
         What the degree is at most: the value where it is resolved.
     n_queries : int
-        Rows that a black box was asked about. A `Formula` is read, not asked.
+        Rows that a black box was queried about. A `Formula` is read, not queried.
     method : {"exhaustive", "levelwise", "linear"}
         How they were found.
     """
@@ -472,7 +96,7 @@ def responsibility(
     Parameters
     ----------
     model : Formula, estimator or callable
-        A formula, a fitted classifier, or a function that answers rows with labels (or with one
+        A formula, a fitted classifier, or a function that predicts labels of rows (or one
         column of scores per class, of which the largest decides).
     X : array-like or DataFrame, shape (n_rows, n_inputs), or one row
         What to explain. Zeros and ones, unless there is a `contrast`.
@@ -493,7 +117,7 @@ def responsibility(
         Levelwise: how many flips are tried per row, at most. A size is tried as a whole or not at
         all, so that found values are exact.
     max_batch : int, default=8192
-        How many rows a black box is asked about at once, at most. Results do not depend on it.
+        Rows per query of a black box, at most. Results do not depend on it.
     return_witnesses : bool, default=False
         Whether to give `Responsibilities`, with witnesses and flags, instead of the values.
 
@@ -508,12 +132,12 @@ def responsibility(
         If the method does not suit the model, there are too many inputs for it, or an argument is
         not allowed.
     TypeError
-        If the model is a regressor, or cannot be asked.
+        If the model is a regressor, or cannot be queried.
 
     Warns
     -----
     RuntimeWarning
-        If the levelwise method leaves values open and flags are not asked for.
+        If the levelwise method leaves values open and flags are not wanted.
 
     Notes
     -----
@@ -594,14 +218,13 @@ def _as_table(row: Any) -> Any:
 
 
 def _first(result: Responsibilities) -> Responsibilities:
-    return Responsibilities(
-        result.values[0],
-        result.witness_sizes[0],
-        result.witnesses[0] if result.witnesses else (),
-        result.resolved[0],
-        result.upper[0],
-        result.n_queries,
-        result.method,
+    return replace(
+        result,
+        witnesses=result.witnesses[0] if result.witnesses else (),
+        **{
+            name: getattr(result, name)[0]
+            for name in ("values", "witness_sizes", "resolved", "upper")
+        },
     )
 
 
@@ -617,7 +240,335 @@ def _exact(
     )
 
 
-# --- formulae ----------------------------------------------------------------------------------
+def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness, ...]:
+    """The other members of each input's set; None for inputs without one."""
+    witness: list[Witness] = [None] * n_inputs
+    for index, members in sets.items():
+        witness[index] = tuple(member for member in members if member != index)
+    return tuple(witness)
+
+
+def _placed(
+    found: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
+) -> Responsibilities:
+    """Put what was found for some inputs among all of them, and sets as tuples."""
+    sizes = np.zeros((len(found[0]), n_inputs), dtype=np.int64)
+    sizes[:, columns] = found[0]
+    witnesses: list[tuple[Witness, ...]] = []
+    if sets:
+        names = columns.tolist()
+        written = {
+            int(code): [name for bit, name in enumerate(names) if int(code) >> bit & 1]
+            for code in np.unique(found[1])
+        }
+        for codes in found[1].tolist():
+            of_row = {name: written[code] for name, code in zip(names, codes, strict=True) if code}
+            witnesses.append(_witness(of_row, n_inputs))
+    return _exact(sizes, tuple(witnesses), n_queries, "exhaustive")
+
+
+# --- black boxes -------------------------------------------------------------------------------
+
+
+def _plan(pairs: ContrastPairs, method: str) -> str:
+    """What to query: one "table" for all rows, all flips of each "row", or "levelwise"."""
+    if method == "levelwise":
+        return "levelwise"
+    widest = int(pairs.differs.sum(axis=1).max())
+    columns = pairs.two_valued()
+    alone = sum(1 << int(count) for count in pairs.differs.sum(axis=1))
+    limits = (_TABLE_LIMIT, _ROW_LIMIT) if method == "auto" else (_EXHAUSTIVE_LIMIT,) * 2
+    if len(columns) and len(columns) <= limits[0] and 1 << len(columns) <= alone:
+        return "table"
+    if widest <= limits[1]:
+        return "row"
+    if method == "auto":
+        return "levelwise"
+    raise ValueError(
+        f"method='exhaustive' takes at most {_EXHAUSTIVE_LIMIT} features that differ from the "
+        f"contrast, got a row with {widest!r}. Pass method='levelwise'."
+    )
+
+
+def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibilities:
+    if table:
+        columns = pairs.two_valued()
+        decisions, codes = pairs.table(columns)
+        found = _from_table(decisions, codes, pairs.differs[:, columns], sets)
+        return _placed(found, columns, pairs.n_features, sets, pairs.n_queries)
+    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
+    witnesses: list[Any] = [(None,) * pairs.n_features] * pairs.n_rows
+    patterns, inverse = np.unique(pairs.differs, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        columns = np.flatnonzero(pattern)
+        members = np.flatnonzero(inverse == number)
+        for block in _blocks(len(members), len(columns)):
+            index = members[block]
+            changes = partial(_changes_of_sets, pairs, index, columns)
+            found = _from_changes(changes, len(index), len(columns), sets)
+            placed = _placed(found, columns, pairs.n_features, sets, 0)
+            sizes[index] = placed.witness_sizes + 1
+            for row, witness in zip(index.tolist(), placed.witnesses, strict=False):
+                witnesses[row] = witness
+    return _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "exhaustive")
+
+
+def _changes_of_sets(
+    pairs: ContrastPairs, index: NDArray[np.int64], columns: NDArray[np.int64], part: slice
+) -> NDArray[np.bool_]:
+    """Return whether flips of the sets of a slice change the decisions of rows: (sets, rows)."""
+    codes = np.arange(part.start, part.stop)
+    flipped = np.zeros((len(codes), pairs.n_features), dtype=np.bool_)
+    flipped[:, columns] = codes[:, None] >> np.arange(len(columns)) & 1
+    return np.concatenate(
+        [
+            pairs.changes(np.repeat(index, len(few)), np.tile(few, (len(index), 1)))
+            .reshape(len(index), -1)
+            .T
+            for few in np.array_split(flipped, max(1, len(flipped) * len(index) // (1 << 18)))
+        ]
+    )
+
+
+# --- all flips: sixty-four rows of a table in a word ---------------------------------------------
+
+
+def _blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
+    """Cut rows into blocks of which the tables of flips fit the memory budget."""
+    return batches(n_rows, max(1, (8 * _BUDGET >> n_flips) // 64) * 64)
+
+
+def _from_table(
+    table: NDArray[np.generic], codes: NDArray[np.int64], flips: NDArray[np.bool_], sets: bool
+) -> FlipSets:
+    """Find the smallest minimal flip sets of rows that are the entries `codes` of a truth table.
+
+    `flips` tells which inputs may flip, `sets` whether the sets are wanted, or only their sizes.
+    """
+    n_rows, n_inputs = flips.shape
+    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
+    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    # An input that never matters is in no minimal set, and each one left out halves the work.
+    relevant = [
+        bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
+    ]
+    if not relevant:
+        return sizes, found
+    small = table[_spread(np.arange(1 << len(relevant)), relevant)]
+    bits = 1 << np.arange(len(relevant))
+    small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
+    patterns = flips[:, relevant] @ bits
+    # Rows that differ in irrelevant inputs alone have the same flip sets.
+    keys, inverse = np.unique(small_codes << len(relevant) | patterns, return_inverse=True)
+    small_codes, patterns = keys >> len(relevant), keys & ((1 << len(relevant)) - 1)
+    for pattern in np.unique(patterns[patterns > 0]):
+        members = np.flatnonzero(patterns == pattern)
+        chosen = [bit for bit in range(len(relevant)) if pattern >> bit & 1]
+        spread = _spread(np.arange(1 << len(chosen)), chosen)
+        columns = [relevant[bit] for bit in chosen]
+        for block in _blocks(len(members), len(chosen)):
+            at = small_codes[members[block]]
+
+            def changes(
+                part: slice, at: NDArray[np.int64] = at, spread: NDArray[np.int64] = spread
+            ) -> NDArray[np.bool_]:
+                return np.asarray(small[at ^ spread[part, None]] != small[at])
+
+            part_sizes, part_sets = _from_changes(changes, len(at), len(chosen), sets)
+            rows = np.full(len(keys), -1)
+            rows[members[block]] = np.arange(len(at))
+            index = rows[inverse]
+            here = np.flatnonzero(index >= 0)
+            sizes[np.ix_(here, np.array(columns))] = part_sizes[index[here]]
+            if sets:
+                found[np.ix_(here, np.array(columns))] = _spread(part_sets[index[here]], columns)
+    return sizes, found
+
+
+def _spread(codes: NDArray[np.int64], bits: list[int]) -> NDArray[np.int64]:
+    """Move bit i of each code to bit `bits[i]`."""
+    moved = np.zeros_like(codes)
+    for old, new in enumerate(bits):
+        moved |= (codes >> old & 1) << new
+    return moved
+
+
+def _from_changes(
+    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int, sets: bool
+) -> FlipSets:
+    """Find the smallest minimal flip sets of a block of rows from what all flips change.
+
+    `changes` gives for a slice of the sets 0, 1, ..., 2**n - 1 where flipping them changes the
+    decision, of shape (sets, rows). Of several smallest sets the first one counts.
+    """
+    sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
+    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    if n_rows == 0 or n_inputs == 0:
+        return sizes, found
+    minimal = _minimal(_packed(changes, n_rows, n_inputs), n_inputs)
+    codes = np.arange(1 << n_inputs)
+    set_sizes = np.bitwise_count(codes)
+    missing = np.full((n_inputs, minimal.shape[1]), ~np.uint64(0))
+    for size in range(1, n_inputs + 1):
+        of_size = codes[set_sizes == size]
+        level = minimal[of_size]
+        if not level.any():
+            continue
+        for bit in range(n_inputs):
+            holding = np.flatnonzero(of_size >> bit & 1)
+            new = np.bitwise_or.reduce(level[holding], axis=0) & missing[bit]
+            if not new.any():
+                continue
+            missing[bit] &= ~new
+            rows = np.flatnonzero(_unpacked(new, n_rows))
+            sizes[rows, bit] = size
+            if sets:
+                first = _unpacked(level[holding], n_rows)[:, rows].argmax(axis=0)
+                found[rows, bit] = of_size[holding[first]]
+    return sizes, found
+
+
+def _packed(
+    changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int
+) -> NDArray[np.uint64]:
+    """The table of changes, sixty-four rows in a word."""
+    n_sets = 1 << n_inputs
+    n_words = -(-n_rows // 64)
+    octets = np.zeros((n_sets, 8 * n_words), dtype=np.uint8)
+    for part in batches(n_sets, _BUDGET // (8 * n_rows)):
+        packed = np.packbits(changes(part), axis=1, bitorder="little")
+        octets[part, : packed.shape[1]] = packed
+    return octets.view(np.uint64)
+
+
+def _unpacked(words: NDArray[np.uint64], n_rows: int) -> NDArray[np.bool_]:
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little", count=n_rows)
+    return bits.view(np.bool_)
+
+
+def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
+    """Keep the flip sets of which no part is one. Overwrites its argument."""
+    n_words = changes.shape[1]
+
+    def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
+        return table.reshape(-1, 2, 1 << bit, n_words)
+
+    closed = changes.copy()  # sets that contain a flip set
+    for bit in range(n_inputs):
+        view = cube(closed, bit)
+        view[:, 1] |= view[:, 0]
+    # A set is not minimal if it contains one when any of its members is left out.
+    for bit in range(n_inputs):
+        cube(changes, bit)[:, 1] &= ~cube(closed, bit)[:, 0]
+    return changes
+
+
+# --- flip sets by size: all single flips, all pairs, and so on, as far as the budget goes --------
+
+
+class _Row:
+    """What is known of one row: minimal flip sets, and which features are still open."""
+
+    def __init__(self, index: int, differs: NDArray[np.bool_]) -> None:
+        self.index = index
+        self.features = np.flatnonzero(differs)
+        self.sets: list[tuple[int, ...]] = []
+        self.smallest: dict[int, tuple[int, ...]] = {}
+        self.queries = 0
+        self.tried = 0  # all sets of up to so many features have been looked at
+        self.exhausted = len(self.features) == 0
+
+    def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
+        """Sets of this size that contain no flip set; None if there are too many to look at."""
+        open_ = self._open()
+        count = math.comb(len(open_), size)
+        if count > budget - self.queries:
+            return None
+        flat = np.fromiter(
+            chain.from_iterable(combinations(open_, size)), dtype=np.int64, count=count * size
+        )
+        sets = flat.reshape(count, size)
+        keep = np.ones(count, dtype=np.bool_)
+        for known in self.sets:
+            if len(known) > 1:
+                keep &= np.isin(sets, known).sum(axis=1) < len(known)
+        return sets[keep]
+
+    def _open(self) -> list[int]:
+        """Features that larger minimal sets may have: those that are no flip set alone."""
+        single = {members[0] for members in self.sets if len(members) == 1}
+        return [feature for feature in self.features.tolist() if feature not in single]
+
+    def learn(self, size: int, sets: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
+        """Take in what flipping the candidates of a size did."""
+        for members in map(tuple, sets[changed].tolist()):
+            self.sets.append(members)
+            for feature in members:
+                self.smallest.setdefault(feature, members)
+        self.queries += len(sets)
+        self.tried = size
+        # Without candidates of this size every larger set contains a flip set, so none is minimal.
+        self.exhausted = (
+            len(sets) == 0 or size >= len(self._open()) or len(self.smallest) == len(self.features)
+        )
+
+
+def _levelwise(
+    pairs: ContrastPairs, max_size: int, max_queries: int, max_batch: int, sets: bool
+) -> Responsibilities:
+    rows = [_Row(index, differs) for index, differs in enumerate(pairs.differs)]
+    for size in range(1, max_size + 1):
+        for batch in _batches(rows, size, max_queries, max_batch):
+            index = np.repeat([row.index for row, _ in batch], [len(tried) for _, tried in batch])
+            changed = np.empty(len(index), dtype=np.bool_)
+            everything = np.concatenate([tried for _, tried in batch])
+            for part in batches(len(index), max_batch):
+                flipped = np.zeros((len(index[part]), pairs.n_features), dtype=np.bool_)
+                np.put_along_axis(flipped, everything[part], True, axis=1)
+                changed[part] = pairs.changes(index[part], flipped)
+            offset = 0
+            for row, tried in batch:
+                row.learn(size, tried, changed[offset : offset + len(tried)])
+                offset += len(tried)
+    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
+    witnesses = []
+    for row in rows:
+        for feature, members in row.smallest.items():
+            sizes[row.index, feature] = len(members)
+        witnesses.append(_witness(row.smallest, pairs.n_features))
+    exact = _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "levelwise")
+    exhausted = np.array([row.exhausted for row in rows])
+    tried_up_to = np.array([row.tried for row in rows])
+    resolved = (sizes > 0) | exhausted[:, None] | ~pairs.differs
+    upper = np.where(resolved, exact.values, 1 / (1.0 + tried_up_to[:, None]))
+    return replace(exact, resolved=resolved, upper=upper)
+
+
+def _batches(
+    rows: list[_Row], size: int, max_queries: int, max_batch: int
+) -> Iterator[list[tuple[_Row, NDArray[np.int64]]]]:
+    """Rows with their candidates, until there are enough of them for a query."""
+    batch: list[tuple[_Row, NDArray[np.int64]]] = []
+    waiting = 0
+    for row in rows:
+        if row.exhausted or row.tried < size - 1:
+            continue
+        sets = row.candidates(size, max_queries)
+        if sets is None:
+            continue
+        batch.append((row, sets))
+        waiting += len(sets)
+        if waiting >= max_batch:
+            yield batch
+            batch, waiting = [], 0
+    if batch:
+        yield batch
+
+
+# --- formulae, and read-once ones in two passes over their gates, many rows at a time ------------
+
+# Larger than any number of flips, and far enough below the largest int64 to be added to.
+_NEVER = 1 << 40
 
 
 def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibilities:
@@ -631,145 +582,138 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
         )
     if method == "linear" or (method == "auto" and formula.is_read_once):
         return _linear(formula, bits, sets)
-    if formula.arity > EXHAUSTIVE_LIMIT:
+    if formula.arity > _EXHAUSTIVE_LIMIT:
         raise ValueError(
-            f"exhaustive responsibilities take a formula of at most {EXHAUSTIVE_LIMIT} variables, "
+            f"exhaustive responsibilities take a formula of at most {_EXHAUSTIVE_LIMIT} variables, "
             f"got {formula.arity!r} of which some occur twice. Pass method='levelwise'."
         )
     columns = np.array(formula.variables)
     table = formula.truth_table(variables=formula.variables)
     codes = bits[:, columns] @ (1 << np.arange(len(columns)))
-    found = from_table(table, codes, np.ones((len(bits), len(columns)), dtype=np.bool_), sets)
+    found = _from_table(table, codes, np.ones((len(bits), len(columns)), dtype=np.bool_), sets)
     return _placed(found, columns, formula.n_inputs, sets, 0)
 
 
 def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibilities:
-    if not sets:
-        return _exact(read_once_flip_sets(formula, bits, False)[0], (), 0, "linear")
-    sizes, witnesses = [], []
+    """The paper's Algorithms 1 and 2, with their order of cases put right."""
+    sizes = np.zeros(bits.shape, dtype=np.int64)
+    witnesses: list[tuple[Witness, ...]] = []
+    width = len(formula.gates) * (24 + (2 * formula.arity if sets else 0))
     # Sets take the square of the inputs per row until they are written as tuples.
-    length = max(1, (1 << 25) // formula.n_inputs**2)
-    for start in range(0, len(bits), length):
-        part_sizes, members = read_once_flip_sets(formula, bits[start : start + length], True)
-        assert members is not None
-        sizes.append(part_sizes)
-        for row, row_sizes in zip(members, part_sizes, strict=True):
-            witness: list[Witness] = [None] * formula.n_inputs
-            for index in np.flatnonzero(row_sizes).tolist():
-                witness[index] = tuple(i for i in np.flatnonzero(row[index]).tolist() if i != index)
-            witnesses.append(tuple(witness))
-    empty = np.zeros((0, formula.n_inputs), dtype=np.int64)
-    return _exact(np.concatenate([empty, *sizes]), tuple(witnesses), 0, "linear")
+    width = max(width, formula.n_inputs**2 if sets else 0)
+    for part in batches(len(bits), _BUDGET // width):
+        members = np.zeros((*bits[part].shape, formula.n_inputs), dtype=np.bool_) if sets else None
+        _read_once(formula, np.ascontiguousarray(bits[part].T), sizes[part], members)
+        for row, own in enumerate(members if members is not None else ()):
+            reached = np.flatnonzero(sizes[part][row]).tolist()
+            of_row = {index: np.flatnonzero(own[index]).tolist() for index in reached}
+            witnesses.append(_witness(of_row, formula.n_inputs))
+    return _exact(sizes, tuple(witnesses), 0, "linear")
 
 
-def _placed(
-    found: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
-) -> Responsibilities:
-    """Bring what was found for some inputs to their places among all."""
-    sizes = np.zeros((len(found[0]), n_inputs), dtype=np.int64)
-    sizes[:, columns] = found[0]
-    witnesses: tuple[Any, ...] = ()
-    if sets:
-        names = columns.tolist()
-        written = {
-            int(code): tuple(name for bit, name in enumerate(names) if int(code) >> bit & 1)
-            for code in np.unique(found[1])
-        }
-        rows = []
-        for codes in found[1].tolist():
-            witness: list[Witness] = [None] * n_inputs
-            for name, code in zip(names, codes, strict=True):
-                if code:
-                    witness[name] = tuple(i for i in written[code] if i != name)
-            rows.append(tuple(witness))
-        witnesses = tuple(rows)
-    return _exact(sizes, witnesses, n_queries, "exhaustive")
+def _read_once(
+    formula: Formula,
+    columns: NDArray[np.bool_],
+    sizes: NDArray[np.int64],
+    members: NDArray[np.bool_] | None,
+) -> None:
+    """Write sizes of the smallest minimal flip sets, and their members, by row and input."""
+    gates, n_rows = formula.gates, columns.shape[1]
+    values: list[NDArray[np.bool_]] = []
+    costs: list[NDArray[np.int64]] = []  # flips of inputs that it takes to flip the gate
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]] = []
+    nobody = np.zeros(n_rows, dtype=np.bool_)
+    for operator, left, right in gates:
+        must = (nobody, nobody)
+        if operator == "var":
+            values.append(columns[left])
+            costs.append(np.ones(n_rows, dtype=np.int64))
+        elif operator == "not":
+            values.append(~values[left])
+            costs.append(costs[left])
+        else:
+            a, b = values[left], values[right]
+            # A false operand decides a conjunction: while it stays, nothing else can flip it.
+            # A true one decides a disjunction. Nothing decides an exclusive or by itself.
+            if operator == "and":
+                values.append(a & b)
+                must = (~a, ~b)
+            elif operator == "or":
+                values.append(a | b)
+                must = (a, b)
+            else:
+                values.append(a ^ b)
+            costs.append(
+                np.where(
+                    must[0] | must[1],
+                    costs[left] * must[0] + costs[right] * must[1],
+                    np.minimum(costs[left], costs[right]),
+                )
+            )
+        forced.append(must)
+    cheapest = None if members is None else _cheapest(formula, costs, forced)
+    _descend(formula, costs, forced, cheapest, sizes, members)
 
 
-# --- black boxes -------------------------------------------------------------------------------
+def _cheapest(
+    formula: Formula,
+    costs: list[NDArray[np.int64]],
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
+) -> list[NDArray[np.bool_]]:
+    """Of each gate a smallest set of inputs that flips it, as (arity, rows)."""
+    number = {index: i for i, index in enumerate(formula.variables)}
+    chosen: list[NDArray[np.bool_]] = []
+    for position, (operator, left, right) in enumerate(formula.gates):
+        if operator == "var":
+            flipped = np.zeros((formula.arity, len(costs[0])), dtype=np.bool_)
+            flipped[number[left]] = True
+        elif operator == "not":
+            flipped = chosen[left]
+        else:
+            by_left, by_right = forced[position]
+            free = ~(by_left | by_right)
+            left_first = costs[left] <= costs[right]
+            flipped = chosen[left] & (by_left | (free & left_first))
+            flipped |= chosen[right] & (by_right | (free & ~left_first))
+        chosen.append(flipped)
+    return chosen
 
 
-def _plan(pairs: ContrastPairs, method: str) -> str:
-    """How to ask: one "table" for all rows, all flips of each "row", or "levelwise"."""
-    if method == "levelwise":
-        return "levelwise"
-    widest = int(pairs.differs.sum(axis=1).max())
-    columns = pairs.two_valued()
-    alone = sum(1 << int(count) for count in pairs.differs.sum(axis=1))
-    limits = (_TABLE_LIMIT, _ROW_LIMIT) if method == "auto" else (EXHAUSTIVE_LIMIT,) * 2
-    if len(columns) and len(columns) <= limits[0] and 1 << len(columns) <= alone:
-        return "table"
-    if widest <= limits[1]:
-        return "row"
-    if method == "auto":
-        return "levelwise"
-    raise ValueError(
-        f"method='exhaustive' takes at most {EXHAUSTIVE_LIMIT} features that differ from the "
-        f"contrast, got a row with {widest!r}. Pass method='levelwise'."
-    )
-
-
-def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibilities:
-    if table:
-        columns = pairs.two_valued()
-        decisions, codes = pairs.table(columns)
-        found = from_table(decisions, codes, pairs.differs[:, columns], sets)
-        return _placed(found, columns, pairs.n_features, sets, pairs.n_queries)
-    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
-    witnesses: list[Any] = [(None,) * pairs.n_features] * pairs.n_rows
-    patterns, inverse = np.unique(pairs.differs, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        columns = np.flatnonzero(pattern)
-        members = np.flatnonzero(inverse == number)
-        for block in blocks(len(members), len(columns)):
-            places = members[block]
-
-            def changes(
-                part: slice,
-                columns: NDArray[np.int64] = columns,
-                places: NDArray[np.int64] = places,
-            ) -> NDArray[np.bool_]:
-                return _changes_of_sets(pairs, places, columns, part)
-
-            found = from_changes(changes, len(places), len(columns), sets)
-            placed = _placed(found, columns, pairs.n_features, sets, 0)
-            sizes[places] = placed.witness_sizes + 1
-            for place, witness in zip(places.tolist(), placed.witnesses, strict=False):
-                witnesses[place] = witness
-    return _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "exhaustive")
-
-
-def _changes_of_sets(
-    pairs: ContrastPairs, places: NDArray[np.int64], columns: NDArray[np.int64], part: slice
-) -> NDArray[np.bool_]:
-    """Ask about flips of the sets of a slice, of each row."""
-    codes = np.arange(part.start, part.stop)
-    flipped = np.zeros((len(codes), pairs.n_features), dtype=np.bool_)
-    flipped[:, columns] = codes[:, None] >> np.arange(len(columns)) & 1
-    answers = [
-        pairs.changes(np.repeat(places, len(few)), np.tile(few, (len(places), 1)))
-        for few in np.array_split(flipped, max(1, len(flipped) * len(places) // (1 << 18)))
-    ]
-    shaped = [answer.reshape(len(places), -1).T for answer in answers]
-    return np.concatenate(shaped)
-
-
-def _levelwise(
-    pairs: ContrastPairs, max_size: int, max_queries: int, max_batch: int, sets: bool
-) -> Responsibilities:
-    found, exhausted, tried = levelwise_flip_sets(pairs, max_size, max_queries, max_batch)
-    sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
-    witnesses = []
-    for place, smallest in enumerate(found):
-        witness: list[Witness] = [None] * pairs.n_features
-        for feature, members in smallest.items():
-            sizes[place, feature] = len(members)
-            witness[feature] = tuple(member for member in members if member != feature)
-        witnesses.append(tuple(witness))
-    exact = _exact(sizes, tuple(witnesses) if sets else (), pairs.n_queries, "levelwise")
-    resolved = (sizes > 0) | exhausted[:, None] | ~pairs.differs
-    upper = np.where(resolved, exact.values, 1 / (1.0 + tried[:, None]))
-    return Responsibilities(
-        exact.values, exact.witness_sizes, exact.witnesses, resolved, upper, exact.n_queries,
-        "levelwise",
-    )  # fmt: skip
+def _descend(
+    formula: Formula,
+    costs: list[NDArray[np.int64]],
+    forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
+    cheapest: list[NDArray[np.bool_]] | None,
+    sizes: NDArray[np.int64],
+    members: NDArray[np.bool_] | None,
+) -> None:
+    """From the root down: how many inputs must flip beside a gate for it to decide the root."""
+    n_rows = len(costs[0])
+    beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
+    company: dict[int, NDArray[np.bool_]] = {}
+    if cheapest is not None:
+        company[len(costs) - 1] = np.zeros((formula.arity, n_rows), dtype=np.bool_)
+    indices = np.array(formula.variables)
+    for position in range(len(costs) - 1, -1, -1):
+        operator, left, right = formula.gates[position]
+        count, with_it = beside.pop(position), company.pop(position, None)
+        if operator == "var":
+            reached = count < _NEVER
+            sizes[:, left] = np.where(reached, count + 1, 0)
+            if members is not None and with_it is not None:
+                members[:, left, indices] = (with_it & reached).T
+                members[:, left, left] = reached
+        elif operator == "not":
+            beside[left] = count
+            if with_it is not None:
+                company[left] = with_it
+        else:
+            for child, own, sibling, other in (
+                (left, forced[position][0], right, forced[position][1]),
+                (right, forced[position][1], left, forced[position][0]),
+            ):
+                # With a deciding sibling a child counts only if it decides as well, and both flip.
+                both = own & other
+                beside[child] = np.where(other & ~own, _NEVER, count + costs[sibling] * both)
+                if with_it is not None and cheapest is not None:
+                    company[child] = with_it | (cheapest[sibling] & both)

@@ -26,7 +26,7 @@ _BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Which features decide the answers about rows, and how that is known.
+    """Which features decide a model's predictions for rows, and how that is known.
 
     Use it as an array where one is wanted: ``np.asarray(attribution)`` gives `values`. Made by
     `BReX.explain`.
@@ -38,18 +38,18 @@ class Attribution:
     feature_names : tuple of str
         Names of the columns.
     queries : ndarray of int, shape (n_rows,)
-        Distinct questions asked about each row, the row as it is included: masks, or with
+        Distinct queries about each row, the row as it is included: masks, or with
         ``masking="sampled"`` flips. With a table that serves all rows it is the size of the table.
     n_model_rows : int
-        Rows that the model answered, altogether.
+        Rows that the model predicted, altogether.
     witnesses : tuple of tuples, or None
-        Of each row and feature the other features that were masked when it decided the answer, or
-        None where it never did. None as a whole for presets that take means over passes.
+        Of each row and feature the other features that were masked when it decided, or None where
+        it never did. None as a whole for presets that take means over passes.
     resolved : ndarray of bool, shape (n_rows, n_features)
-        Where the answers prove the value, for this way of masking: Kleene logic may say Unassigned
-        of a formula with repeated variables though all completions agree.
+        Where the predictions prove the value, for this way of masking: Kleene logic may say
+        Unassigned of a formula with repeated variables though all completions agree.
     upper : ndarray of float, shape (n_rows, n_features)
-        What the responsibility is at most, as far as the answers tell.
+        What the responsibility is at most, as far as the predictions tell.
     exhausted : ndarray of bool, shape (n_rows,)
         Where `max_queries` ended the work.
     masking : str

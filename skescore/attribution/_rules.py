@@ -1,4 +1,4 @@
-"""Which features the rules' answer for a row hangs on: responsibility under a rule set."""
+"""Which features the rules' prediction for a row hangs on: responsibility under a rule set."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, count, islice, pairwise, product
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from skescore.rules._prediction import answering_rule
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
 
-# --- what rules can tell apart: the cells that their thresholds and lists cut each featur --------
+# --- cells: what rules can tell apart ------------------------------------------------------------
 # Rows in the same cells of all features satisfy the same conditions, as long as each condition
 # looks at one feature. So a change of a feature is a move to another of its cells, and a premise
 # is one set of cells per feature; premises that count conditions (M-of-N) are several of them.
@@ -31,18 +32,16 @@ __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 _MAX_PREMISES = 4096
 
 
-class OtherValue:
-    """Stands for every value that no rule names."""
-
-    def __repr__(self) -> str:
-        return "<any other value>"
+#: Stands for every value that no rule names.
+_OTHER = object()
 
 
-OTHER = OtherValue()
+class _FeatureCells:
+    """The cells of one feature, numbered from 0; the last one holds missing values.
 
-
-class FeatureCells:
-    """The cells of one feature, numbered from 0; the last one holds missing values."""
+    `cuts` are bounds of intervals, `listed` values in lists, `known` all categories where the
+    domain knows them; moves do not leave its `span`.
+    """
 
     def __init__(
         self,
@@ -55,15 +54,16 @@ class FeatureCells:
         # A feature that is only counted without bounds is a number with one stretch.
         self.feature, self.numeric = feature, bool(cuts) or not listed
         if self.numeric:
-            points = cuts | {float(v) for v in listed if not isinstance(v, str)}
-            self.cuts = np.array(sorted(points))
-            places = [_place(*ends, span) for ends in _stretches(self.cuts)]
-            values: list[Any] = [value for value, _ in places]
-            reachable = [reached for _, reached in places]
+            self.cuts = np.array(
+                sorted(cuts | {float(v) for v in listed if not isinstance(v, str)})
+            )
+            points = [_point(*ends, span) for ends in _stretches(self.cuts)]
+            values: list[Any] = [value for value, _ in points]
+            reachable = [reached for _, reached in points]
         else:
             names = sorted({*listed, *(known or ())}, key=label_order)
             # Values beyond the known categories do not come, unless a row brings one.
-            values, reachable = [*names, OTHER], [True] * len(names) + [known is None]
+            values, reachable = [*names, _OTHER], [True] * len(names) + [known is None]
             self.codes = {value: code for code, value in enumerate(names)}
         #: One value of each cell; the cell of missing values is the last.
         self.values = np.empty(len(values) + 1, dtype=object)
@@ -110,7 +110,7 @@ def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
             yield high, high
 
 
-def _place(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
+def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
     """A value of a cell, in the domain if it may be, and whether a move can lead there."""
     if low == high:
         return low, span is None or span[0] <= low <= span[1]
@@ -132,7 +132,7 @@ def _place(low: float, high: float, span: tuple[float, float] | None) -> tuple[f
     return value, inside and span is None
 
 
-def feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[FeatureCells]:
+def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCells]:
     """The cells of every feature that a condition on one feature looks at."""
     cuts: dict[int, set[float]] = {}
     listed: dict[int, set[Any]] = {}
@@ -144,7 +144,7 @@ def feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[FeatureCells
     for j in sorted(cuts.keys() | listed.keys()):
         known = ruleset.domain.values_of(j) if ruleset.domain is not None else None
         span = None if domain is None or known else (domain.lower[j], domain.upper[j])
-        result.append(FeatureCells(j, cuts.get(j, set()), listed.get(j, set()), known, span))
+        result.append(_FeatureCells(j, cuts.get(j, set()), listed.get(j, set()), known, span))
     return result
 
 
@@ -159,18 +159,22 @@ def _note(condition: Condition, cuts: dict[int, set[float]], listed: dict[int, s
         listed.setdefault(condition.feature, set()).update(condition.values)
 
 
-#: A premise: for features (by their place among the cells), the cells that satisfy it, as bits.
+#: A premise: for features (by their index among the cells), the cells that satisfy it, as bits.
 Premise = dict[int, int]
 
 
-def premises(ruleset: RuleSet, cells: list[FeatureCells]) -> list[tuple[int, Premise]] | None:
-    """Every rule as premises over cells, in the order in which rules answer."""
+def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, Premise]] | None:
+    """Every rule, by its index, as premises over cells, in the order in which rules apply.
+
+    None where rules cannot be written so: they vote, a condition weighs several features, or there
+    would be too many premises.
+    """
     if ruleset.voting is not None:
         return None
-    place = {cell.feature: at for at, cell in enumerate(cells)}
+    index_of = {cell.feature: at for at, cell in enumerate(cells)}
     result: list[tuple[int, Premise]] = []
     for index in ruleset.answer_order.tolist():
-        written = _written_out(ruleset.rules[index].conditions, cells, place)
+        written = _written_out(ruleset.rules[index].conditions, cells, index_of)
         if written is None or len(result) + len(written) > _MAX_PREMISES:
             return None
         result += [(index, premise) for premise in written]
@@ -178,7 +182,7 @@ def premises(ruleset: RuleSet, cells: list[FeatureCells]) -> list[tuple[int, Pre
 
 
 def _written_out(
-    conditions: tuple[Condition, ...], cells: list[FeatureCells], place: dict[int, int]
+    conditions: tuple[Condition, ...], cells: list[_FeatureCells], index_of: dict[int, int]
 ) -> list[Premise] | None:
     """A conjunction as premises, at least one of which must hold."""
     result: list[Premise] = [{}]
@@ -189,15 +193,15 @@ def _written_out(
             ways = 0
             choices: list[Premise] = []
             for chosen in combinations(condition.conditions, condition.m):
-                written = _written_out(chosen, cells, place)
+                written = _written_out(chosen, cells, index_of)
                 if written is None or (ways := ways + len(written)) > _MAX_PREMISES:
                     return None
                 choices += written
         else:
-            at = place[condition.feature]
+            at = index_of[condition.feature]
             values = cells[at].numbers()
             holds = condition.holds(lambda _, values=values: values)  # type: ignore[misc]
-            choices = [{at: as_bits(holds)}]
+            choices = [{at: _as_bits(holds)}]
         if len(result) * len(choices) > _MAX_PREMISES:
             return None
         joined = (_both(one, two) for one, two in product(result, choices))
@@ -219,30 +223,35 @@ def _distinct(found: Iterator[Premise]) -> list[Premise]:
     return list({tuple(sorted(premise.items())): premise for premise in found}.values())
 
 
-def as_bits(flags: np.ndarray) -> int:
+def _as_bits(flags: np.ndarray) -> int:
     """Flags as one whole number, the first flag as its lowest bit."""
     return sum(1 << int(i) for i in np.flatnonzero(flags))
 
 
-# --- minimal sets of features whose change changes the answer of rules, the smallest firs --------
+# --- minimal sets of features whose change changes the prediction, the smallest first ------------
 
-#: Rows tried at a time by :func:`flips_by_trial`.
+#: Rows tried at a time.
 _BATCH = 1 << 12
 
 FlipSet: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Flips:
-    """What was found for one row."""
+class _Found(NamedTuple):
+    """What was found for one row: minimal flip sets in the order of their size."""
 
     sets: list[FlipSet]
+    #: All minimal flip sets of fewer features are known; None if all of any size are.
     complete_below: int | None
+    #: Changes that were looked at.
     steps: int
 
 
-class PremiseFlips:
-    """Flip sets of rules whose premises are sets of cells."""
+class _PremiseSearch:
+    """Flip sets of rules whose premises are sets of cells.
+
+    `allowed` are by feature the cells that a move may lead to, as bits. `differ` gives for a rule
+    (-1 for none) which rules predict otherwise, and last, whether no rule does.
+    """
 
     def __init__(
         self,
@@ -286,16 +295,23 @@ class PremiseFlips:
             total += size
         return total == everything
 
-    def of(self, cells: Sequence[int]) -> Flips:
-        """Find the flip sets of a row in the given cells."""
+    def find(self, cells: Sequence[int]) -> _Found:
+        """Find the flip sets of a row in the given cells.
+
+        Another prediction comes from a premise of a rule that predicts otherwise (or from no rule),
+        where no premise ahead of it with the same prediction as now holds. A partial change keeps
+        for each feature the cells that it may still be in. Changes are looked at in the order of
+        how many features they move, so that a change that needs no more is minimal unless it holds
+        one found before.
+        """
         here = [1 << cell for cell in cells]
-        answering = next(
+        applies = next(
             (rule for rule, p in self.premises if all(b & here[at] for at, b in p.items())), -1
         )
-        other = self.differ(answering)
-        if answering not in self._known:
-            self._known[answering] = [not other[rule] for rule, _ in self.premises], {}
-        same, avoided = self._known[answering]
+        other = self.differ(applies)
+        if applies not in self._known:
+            self._known[applies] = [not other[rule] for rule, _ in self.premises], {}
+        same, avoided = self._known[applies]
         queue: list[tuple[int, int, int, dict[int, int]]] = []
         serial = count()
         for k, (_, premise) in enumerate(self.premises):
@@ -320,7 +336,7 @@ class PremiseFlips:
         queue: list[tuple[int, int, int, dict[int, int]]],
         avoided: dict[int, list[int]],
         serial: count[int],
-    ) -> Flips:
+    ) -> _Found:
         heapq.heapify(queue)
         found: list[frozenset[int]] = []
         seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
@@ -330,7 +346,7 @@ class PremiseFlips:
             if any(known <= moved.keys() for known in found):
                 continue
             if steps == self.max_steps:
-                return Flips(_sorted(found), size, steps)
+                return _Found(_sorted(found), size, steps)
             steps += 1
             breaking = self._first_held(here, moved, avoided[k])
             if breaking is None:
@@ -346,7 +362,7 @@ class PremiseFlips:
                 if key not in seen:
                     seen.add(key)
                     heapq.heappush(queue, (len(child), next(serial), k, child))
-        return Flips(_sorted(found), None, steps)
+        return _Found(_sorted(found), None, steps)
 
     def _first_held(
         self, here: list[int], moved: dict[int, int], indices: list[int]
@@ -359,11 +375,11 @@ class PremiseFlips:
         return None
 
 
-def flips_by_trial(
+def _flips_by_trial(
     options: Sequence[Sequence[int]],
     changed: Callable[[list[dict[int, int]]], np.ndarray],
     max_steps: int,
-) -> Flips:
+) -> _Found:
     """Flip sets found by trying every combination of options of ever more features."""
     found: list[frozenset[int]] = []
     movable = [at for at, choices in enumerate(options) if choices]
@@ -380,14 +396,14 @@ def flips_by_trial(
                 for c in islice(tried, min(_BATCH, max_steps - steps + 1))
             ]:
                 if steps + len(batch) > max_steps:
-                    return Flips(_sorted(found), size, steps)
+                    return _Found(_sorted(found), size, steps)
                 steps += len(batch)
                 if changed(batch).any():
                     found.append(frozenset(chosen))
                     break
         if not left:
             break
-    return Flips(_sorted(found), None, steps)
+    return _Found(_sorted(found), None, steps)
 
 
 def _sorted(found: list[frozenset[int]]) -> list[FlipSet]:
@@ -396,40 +412,40 @@ def _sorted(found: list[frozenset[int]]) -> list[FlipSet]:
 
 # --- changes of a row tried one by one, for rules whose premises are no sets of cells ------------
 
-#: Votes of numbers that round differently are the same answer.
+#: Votes of numbers that round differently are the same prediction.
 _ROUNDING = 1e-9
 
 
-def linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
+def _linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
     """The conditions that weigh several features, wherever they stand."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
-            yield from linear_conditions(condition.conditions)
+            yield from _linear_conditions(condition.conditions)
         elif isinstance(condition, Linear):
             yield condition
 
 
-def affine_votes(ruleset: RuleSet) -> list[LinearOutput]:
-    """Outputs and weights that depend on the row, in rules that answer together."""
+def _affine_votes(ruleset: RuleSet) -> list[LinearOutput]:
+    """Outputs and weights that depend on the row, in rules that vote."""
     if ruleset.voting is None:
         return []
     parts = [part for rule in ruleset.rules for part in (rule.output, rule.weight)]
     return [part for part in parts if isinstance(part, LinearOutput) and part.terms]
 
 
-def by_nearest_box(ruleset: RuleSet) -> bool:
-    """Whether rows without a rule are answered by their distance to the rules."""
+def _by_nearest_box(ruleset: RuleSet) -> bool:
+    """Whether predictions for rows without a rule go by their distance to the rules."""
     return ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
 
 
-class RowTrials:
-    """Tries changes of rows."""
+class _RowTrials:
+    """Tries changes of rows; parameters are those of :func:`rule_attribution`."""
 
     def __init__(
         self,
         ruleset: RuleSet,
         table: Table,
-        cells: list[FeatureCells],
+        cells: list[_FeatureCells],
         differ: Callable[[int], np.ndarray],
         *,
         by: str,
@@ -439,9 +455,9 @@ class RowTrials:
         self.ruleset, self.table, self.differ = ruleset, table, differ
         self.by, self.tolerance = by, tolerance
         self.domain = None if beyond_domain else ruleset.domain
-        self.linear = [c for rule in ruleset.rules for c in linear_conditions(rule.conditions)]
+        self.linear = [c for rule in ruleset.rules for c in _linear_conditions(rule.conditions)]
         summed = {f for condition in self.linear for f in condition.features}
-        summed |= {f for part in affine_votes(ruleset) for f, _ in part.terms}
+        summed |= {f for part in _affine_votes(ruleset) for f, _ in part.terms}
         self.cells = {cell.feature: (cell, cell.locate(table)) for cell in cells}
         self.used = sorted(summed | self.cells.keys())
         self.ends = {j: self._ends(j) for j in sorted(summed)}
@@ -485,8 +501,8 @@ class RowTrials:
                 if math.isfinite(crossing):
                     yield crossing
 
-    def flips(self, row: int, max_steps: int) -> Flips:
-        """Find the flip sets of a row; features are numbered by their place in `used`."""
+    def flips(self, row: int, max_steps: int) -> _Found:
+        """Find the flip sets of a row; features are numbered by their index in `used`."""
         values = {j: python_value(self.table.column(j)[row]) for j in self.used}
         values = {j: None if v is None or v != v else v for j, v in values.items()}
         choices = [self._choices(j, row, values) for j in self.used]
@@ -496,33 +512,34 @@ class RowTrials:
             filled = np.full(shape, np.nan, dtype=float if self.numeric else object)
             for j in self.used:
                 filled[:, j] = math.nan if values[j] is None else values[j]
-            for place, change in zip(filled, changes, strict=True):
+            for tried, change in zip(filled, changes, strict=True):
                 for at, option in change.items():
-                    place[self.used[at]] = choices[at][option]
+                    tried[self.used[at]] = choices[at][option]
             return Table(filled, self.ruleset.feature_names)
 
         changed = self._comparison(rows([{}]))
-        return flips_by_trial(
+        return _flips_by_trial(
             [range(len(c)) for c in choices], lambda changes: changed(rows(changes)), max_steps
         )
 
     def _comparison(self, now: Table) -> Callable[[Table], np.ndarray]:
-        """What tells whether rows get another answer than a row gets now."""
+        """Return the function that compares predictions for rows with that for a row as it is."""
         if self.ruleset.voting is None:
-            ask: Callable[[Table], np.ndarray] = self.ruleset.assign
-            if self.by == "answer":
-                ask = lambda table: answering_rule(self.ruleset, table)  # noqa: E731
-            other = self.differ(int(ask(now)[0]))
-            return lambda table: other[ask(table)]
-        [covered], [answer] = self._votes(now)
+            rule_of: Callable[[Table], np.ndarray] = self.ruleset.assign
+            if self.by == "prediction":
+                rule_of = partial(answering_rule, self.ruleset)
+            other = self.differ(int(rule_of(now)[0]))
+            return lambda table: other[rule_of(table)]
+        [covered], [as_it_is] = self._votes(now)
 
         def changed(table: Table) -> np.ndarray:
-            has_rule, said = self._votes(table)
+            has_rule, y_pred = self._votes(table)
             if self.ruleset.task == "classification":
-                differs = np.array([label != answer for label in said.tolist()], dtype=bool)
+                differs = np.array([label != as_it_is for label in y_pred.tolist()], dtype=bool)
             else:
-                slack = max(self.tolerance, _ROUNDING * abs(answer))
-                differs = ~((np.abs(said - answer) <= slack) | (np.isnan(said) & np.isnan(answer)))
+                slack = max(self.tolerance, _ROUNDING * abs(as_it_is))
+                both_nan = np.isnan(y_pred) & np.isnan(as_it_is)
+                differs = ~((np.abs(y_pred - as_it_is) <= slack) | both_nan)
             if self.ruleset.fallback is None:
                 differs = np.where(has_rule & covered, differs, has_rule != covered)
             return np.asarray(differs)
@@ -530,27 +547,25 @@ class RowTrials:
         return changed
 
     def _votes(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Whether rules hold, and what they say together."""
+        """Whether rules hold, and what they predict together."""
         covered = self.ruleset.covers(table)
-        asked = np.flatnonzero(covered | (self.ruleset.fallback is not None))
+        predicted = np.flatnonzero(covered | (self.ruleset.fallback is not None))
         kind = float if self.ruleset.task == "regression" else object
-        said = np.full(len(table), np.nan if kind is float else None, dtype=kind)
-        if len(asked):
-            part = table if len(asked) == len(table) else _rows_of(table, asked, self.ruleset)
-            said[asked] = self.ruleset.predict(part)
-        return covered, said
-
-
-def _rows_of(table: Table, rows: np.ndarray, ruleset: RuleSet) -> Table:
-    columns = [table.column(j)[rows] for j in range(ruleset.n_features)]
-    return Table(np.column_stack(columns), ruleset.feature_names)
+        y_pred = np.full(len(table), np.nan if kind is float else None, dtype=kind)
+        if len(predicted) == len(table):
+            y_pred[:] = self.ruleset.predict(table)
+        elif len(predicted):
+            columns = [table.column(j)[predicted] for j in range(self.ruleset.n_features)]
+            part = Table(np.column_stack(columns), self.ruleset.feature_names)
+            y_pred[predicted] = self.ruleset.predict(part)
+        return covered, y_pred
 
 
 def _is_number(value: object) -> bool:
     return value is not None and not isinstance(value, str)
 
 
-# --- Which features the rules' answer for a row hangs on: responsibility under a rule set --------
+# --- attributions --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -562,9 +577,9 @@ class RuleAttribution(Attribution):
     flip_sets : tuple of tuples of tuples of int
         For every row the minimal flip sets that were found, the smallest first.
     exact : bool
-        Whether the search tells all changes of answers apart. False for rules that weigh several
-        features in one condition, weights that depend on the row, and answers by the nearest box:
-        there changes that single values do not show may be missed.
+        Whether the search sees all changes of predictions. False for rules that weigh several
+        features in one condition, weights that depend on the row, and predictions by the nearest
+        box: there changes that single values do not show may be missed.
 
     Notes
     -----
@@ -581,15 +596,15 @@ def rule_attribution(
     ruleset: RuleSet,
     X: Any,
     *,
-    by: str = "answer",
+    by: str = "prediction",
     tolerance: float = 0.0,
     beyond_domain: bool = False,
     max_steps: int = 20_000,
 ) -> RuleAttribution:
-    """Tell which features the rules' answer for each row hangs on, and how much.
+    """Find which features the rules' prediction for each row hangs on, and how much.
 
-    Use it to explain one answer of a rule set in the terms in which other explainers are judged, or
-    to compare rules with the black box locally (:func:`local_faithfulness`).
+    Use it to explain one prediction of a rule set in the terms in which other explainers are
+    judged, or to compare rules with the black box locally (:func:`local_faithfulness`).
 
     Parameters
     ----------
@@ -597,12 +612,12 @@ def rule_attribution(
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows to explain.
-    by : {"answer", "rule"}, default="answer"
-        What must change: the answer (a class label or number; of a regression's affine output, the
-        function), or the rule that gives it.
+    by : {"prediction", "rule"}, default="prediction"
+        What must change: the prediction (a class label or number; of a regression's affine output,
+        the function), or the rule that gives it.
     tolerance : float, default=0.0
-        Regression: numbers count as another answer where they differ by more. Needs rules that
-        answer constants if above 0.
+        Regression: numbers count as another prediction where they differ by more. Needs rules that
+        predict constants if above 0.
     beyond_domain : bool, default=False
         Whether features may move out of the rules' domain, where it is known. There is often no
         rule there, which would make every feature decide.
@@ -625,18 +640,18 @@ def rule_attribution(
     The thresholds and lists of the rules cut every feature into cells: each threshold, each stretch
     between thresholds, each listed or known category, and all other categories together. A set of
     features is a *flip set* of a row if moving exactly those features, each to some other cell,
-    changes the answer; it is minimal if no part of it is one. The degree of responsibility of a
+    changes the prediction; it is minimal if no part of it is one. The degree of responsibility of a
     feature is one over the size of its smallest minimal flip set, and 0 if it is in none. With two
     cells per feature this is the responsibility of Boolean variables (Chockler and Halpern 2004).
 
-    No rule is an answer too: the fallback's label or number, or, if it abstains or there is no
-    fallback, one of its own. Missing values satisfy no condition; features move out of them,
-    but never into them. Where one rule answers, whatever the order, premises are intervals, lists
-    and counts (M-of-N), and values are exact: the search follows the premises of the rules that
-    answer otherwise rather than trying rows. Otherwise (votes, linear conditions, nearest boxes) it
-    tries changes of one feature, of two, and so on, which takes up to some tenths of a second per
-    row and leaves values of forests with many thresholds open; linear conditions are tried at their
-    bounds and at the ends of the domain or else of the rows.
+    No rule is a prediction too: the fallback's label or number, or, if it abstains or there is no
+    fallback, one of its own. Missing values satisfy no condition; features move out of them, but
+    never into them. Where one rule applies, whatever the order, premises are intervals, lists and
+    counts (M-of-N), and values are exact: the search follows the premises of the rules that predict
+    otherwise rather than trying rows. Otherwise (votes, linear conditions, nearest boxes) it tries
+    changes of one feature, of two, and so on, which takes up to some tenths of a second per row and
+    leaves values of forests with many thresholds open; linear conditions are tried at their bounds
+    and at the ends of the domain or else of the rows.
 
     A change within a cell never counts, so a feature that only an affine output uses has value 0.
 
@@ -657,8 +672,8 @@ def rule_attribution(
     >>> rule_attribution(rules, [[6.0, 2.3, 0]], by="rule").flip_sets
     (((0,),),)
     """
-    if by not in {"answer", "rule"}:
-        raise ValueError(f"by must be 'answer' or 'rule', got {by!r}.")
+    if by not in {"prediction", "rule"}:
+        raise ValueError(f"by must be 'prediction' or 'rule', got {by!r}.")
     tolerance = check_number("tolerance", tolerance, finite=True)
     if tolerance < 0:
         raise ValueError(f"tolerance must be 0 or more, got {tolerance!r}.")
@@ -670,36 +685,35 @@ def rule_attribution(
         ruleset.check_one_answers("rule_attribution(by='rule')")
     table = Table(X, ruleset.feature_names)
     differ = _Differences(ruleset, by, tolerance)
-    cells = feature_cells(ruleset, beyond_domain=beyond_domain)
-    written = premises(ruleset, cells)
-    if written is not None and (by == "rule" or not by_nearest_box(ruleset)):
+    cells = _feature_cells(ruleset, beyond_domain=beyond_domain)
+    written = _premises(ruleset, cells)
+    if written is not None and (by == "rule" or not _by_nearest_box(ruleset)):
         used = [cell.feature for cell in cells]
         located = np.array([cell.locate(table) for cell in cells], dtype=np.intp)
-        allowed = [as_bits(cell.reachable) for cell in cells]
-        search = PremiseFlips(written, allowed, differ.of, max_steps)
+        allowed = [_as_bits(cell.reachable) for cell in cells]
+        search = _PremiseSearch(written, allowed, differ.of, max_steps)
         different, which = np.unique(located.T, axis=0, return_inverse=True)
         if not cells:  # nothing can be told apart
             different, which = np.zeros((1, 0), dtype=np.intp), np.zeros(len(table), dtype=np.intp)
-        each = [search.of(row) for row in different.tolist()]
+        each = [search.find(row) for row in different.tolist()]
         flips, exact = [each[k] for k in which.reshape(-1)], True
     else:
-        trials = RowTrials(
+        trials = _RowTrials(
             ruleset, table, cells, differ.of,
             by=by, tolerance=tolerance, beyond_domain=beyond_domain,
         )  # fmt: skip
         used, flips = trials.used, [trials.flips(row, max_steps) for row in range(len(table))]
-        nearest = by == "answer" and by_nearest_box(ruleset)
-        exact = not (nearest or trials.linear or affine_votes(ruleset))
+        nearest = by == "prediction" and _by_nearest_box(ruleset)
+        exact = not (nearest or trials.linear or _affine_votes(ruleset))
     return _attribution(ruleset, used, flips, exact)
 
 
 class _Differences:
-    """Which rules answer otherwise than a given one."""
+    """Which rules predict otherwise than a given one."""
 
     def __init__(self, ruleset: RuleSet, by: str, tolerance: float) -> None:
         self.tolerance = tolerance
         fallback = ruleset.fallback
-        says = fallback.output if fallback is not None and fallback.policy == "default" else None
         outputs: list[Any] = [
             rule.output.intercept
             if isinstance(rule.output, LinearOutput) and not rule.output.terms
@@ -707,12 +721,13 @@ class _Differences:
             for rule in ruleset.rules
         ]
         affine = [k for k, output in enumerate(outputs) if isinstance(output, LinearOutput)]
-        if affine and tolerance > 0 and by == "answer" and ruleset.voting is None:
+        if affine and tolerance > 0 and by == "prediction" and ruleset.voting is None:
             raise ValueError(
-                f"tolerance={tolerance!r} compares numbers, but rule {affine[0]} answers an affine "
-                "function. Leave tolerance at 0: then another function is another answer."
+                f"tolerance={tolerance!r} compares numbers, but rule {affine[0]} predicts an "
+                "affine function. Leave tolerance at 0: another function is another prediction."
             )
-        outputs.append(says)
+        by_default = fallback is not None and fallback.policy == "default"
+        outputs.append(fallback.output if fallback is not None and by_default else None)
         if by == "rule":
             self.keys, self.numbers = np.arange(len(outputs)), None
             return
@@ -720,14 +735,14 @@ class _Differences:
         self.keys = np.array([codes.setdefault(output, len(codes)) for output in outputs])
         self.numbers = None
         if ruleset.task == "regression" and tolerance > 0:
-            # No answer and affine functions are as far as can be from every number.
+            # No prediction and affine functions are as far as can be from every number.
             plain = [isinstance(output, int | float) for output in outputs]
             self.numbers = np.array(
                 [o if p else math.nan for o, p in zip(outputs, plain, strict=True)], dtype=float
             )
 
     def of(self, index: int) -> np.ndarray:
-        """The rules that answer otherwise, and, last, whether no rule does; -1 is no rule."""
+        """The rules that predict otherwise, and, last, whether no rule does; -1 is no rule."""
         differs = self.keys != self.keys[index]
         if self.numbers is not None:
             differs &= ~(np.abs(self.numbers - self.numbers[index]) <= self.tolerance)
@@ -735,7 +750,7 @@ class _Differences:
 
 
 def _attribution(
-    ruleset: RuleSet, used: Sequence[int], flips: Sequence[Flips], exact: bool
+    ruleset: RuleSet, used: Sequence[int], flips: Sequence[_Found], exact: bool
 ) -> RuleAttribution:
     """Values and witnesses from the flip sets, whose features are numbered as in `used`."""
     shape = len(flips), ruleset.n_features
@@ -786,9 +801,9 @@ def local_faithfulness(
     uncovered: str = "ignore",
     **options: Any,
 ) -> dict[str, np.ndarray]:
-    """Tell whether the black box relies, row by row, on the features that the rules go by.
+    """Measure whether the black box relies, row by row, on the features that the rules go by.
 
-    Use it beside fidelity: rules may answer as the black box does, and yet for other reasons.
+    Use it beside fidelity: rules may predict as the black box does, and yet for other reasons.
 
     Parameters
     ----------
@@ -806,17 +821,17 @@ def local_faithfulness(
     reference : array-like or DataFrame, optional
         The rows that named replacements are taken from; `X` itself if not given.
     uncovered : {"ignore", "explain"}, default="ignore"
-        What becomes of rows that no rule covers: NaN, or what it takes to get a rule's answer there
-        is taken for the rules' reasons.
+        What becomes of rows that no rule covers: NaN, or what it takes to get a rule's prediction
+        there is taken for the rules' reasons.
     **options
         Further options of the measures, such as ``measures`` and ``max_batch``.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        By default comprehensiveness (the black box's answer falls without those features; greater
-        is better), sufficiency (it stays with them alone; less is better) and the rank correlation
-        with leaving out each feature. NaN where a measure says nothing.
+        By default comprehensiveness (the black box's prediction falls without those features;
+        greater is better), sufficiency (it stays with them alone; less is better) and the rank
+        correlation with leaving out each feature. NaN where a measure says nothing.
 
     Raises
     ------

@@ -31,12 +31,12 @@ def test_means_and_spreads_are_those_of_single_contrasts() -> None:
         nearest = np.argsort(distance, kind="stable")[:6]
         each = np.array([responsibility(model, row, contrast=background[k]) for k in nearest])
         np.testing.assert_allclose(found.values[place], each.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(found.spread[place], each.std(axis=0), atol=1e-12)
+        np.testing.assert_allclose(found.std[place], each.std(axis=0), atol=1e-12)
         np.testing.assert_array_equal(found.least[place], each.min(axis=0))
         np.testing.assert_array_equal(found.greatest[place], each.max(axis=0))
-        np.testing.assert_allclose(found.share[place], (each > 0).mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(found.frequency[place], (each > 0).mean(axis=0), rtol=1e-12)
     assert found.n_contrasts.tolist() == [6, 6, 6]
-    assert found.spread.max() > 0
+    assert found.std.max() > 0
     np.testing.assert_array_equal(np.asarray(found), found.values)
 
 
@@ -46,7 +46,7 @@ def test_a_single_contrast_is_the_nearest() -> None:
     found = averaged_responsibility(model, X[::10], X, n_contrasts=1)
     single = responsibility(model, X[::10], contrast=nearest_contrasts(model, X[::10], X))
     np.testing.assert_array_equal(found.values, single)
-    assert not found.spread.any()
+    assert not found.std.any()
 
 
 def test_rows_of_which_the_background_knows_few_others_have_fewer_contrasts() -> None:

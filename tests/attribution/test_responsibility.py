@@ -6,6 +6,7 @@ import itertools
 import json
 import tracemalloc
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,6 @@ from skescore.attribution import (
     random_formula,
     responsibility,
 )
-from skescore.attribution._responsibility import from_changes
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "data" / "attribution_formulae.json").read_text(encoding="utf-8")
@@ -191,6 +191,23 @@ def test_all_methods_do_as_the_definition_says(formula, rows):
         check_witnesses(found, flips)
 
 
+def all_flips(changes):
+    """Degrees of rows of which a table (n_rows, 2**n) tells what each set of flips changes."""
+    n_rows, n_sets = changes.shape
+    n = n_sets.bit_length() - 1
+    numbers = np.arange(n_rows)[:, None]
+    rows, contrast = (np.hstack([np.full((n_rows, n), bit), numbers]) for bit in (0, 1))
+
+    def decide(X):
+        return changes[X[:, n], X[:, :n] @ (1 << np.arange(n))]
+
+    found = responsibility(
+        decide, rows, contrast=contrast, method="exhaustive", return_witnesses=True
+    )
+    assert (found.values[:, n] == 0).all()
+    return replace(found, values=found.values[:, :n], witness_sizes=found.witness_sizes[:, :n])
+
+
 def test_ten_thousand_read_once_formulae():
     """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
     rng = np.random.default_rng(0)
@@ -210,10 +227,7 @@ def test_ten_thousand_read_once_formulae():
             row = code >> np.arange(arity) & 1
             expected.append(responsibility(formula, row, method="linear"))
             changes.append(table[code ^ masks] != table[code])
-        columns = np.array(changes).T
-        sizes, _ = from_changes(lambda part, columns=columns: columns[part], 1250, arity, False)
-        brute = np.divide(1.0, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
-        np.testing.assert_array_equal(brute, expected)
+        np.testing.assert_array_equal(all_flips(np.array(changes)).values, expected)
 
 
 @settings(max_examples=30)
@@ -221,20 +235,20 @@ def test_ten_thousand_read_once_formulae():
 def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
     """The kernel on arbitrary tables, not only on those of short formulae, past a word of rows."""
     rng = np.random.default_rng(seed)
-    changes = rng.random((1 << n, n_rows)) < (0.15 if mostly_same else 0.5)
-    changes[0] = False
-    sizes, sets = from_changes(lambda part: changes[part], n_rows, n, True)
+    changes = rng.random((n_rows, 1 << n)) < (0.15 if mostly_same else 0.5)
+    changes[:, 0] = False
+    found = all_flips(changes)
     for row in range(n_rows):
 
         def flips(members, row=row):
-            return bool(changes[sum(1 << i for i in members), row])
+            return bool(changes[row, sum(1 << i for i in members)])
 
         minimal = [set(m) for m in subsets(range(n)) if is_minimal(flips, m)]
         for i in range(n):
             holding = [m for m in minimal if i in m]
-            assert sizes[row, i] == min(map(len, holding), default=0)
-            members = {j for j in range(n) if int(sets[row, i]) >> j & 1}
-            assert members in holding if holding else members == set()
+            witness = found.witnesses[row][i]
+            assert found.witness_sizes[row, i] == min(map(len, holding), default=0) - 1
+            assert {i, *witness} in holding if holding else witness is None
 
 
 def test_rows_of_several_blocks(monkeypatch):
@@ -636,9 +650,9 @@ def test_levels_end_where_everything_is_known():
         ({"model": lambda X: X[:, 0], "X": np.zeros((0, 2))}, r"got shape \(0, 2\)"),
         ({"contrast": [0, 0, 1]}, r"one row of 2 features or 1 of them, got shape \(3,\)"),
         ({"contrast": [[0, 0]] * 3}, r"got shape \(3, 2\)"),
-        ({"model": lambda X: X[:, 0] / 3, "contrast": [5, 5]}, "answer with labels, got"),
+        ({"model": lambda X: X[:, 0] / 3, "contrast": [5, 5]}, "predict labels, got"),
         ({"model": lambda X: X[:, 0] * np.nan}, "got NaN"),
-        ({"model": lambda X: np.zeros(7)}, r"answer . rows with as many labels, .* \(7,\)"),
+        ({"model": lambda X: np.zeros(7)}, r"one label for each of . rows, .* \(7,\)"),
         ({"max_size": 0}, "max_size must be a whole number >= 1, got 0"),
         ({"max_queries": 1.5}, r"max_queries must be .* got 1\.5"),
         ({"max_batch": True}, "max_batch must be .* got True"),

@@ -57,7 +57,7 @@ def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
 
 
 def literal(
-    ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], by: str = "answer"
+    ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], by: str = "prediction"
 ) -> tuple[list[float], set[tuple[int, ...]]]:
     """The definition word by word: move exactly these features, each to any other value."""
     n = len(row)
@@ -80,7 +80,7 @@ def assert_as_literal(
     ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], **options: Any
 ) -> RuleAttribution:
     found = rule_attribution(ruleset, np.array([row], dtype=object), **options)
-    values, minimal = literal(ruleset, row, choices, options.get("by", "answer"))
+    values, minimal = literal(ruleset, row, choices, options.get("by", "prediction"))
     assert set(found.flip_sets[0]) == minimal
     assert found.values[0].tolist() == values
     assert found.resolved.all()
@@ -166,7 +166,7 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
     max_examples=80, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
-@given(rulesets(), rows(), st.sampled_from(["answer", "rule"]), st.booleans())
+@given(rulesets(), rows(), st.sampled_from(["prediction", "rule"]), st.booleans())
 def test_values_are_those_of_the_definition(
     ruleset: RuleSet, row: tuple[Any, ...], by: str, beyond: bool
 ) -> None:
@@ -300,7 +300,7 @@ def test_affine_answers_change_with_their_function() -> None:
     assert found.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
     same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
     assert rule_attribution(same, [[0.0, 5.0]], by="rule").values.tolist() == [[1.0, 0.0]]
-    with pytest.raises(ValueError, match="rule 0 answers an affine function"):
+    with pytest.raises(ValueError, match="rule 0 predicts an affine function"):
         rule_attribution(rules, [[0.0, 5.0]], tolerance=0.5)
 
 
@@ -406,7 +406,7 @@ def test_no_rules_and_no_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "label"}, "by must be 'answer' or 'rule', got 'label'"),
+        ({"by": "label"}, "by must be 'prediction' or 'rule', got 'label'"),
         ({"tolerance": -1}, "tolerance must be 0 or more, got -1.0"),
         ({"max_steps": 0}, "max_steps must be 1 or more, got 0"),
     ],
