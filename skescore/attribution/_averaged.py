@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skescore._validation import check_integer
 from skescore.attribution._brex import BReX
 from skescore.attribution._contrasts import as_table, nearest_rows, taken
-from skescore.attribution._formula import as_whole
 from skescore.attribution._responsibility import responsibility
 
 __all__ = ["AveragedResponsibility", "averaged_responsibility"]
@@ -134,8 +134,8 @@ def averaged_responsibility(
     [[0.667, 0.667]]
     """
     remedy = "10 is the default."
-    n_contrasts = as_whole("n_contrasts", n_contrasts, low=1, remedy=remedy)
-    max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
+    n_contrasts = check_integer("n_contrasts", n_contrasts, 1, remedy=remedy)
+    max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     rows = as_table(X)
     both, chosen = nearest_rows(model, rows, background, max_batch, n_contrasts)
     owner, rank = np.nonzero(chosen >= 0)

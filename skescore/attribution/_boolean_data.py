@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skescore._random import ASSIGNMENTS, FORMULAE, child_generator
-from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore.attribution._formula import (
+    CODINGS,
     LARGEST_TABLE,
     Formula,
-    as_whole,
-    check_coding,
-    check_formula,
     variable,
 )
 from skescore.attribution._formula_text import BINARY, Gate
@@ -105,20 +103,19 @@ def random_formula(
     >>> formula == random_formula(4, family="monotone", random_state=0)
     True
     """
-    n_inputs = as_whole("n_inputs", n_inputs, low=1, remedy="12 as in the paper is the default.")
-    arity = as_whole("arity", arity, low=1, remedy="A formula has a variable.")
+    n_inputs = check_integer("n_inputs", n_inputs, 1, remedy="12 as in the paper is the default.")
+    arity = check_integer("arity", arity, 1, remedy="A formula has a variable.")
     if arity > n_inputs:
         raise ValueError(
             f"arity must be at most n_inputs, got {arity!r} of {n_inputs!r} inputs. Pass "
             f"n_inputs={arity}."
         )
-    _check_name("family", family, _FAMILIES)
-    _check_name("shape", shape, _SHAPES)
+    check_choice("family", family, _FAMILIES)
+    check_choice("shape", shape, _SHAPES)
     repeats = _checked_extra(extra, read_once, arity)
     operators, p_operators = _checked_weights(weights, family)
-    if not isinstance(p_not, int | float) or not 0 <= p_not <= 1:
-        raise ValueError(f"p_not must be from 0 to 1, got {p_not!r}. Pass 0 for no negations.")
-    negated = 0.0 if family == "monotone" else float(p_not)
+    p_not = check_number("p_not", p_not, 0, 1, remedy="Pass 0 for no negations.")
+    negated = 0.0 if family == "monotone" else p_not
     generator = child_generator(random_state, FORMULAE)
     for _ in range(_TRIES):
         drawn = generator.permutation(n_inputs)[:arity]
@@ -172,19 +169,11 @@ def _drawn_tree(
     return tuple(gates)
 
 
-def _check_name(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}. "
-            f"{did_you_mean(value, known)}"
-        )
-
-
 def _checked_extra(extra: int | None, read_once: bool, arity: int) -> int:
     if extra is None:
         repeats = 0 if read_once else 3
     else:
-        repeats = as_whole("extra", extra, low=0, remedy="Pass 0 for read-once formulae.")
+        repeats = check_integer("extra", extra, 0, remedy="Pass 0 for read-once formulae.")
     if read_once != (repeats == 0):
         raise ValueError(
             f"extra must be 0 for read-once formulae and at least 1 for others, got {extra!r} with "
@@ -205,12 +194,11 @@ def _checked_weights(
     if weights is None:
         weights = dict.fromkeys(allowed, 1.0)
     for operator, weight in weights.items():
-        _check_name("an operator of weights", operator, BINARY)
-        if not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise ValueError(
-                f"weights must be finite and >= 0, got {weight!r} for {operator!r}. Pass "
-                "{'and': 1, 'or': 1} for operators that are drawn equally often."
-            )
+        check_choice("an operator of weights", operator, BINARY)
+        check_number(
+            f"weights[{operator!r}]", weight, 0, finite=True,
+            remedy="Pass {'and': 1, 'or': 1} for operators that are drawn equally often.",
+        )  # fmt: skip
         if operator not in allowed and weight > 0:
             raise ValueError(
                 f"weights of a monotone formula must leave out 'xor', got {weight!r}. Pass "
@@ -267,7 +255,7 @@ def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
     >>> print(paper_formula("xor-and-xor"))
     (x1 ^ x2) & (x3 ^ x4)
     """
-    _check_name("name", name, tuple(_PAPER))
+    check_choice("name", name, tuple(_PAPER))
     return Formula.parse(_PAPER[name], n_inputs)
 
 
@@ -310,8 +298,8 @@ def chain_formula(
     >>> print(chain_formula(4, family="monotone"))
     ((x1 & x2) | x3) & x4
     """
-    arity = as_whole("arity", arity, low=2, remedy="A chain links two variables or more.")
-    _check_name("family", family, _FAMILIES)
+    arity = check_integer("arity", arity, 2, remedy="A chain links two variables or more.")
+    check_choice("family", family, _FAMILIES)
     width = max(12, arity) if n_inputs is None else n_inputs
     chain = variable(0, width)
     for index in range(1, arity):
@@ -350,7 +338,7 @@ def all_assignments(n_inputs: int) -> NDArray[np.uint8]:
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
     remedy = "Sample rows instead: make_boolean_dataset(formula, n_samples=1000)."
-    n_inputs = as_whole("n_inputs", n_inputs, low=0, remedy=remedy)
+    n_inputs = check_integer("n_inputs", n_inputs, 0, remedy=remedy)
     if n_inputs > LARGEST_TABLE:
         raise ValueError(f"n_inputs must be at most {LARGEST_TABLE}, got {n_inputs!r}. {remedy}")
     codes = np.arange(1 << n_inputs, dtype=np.uint32)
@@ -405,13 +393,13 @@ def make_boolean_dataset(
     >>> X.shape, X.max()
     ((500, 12), np.int64(1))
     """
-    check_coding(coding)
-    check_formula(formula)
+    check_choice("coding", coding, CODINGS)
+    check_instance("formula", formula, Formula, remedy="Make it: Formula.parse(text).")
     n_inputs = formula.n_inputs
     if n_samples is None:
         bits = all_assignments(n_inputs).astype(np.bool_)
     else:
-        n_samples = as_whole("n_samples", n_samples, low=1, remedy="None gives all assignments.")
+        n_samples = check_integer("n_samples", n_samples, 1, remedy="None gives all assignments.")
         if not replace and n_samples > 2**n_inputs:
             raise ValueError(
                 f"n_samples must be at most 2**n_inputs = {2**n_inputs} distinct rows, got "

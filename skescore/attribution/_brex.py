@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skescore._random import child_generator
-from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_integer, check_number
 from skescore.attribution._contrasts import (
     ContrastPairs,
     batches,
@@ -23,7 +23,6 @@ from skescore.attribution._contrasts import (
     with_threshold,
 )
 from skescore.attribution._flip_search import search_flip_sets
-from skescore.attribution._formula import as_whole
 from skescore.attribution._masks import (
     BackgroundMasks,
     KleeneMasks,
@@ -266,12 +265,12 @@ class BReX(BaseEstimator):
 
     def _settings(self) -> _Settings:
         """Check the parameters that need no rows, and put those given in place of the preset's."""
-        _check_choice("preset", self.preset, tuple(_PRESETS))
-        _check_choice("masking", self.masking, _MASKINGS)
+        check_choice("preset", self.preset, tuple(_PRESETS))
+        check_choice("masking", self.masking, _MASKINGS)
         given: dict[str, Any] = {}
         for name, low in (("n_blocks", 2), ("n_iterations", 1), ("patience", 1)):
             if (value := getattr(self, name)) is not None:
-                given[name] = as_whole(name, value, low=low, remedy="Leave it to the preset.")
+                given[name] = check_integer(name, value, low, remedy="Leave it to the preset.")
         if self.context is not None:
             given["context"] = self.context
         settings = _PRESETS[self.preset]._replace(**given)
@@ -280,21 +279,21 @@ class BReX(BaseEstimator):
                 f"n_blocks must be at most {_MOST_BLOCKS}, as all sets of blocks are tried, got "
                 f"{settings.n_blocks!r}. Take a few blocks and more iterations."
             )
-        _check_choice("context", settings.context, _CONTEXTS)
+        check_choice("context", settings.context, _CONTEXTS)
         if settings.certified and settings.context == "original":
             raise ValueError(
                 "context must be 'witness' with preset='certified', got 'original', in which no "
                 "mask certifies anything. Pass preset='literal'."
             )
-        if self.max_queries is not None:
-            as_whole("max_queries", self.max_queries, low=1, remedy="None stands for no limit.")
-        as_whole("max_batch", self.max_batch, low=1, remedy="8192 is the default.")
-        as_whole("n_completions", self.n_completions, low=0, remedy="16 is the default.")
-        if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise ValueError(
-                f"threshold must be above 0 and at most 1, got {self.threshold!r}. It is a "
-                "probability; leave it out to compare labels."
-            )
+        check_integer(
+            "max_queries", self.max_queries, 1, optional=True, remedy="None stands for no limit."
+        )
+        check_integer("max_batch", self.max_batch, 1, remedy="8192 is the default.")
+        check_integer("n_completions", self.n_completions, 0, remedy="16 is the default.")
+        check_number(
+            "threshold", self.threshold, above=0, high=1, optional=True,
+            remedy="It is a probability; leave it out to compare labels.",
+        )  # fmt: skip
         return settings
 
     def _masking(self, rows: _Rows, settings: _Settings) -> str:
@@ -347,7 +346,7 @@ class BReX(BaseEstimator):
         if not isinstance(self.baseline, str):
             scalar = np.ndim(self.baseline) == 0
             return np.full(n_features, self.baseline) if scalar else self.baseline
-        _check_choice("baseline", self.baseline, _TYPICAL)
+        check_choice("baseline", self.baseline, _TYPICAL)
         if self.background is None:
             raise ValueError(
                 f"background must be given for baseline={self.baseline!r}, got None. Pass some "
@@ -539,14 +538,6 @@ def _is_signs(rows: Any) -> bool:
     """Return whether rows are of -1 and +1."""
     values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
     return values.dtype.kind in "if" and bool(np.isin(values, (-1, 1)).all() and np.any(values < 0))
-
-
-def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}. "
-            f"{did_you_mean(value, allowed)}".rstrip()
-        )
 
 
 def _degrees(sizes: NDArray[np.int64]) -> NDArray[np.float64]:

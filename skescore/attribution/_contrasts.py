@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from skescore.attribution._formula import as_whole
+from skescore._validation import check_integer
 
 __all__ = [
     "ContrastPairs",
@@ -355,7 +355,7 @@ def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8
     >>> responsibility(approved, [[58, 8, 1]], contrast=contrast).tolist()
     [[1.0, 0.0, 0.0]]
     """
-    max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
+    max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     both, chosen = nearest_rows(model, as_table(X), background, max_batch)
     return taken(both, chosen[:, 0])
 

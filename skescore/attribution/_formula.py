@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_instance, check_integer
 from skescore.attribution._formula_text import (
     BINARY,
     Gate,
@@ -23,19 +23,19 @@ from skescore.attribution._formula_text import (
 )
 
 __all__ = [
+    "CODINGS",
     "LARGEST_TABLE",
     "Formula",
     "FormulaClassifier",
     "as_bits",
-    "as_whole",
-    "check_coding",
-    "check_formula",
     "halves",
     "variable",
 ]
 
 #: A table has 2**inputs entries; more than this many inputs are refused rather than tried.
 LARGEST_TABLE = 24
+#: Ways to write false and true in rows.
+CODINGS = ("01", "+-1")
 
 #: What gates do with their operands; false, Unassigned and true are -1, 0 and 1 in Kleene logic.
 _TWO_VALUED: Mapping[str, Callable[..., Any]] = {
@@ -81,7 +81,7 @@ def variable(index: int, n_inputs: int | None = None) -> Formula:
     >>> print(~(a & b) | c)
     ~(x1 & x2) | x3
     """
-    index = as_whole("index", index, low=0, remedy="The first input is 0.")
+    index = check_integer("index", index, 0, remedy="The first input is 0.")
     return _made((("var", index, -1),), n_inputs)
 
 
@@ -140,7 +140,7 @@ class Formula:
 
     def __post_init__(self) -> None:
         remedy = "It is the number of columns of the rows."
-        as_whole("n_inputs", self.n_inputs, low=1, remedy=remedy)
+        check_integer("n_inputs", self.n_inputs, 1, remedy=remedy)
         if not isinstance(self.gates, tuple):
             object.__setattr__(self, "gates", tuple(map(tuple, self.gates)))
         self._check_tree()
@@ -546,8 +546,8 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         FormulaClassifier
             The classifier itself.
         """
-        check_formula(self.formula)
-        check_coding(self.coding)
+        check_instance("formula", self.formula, Formula, remedy="Make it: Formula.parse(text).")
+        check_choice("coding", self.coding, CODINGS)
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = self.formula.n_inputs
         return self
@@ -596,29 +596,6 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
 
 
 # --- checks, rows of bits and truth tables ---------------------------------------------------
-
-
-def check_formula(formula: object) -> None:
-    """Raise a TypeError for what is no formula."""
-    if not isinstance(formula, Formula):
-        raise TypeError(
-            f"formula must be a Formula, got {formula!r}. Make it: Formula.parse(text)."
-        )
-
-
-def check_coding(coding: object) -> None:
-    """Raise a ValueError for an unknown way to write false and true."""
-    if coding not in ("01", "+-1"):
-        raise ValueError(
-            f"coding must be '01' or '+-1', got {coding!r}. {did_you_mean(coding, ('01', '+-1'))}"
-        )
-
-
-def as_whole(name: str, value: object, *, low: int, remedy: str) -> int:
-    """Check a count or an index."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low:
-        return int(value)
-    raise ValueError(f"{name} must be a whole number >= {low}, got {value!r}. {remedy}")
 
 
 def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:

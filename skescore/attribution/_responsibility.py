@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_integer
 from skescore.attribution._contrasts import ContrastPairs, batches
-from skescore.attribution._formula import Formula, as_bits, as_whole, halves
+from skescore.attribution._formula import Formula, as_bits, halves
 
 __all__ = ["Responsibilities", "responsibility"]
 
@@ -174,14 +174,10 @@ def responsibility(
     >>> responsibility(richer, [80.0, 70.0, 3.0], contrast=[10.0, 20.0, 4.0]).tolist()
     [1.0, 1.0, 0.0]
     """
-    if method not in _METHODS:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}. "
-            f"{did_you_mean(method, _METHODS)}"
-        )
-    max_size = as_whole("max_size", max_size, low=1, remedy="Single flips are of size 1.")
-    max_queries = as_whole("max_queries", max_queries, low=1, remedy="10 000 is the default.")
-    max_batch = as_whole("max_batch", max_batch, low=1, remedy="8192 is the default.")
+    check_choice("method", method, _METHODS)
+    max_size = check_integer("max_size", max_size, 1, remedy="Single flips are of size 1.")
+    max_queries = check_integer("max_queries", max_queries, 1, remedy="10 000 is the default.")
+    max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     one_row = np.ndim(X) == 1
     rows = _as_table(X) if one_row else X
     if isinstance(model, Formula) and contrast is None and method != "levelwise":

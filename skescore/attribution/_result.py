@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skescore._optional import import_optional
-from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,16 +150,12 @@ class Attribution:
         """
         if kind is None:
             kind = "bar" if len(self) == 1 or row is not None else "heatmap"
-        if kind not in _KINDS:
-            raise ValueError(
-                f"kind must be 'bar' or 'heatmap', got {kind!r}. {did_you_mean(kind, _KINDS)}"
-            )
+        check_choice("kind", kind, _KINDS)
         if not len(self):
             raise ValueError("values must have a row to be drawn, got none. Explain some rows.")
-        if row is not None and not -len(self) <= row < len(self):
-            raise ValueError(
-                f"row must be from {-len(self)} to {len(self) - 1}, got {row!r}. Rows count from 0."
-            )
+        check_integer(
+            "row", row, -len(self), len(self) - 1, optional=True, remedy="Rows count from 0."
+        )
         pyplot = import_optional(
             "matplotlib.pyplot", extra="plots", purpose="Drawing an attribution"
         )

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from skescore._validation import check_flag, check_integer, check_number, label_order, python_value
+from skescore._validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    label_order,
+    python_value,
+)
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
@@ -672,14 +679,9 @@ def rule_attribution(
     >>> rule_attribution(rules, [[6.0, 2.3, 0]], by="rule").flip_sets
     (((0,),),)
     """
-    if by not in {"prediction", "rule"}:
-        raise ValueError(f"by must be 'prediction' or 'rule', got {by!r}.")
-    tolerance = check_number("tolerance", tolerance, finite=True)
-    if tolerance < 0:
-        raise ValueError(f"tolerance must be 0 or more, got {tolerance!r}.")
-    max_steps = check_integer("max_steps", max_steps)
-    if max_steps < 1:
-        raise ValueError(f"max_steps must be 1 or more, got {max_steps!r}.")
+    check_choice("by", by, ("prediction", "rule"))
+    tolerance = check_number("tolerance", tolerance, 0, finite=True)
+    max_steps = check_integer("max_steps", max_steps, 1)
     check_flag("beyond_domain", beyond_domain)
     if by == "rule":
         ruleset.check_one_answers("rule_attribution(by='rule')")
@@ -871,8 +873,7 @@ def local_faithfulness(
     ...     found = local_faithfulness(extractor.rules_, extractor.estimator_, X)
     ...     return float(np.nanmean(found["aopc_compr"]))
     """
-    if uncovered not in {"ignore", "explain"}:
-        raise ValueError(f"uncovered must be 'ignore' or 'explain', got {uncovered!r}.")
+    check_choice("uncovered", uncovered, ("ignore", "explain"))
     if reference is None and isinstance(removal, str):
         reference = X
     how = removal if isinstance(removal, Removal) else Removal(removal, reference=reference)

@@ -243,9 +243,9 @@ def test_inputs_are_counted_where_nobody_says():
     ("make", "says"),
     [
         (lambda: Formula.parse("x1 & x5", 4), "n_inputs must exceed .* got 4 with x5"),
-        (lambda: Formula.parse("x1", 0), "n_inputs must be a whole number >= 1, got 0"),
+        (lambda: Formula.parse("x1", 0), "n_inputs must be an integer of 1 or more, got 0"),
         (lambda: Formula.parse("x1", 2.0), r"got 2\.0"),
-        (lambda: variable(-1), "index must be a whole number >= 0, got -1"),
+        (lambda: variable(-1), "index must be an integer of 0 or more, got -1"),
         (lambda: variable(2, 2), "n_inputs must exceed"),
         (lambda: variable(0, 2) & variable(0, 3), "same n_inputs, got 2 and 3"),
         (lambda: Formula((), 1), "gates must be one tree"),
@@ -256,7 +256,7 @@ def test_inputs_are_counted_where_nobody_says():
     ],
 )  # fmt: skip
 def test_formulae_that_cannot_be(make, says):
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((TypeError, ValueError), match=says):
         make()
 
 
@@ -430,7 +430,7 @@ def test_a_formula_is_a_classifier(coding):
 
 def test_classifiers_that_cannot_be():
     formula = Formula.parse("x1 & x2")
-    with pytest.raises(ValueError, match=r"coding must be '01' or '\+-1', got '-1'"):
+    with pytest.raises(ValueError, match=r"coding must be one of '01', '\+-1', got '-1'"):
         formula.as_classifier(coding="-1")
     with pytest.raises(TypeError, match="formula must be a Formula, got 'x1'"):
         FormulaClassifier("x1").fit()

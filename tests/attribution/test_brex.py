@@ -338,9 +338,9 @@ def test_plots() -> None:
     means = found.plot("bar", ax=bars)
     assert means is bars
     assert "mean" in means.get_xlabel()
-    with pytest.raises(ValueError, match=r"kind must be 'bar' or 'heatmap', got 'bars'"):
+    with pytest.raises(ValueError, match=r"kind must be one of 'bar', 'heatmap', got 'bars'"):
         found.plot("bars")
-    with pytest.raises(ValueError, match=r"row must be from -4 to 3, got 4"):
+    with pytest.raises(ValueError, match=r"row must be an integer from -4 to 3 or None, got 4"):
         found.plot(row=4)
     pyplot.close("all")
 
@@ -350,15 +350,15 @@ def test_plots() -> None:
     [
         ({"preset": "papr"}, r"preset must be one of .*got 'papr'"),
         ({"masking": "clean"}, r"masking must be one of .*got 'clean'"),
-        ({"n_blocks": 1}, r"n_blocks must be a whole number >= 2, got 1"),
+        ({"n_blocks": 1}, r"n_blocks must be an integer of 2 or more, got 1"),
         ({"n_blocks": 9}, r"n_blocks must be at most 8.*got 9"),
-        ({"n_iterations": 0}, r"n_iterations must be a whole number >= 1, got 0"),
-        ({"patience": 1.5}, r"patience must be a whole number >= 1, got 1.5"),
+        ({"n_iterations": 0}, r"n_iterations must be an integer of 1 or more, got 0"),
+        ({"patience": 1.5}, r"patience must be an integer of 1 or more, got 1.5"),
         ({"context": "none"}, r"context must be one of .*got 'none'"),
         ({"context": "original"}, r"context must be 'witness' with preset='certified'"),
-        ({"max_queries": 0}, r"max_queries must be a whole number >= 1, got 0"),
-        ({"max_batch": 0}, r"max_batch must be a whole number >= 1, got 0"),
-        ({"threshold": 2}, r"threshold must be above 0 and at most 1, got 2"),
+        ({"max_queries": 0}, r"max_queries must be an integer of 1 or more or None, got 0"),
+        ({"max_batch": 0}, r"max_batch must be an integer of 1 or more, got 0"),
+        ({"threshold": 2}, r"threshold must be a number above 0 and at most 1 or None, got 2"),
         ({"masking": "baseline"}, r"baseline must be given for masking='baseline', got None"),
         ({"masking": "background"}, r"background must be given for masking='background'"),
         ({"baseline": "mean"}, r"background must be given for baseline='mean', got None"),
@@ -370,7 +370,7 @@ def test_plots() -> None:
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
 )  # fmt: skip
 def test_errors_name_parameter_rule_value_and_remedy(params: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         BReX(FORMULA, **params).explain(rows_of(7, 2))
 
 

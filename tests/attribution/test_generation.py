@@ -148,22 +148,22 @@ def test_random_states_of_all_kinds():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"arity": 0}, "arity must be a whole number >= 1, got 0"),
+        ({"arity": 0}, "arity must be an integer of 1 or more, got 0"),
         ({"arity": 2.5}, r"got 2\.5"),
         ({"arity": 13}, "arity must be at most n_inputs, got 13 of 12 inputs. Pass n_inputs=13"),
-        ({"n_inputs": 0}, "n_inputs must be a whole number >= 1"),
+        ({"n_inputs": 0}, "n_inputs must be an integer of 1 or more"),
         ({"family": "monoton"}, "Did you mean 'monotone'"),
         ({"family": "non_monotone"}, "Did you mean 'non-monotone'"),
         ({"shape": "tree"}, "shape must be one of 'balanced', 'chain', 'uniform', got 'tree'"),
         ({"extra": 2}, "got 2 with read_once=True. Pass read_once=False"),
         ({"extra": 0, "read_once": False}, "at least 1 for others, got 0"),
-        ({"extra": -1, "read_once": False}, "extra must be a whole number >= 0"),
+        ({"extra": -1, "read_once": False}, "extra must be an integer of 0 or more"),
         ({"weights": {"nand": 1}}, "an operator of weights must be one of"),
-        ({"weights": {"and": -1}}, "weights must be finite and >= 0, got -1 for 'and'"),
+        ({"weights": {"and": -1}}, "must be a finite number of 0 or more, got -1"),
         ({"weights": {"and": float("nan")}}, "got nan"),
         ({"weights": {"and": 0}}, "weights must have a positive sum"),
         ({"weights": {"xor": 1}, "family": "monotone"}, "must leave out 'xor'"),
-        ({"p_not": 1.5}, r"p_not must be from 0 to 1, got 1\.5"),
+        ({"p_not": 1.5}, r"p_not must be a number from 0 to 1, got 1\.5"),
         ({"random_state": -1}, "random_state must be None, a whole number >= 0"),
         ({"random_state": "0"}, "got '0'"),
         ({"arity": 30, "n_inputs": 40, "read_once": False}, "arity must be at most 24"),
@@ -171,7 +171,7 @@ def test_random_states_of_all_kinds():
     ids=repr,
 )
 def test_arguments_that_are_refused(arguments, says):
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((TypeError, ValueError), match=says):
         random_formula(**{"arity": 3, **arguments})
 
 
@@ -213,7 +213,7 @@ def test_the_chains_of_the_paper():
         assert chain_formula(arity).is_read_once
         assert chain_formula(arity).variables == tuple(range(arity))
         assert chain_formula(arity, family="monotone").is_monotone
-    with pytest.raises(ValueError, match="arity must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="arity must be an integer of 2 or more, got 1"):
         chain_formula(1)
     with pytest.raises(ValueError, match="n_inputs must exceed"):
         chain_formula(5, n_inputs=4)
@@ -284,7 +284,7 @@ def test_rows_that_are_refused():
     with pytest.raises(ValueError, match=r"at most 2\*\*n_inputs = 8 distinct rows, got 9"):
         make_boolean_dataset(formula, 9)
     assert make_boolean_dataset(formula, 9, replace=True)[0].shape == (9, 3)
-    with pytest.raises(ValueError, match="n_samples must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="n_samples must be an integer of 1 or more, got 0"):
         make_boolean_dataset(formula, 0)
     with pytest.raises(ValueError, match="coding must be"):
         make_boolean_dataset(formula, coding="tf")

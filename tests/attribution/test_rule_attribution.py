@@ -406,9 +406,9 @@ def test_no_rules_and_no_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "label"}, "by must be 'prediction' or 'rule', got 'label'"),
-        ({"tolerance": -1}, "tolerance must be 0 or more, got -1.0"),
-        ({"max_steps": 0}, "max_steps must be 1 or more, got 0"),
+        ({"by": "label"}, "by must be one of 'prediction', 'rule', got 'label'"),
+        ({"tolerance": -1}, "tolerance must be a finite number of 0 or more, got -1"),
+        ({"max_steps": 0}, "max_steps must be an integer of 1 or more, got 0"),
     ],
     ids=["by", "tolerance", "max_steps"],
 )
@@ -463,5 +463,5 @@ def test_rows_without_a_rule_say_nothing_of_the_rules() -> None:
     assert np.isnan(found["aopc_compr"]).tolist() == [False, True, True]
     explained = local_faithfulness(rules, black_box, X, removal=[0.0, 0.0], uncovered="explain")
     assert explained["aopc_compr"].tolist() == [0.0, 1.0, 1.0]
-    with pytest.raises(ValueError, match="uncovered must be 'ignore' or 'explain', got 'drop'"):
+    with pytest.raises(ValueError, match=r"uncovered must be one of 'ignore', .*got 'drop'"):
         local_faithfulness(rules, black_box, X, uncovered="drop")
