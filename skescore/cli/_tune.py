@@ -17,10 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import check_random_state
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
@@ -401,24 +399,8 @@ def _candidates(search: ExtractorSearchCV) -> str:
         search.candidates_,
         winner=(str(first["extractor"]), int(trial)),
         standard_errors=search.standard_errors,
-        extractor_seed=extractor_seed(search.random_state),
+        extractor_seed=search.extractor_seed_,
     )
-
-
-def extractor_seed(random_state: int | np.random.RandomState | None) -> int:
-    """The seed that a search gives all its extractors: the first number that it draws.
-
-    Parameters
-    ----------
-    random_state : int
-        Of the search.
-
-    Returns
-    -------
-    int
-        Their ``random_state``.
-    """
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:

@@ -5,7 +5,7 @@ from skescore.tuning._objective import ExtractorObjective
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._studies import describe_study
-from skescore.tuning.spaces._spaces import SearchSpace, as_search_space, search_space
+from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage._heartbeats import beating, revive_stale
 from skescore.tuning.storage._storages import open_storage
 from skescore.tuning.weights import (
@@ -44,6 +44,7 @@ __all__ = [
     "revive_stale",
     "score_interval",
     "search_space",
+    "starting_points",
     "weight_stability",
     "win_probability",
     "winning_regions",

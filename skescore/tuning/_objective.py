@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
 from sklearn.base import BaseEstimator, clone
 
 from skescore._text import did_you_mean
 from skescore.extractors import black_box_task, is_prefit
-from skescore.registry import make_extractor, registered_name
+from skescore.registry import make_extractor
 from skescore.scorers import RuleScorer, ScoreSpec, get_rule_scorer
 from skescore.scorers._evaluation import SIZES
 from skescore.scorers._specs import COMPLETENESSES, measured_names
@@ -28,8 +27,8 @@ from skescore.tuning._evaluation import (
     target_or_answers,
 )
 from skescore.tuning._winner import mixed, mixed_score
-from skescore.tuning.spaces._ranges import Space
-from skescore.tuning.spaces._spaces import as_search_space, search_space
+from skescore.tuning.spaces._space import Space, as_search_space, check_space
+from skescore.tuning.spaces._spaces import extractor_name, search_space
 
 # --- what a search is after: one score to maximise, or several measures to minimise --------------
 
@@ -272,7 +271,8 @@ class ExtractorObjective:
         The target that scores compare with. With None the black box must be fitted, and its own
         answers stand for the target (fidelity).
     extractor : str or extractor, default="cart"
-        A registered name, or an extractor whose parameters outside of `space` are kept.
+        A registered name, or an extractor whose parameters outside of `space` are kept; what was
+        set on it is not searched by default.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximise. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
@@ -281,7 +281,7 @@ class ExtractorObjective:
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     space : dict of str to optuna distribution, optional
-        The hyper-parameters to search; by default :func:`search_space` of the name.
+        The hyper-parameters to search; by default :func:`search_space` of the extractor.
     measures : sequence of str or callable, default=()
         Further scorers whose means each trial keeps, such as ``"mean_rule_c2"``.
     random_state : int, RandomState instance or None, default=None
@@ -323,31 +323,76 @@ class ExtractorObjective:
         space: Space | None = None,
         measures: Sequence[Any] = (),
         random_state: Any = None,
-        _folds: list[Fold] | None = None,
-        _goal: Goal | None = None,
     ) -> None:
         task = black_box_task(estimator)
         if isinstance(extractor, str):
-            name, prototype = extractor, make_extractor(extractor, estimator)
+            prototype = make_extractor(extractor, estimator)
         else:
-            name = registered_name(extractor) or type(extractor).__name__
             prototype = clone(extractor)
+        if "random_state" in prototype.get_params(deep=False) and random_state is not None:
+            prototype.set_params(random_state=random_state)
         fitted = y is None or is_prefit(estimator)
         y = target_or_answers(estimator, X, y)
         if space is None:
-            space = search_space(name, X, y, task=task)
+            space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
-        if "random_state" in prototype.get_params(deep=False) and random_state is not None:
-            prototype.set_params(random_state=random_state)
-        self.name = name
-        self.prototype: BaseEstimator = prototype
+        goal, measured = Goal.of(scoring), check_measures(measures)
+        folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
+        self._set(folds, prototype, space, goal, measured, extractor_name(extractor))
+
+    @classmethod
+    def on_folds(
+        cls,
+        folds: list[Fold],
+        prototype: Any,
+        space: Space,
+        goal: Goal,
+        *,
+        measures: Sequence[Any] = (),
+        name: str,
+    ) -> ExtractorObjective:
+        """Make an objective on folds that others share, as a search of several extractors does.
+
+        Parameters
+        ----------
+        folds : list of Fold
+            With their black boxes.
+        prototype : extractor
+            Its parameters outside of `space` are kept.
+        space : dict of str to optuna distribution
+            The hyper-parameters to search.
+        goal : Goal
+            What candidates are compared by.
+        measures : sequence of str or callable, default=()
+            Further scorers.
+        name : str
+            What to call the extractor.
+
+        Returns
+        -------
+        ExtractorObjective
+            Like any other.
+        """
+        made = cls.__new__(cls)
+        made._set(folds, prototype, space, goal, check_measures(measures), name)
+        return made
+
+    def _set(
+        self,
+        folds: list[Fold],
+        prototype: BaseEstimator,
+        space: Space,
+        goal: Goal,
+        measures: dict[str, Any],
+        name: str,
+    ) -> None:
+        self.folds = folds
+        self.prototype = prototype
         self.space = space
-        self.goal = Goal.of(scoring) if _goal is None else _goal
-        self.scorer = self.goal.scorer
-        self.measures = check_measures(measures)
-        if _folds is None:
-            _folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
-        self.folds = _folds
+        self.goal = goal
+        self.scorer = goal.scorer
+        self.measures = measures
+        self.name = name
         self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
@@ -594,31 +639,3 @@ def _is_defined(result: dict[str, Any], names: set[str]) -> bool:
     parts = {"incompleteness": "completeness_volume"}
     parts["incompleteness_instances"] = "completeness_instances"
     return not any(math.isnan(result[parts.get(name, name)]) for name in names)
-
-
-def check_space(space: Space, extractor: Any) -> None:
-    """Raise unless a space holds distributions of parameters that the extractor has."""
-    known = set(extractor.get_params(deep=False)) - {"estimator"}
-    unknown = {name for name in set(space) - known if not _takes(extractor, name)}
-    if unknown:
-        raise ValueError(
-            f"space names {sorted(unknown)}, which {type(extractor).__name__} does not have; "
-            f"its parameters are {sorted(known)}. The black box is fixed in a search of its rules."
-        )
-    for name, distribution in space.items():
-        if not isinstance(distribution, BaseDistribution):
-            raise TypeError(
-                f"space[{name!r}] must be an Optuna distribution, got {distribution!r}. Import "
-                "them from optuna.distributions."
-            )
-
-
-def _takes(extractor: Any, name: str) -> bool:
-    """Whether a parameter that is not listed can be set: PSyKE's are listed once they are set."""
-    if "__" in name or name == "estimator":
-        return False
-    try:
-        clone(extractor).set_params(**{name: None})
-    except ValueError:
-        return False
-    return True

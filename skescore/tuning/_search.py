@@ -32,37 +32,519 @@ from skescore.tuning._evaluation import (
     make_folds,
     target_or_answers,
 )
-from skescore.tuning._objective import ExtractorObjective, Goal, check_measures, check_space
+from skescore.tuning._objective import ExtractorObjective, Goal, check_measures
 from skescore.tuning._pareto import pareto_front
 from skescore.tuning._progress import SearchProgress
 from skescore.tuning._runner import FoldEvaluator, Runner
 from skescore.tuning._studies import Studies, quiet_optuna
 from skescore.tuning._winner import judged, winner, within
-from skescore.tuning.spaces._ranges import Space
-from skescore.tuning.spaces._spaces import search_space, starting_points
+from skescore.tuning.spaces._space import Space, check_space
+from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
 from skescore.tuning.storage._storages import open_storage
 
-# --- what a finished search tells, and how it answers: like the extractor that won it ------------
+_COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
-def _can_refit(search: Any) -> bool:
+def _has_classes(search: ExtractorSearchCV) -> bool:
     return bool(search.refit) and is_classifier(search)
 
 
-class Winner(MetaEstimatorMixin, BaseEstimator):
-    """A finished search: base class of :class:`ExtractorSearchCV`."""
+class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Search extractors and their hyper-parameters for the rules that score best.
 
-    def _winner(self) -> Any:
-        check_is_fitted(self, "leaderboard_")
-        if not hasattr(self, "best_extractor_"):
-            raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
-        return self.best_extractor_
+    One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
+    and the winner is refitted on all rows. The black box is fitted once per fold, once on all rows
+    and once for the winner, and queried once on the same rows. Extractors that cannot catch up get
+    no more trials, and the leaderboard says why. Whatever the search was after, the whole trade-off
+    between loss, size and completeness can be looked at, and other weights tried, without another
+    extraction.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box: a scikit-learn classifier or regressor; a fitted one in
+        ``FrozenEstimator``.
+    extractors : sequence of str, classes or extractors, optional
+        Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
+        ``"psyke:gridex"``, and registered ones; extractor classes, which have the space of their
+        name or ``search_space(n_rows, y, task)`` of their own; or extractors, of which what differs
+        from the defaults is kept and the rest is searched. None tries all built-in ones that suit
+        the task and the columns; the first `n_trials` of them if there are more.
+    scoring : str, callable or sequence of str, default="ice"
+        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
+        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"`` and
+        ``"incompleteness_instances"`` are minimised together, for the whole front.
+    n_trials : int or None, default=50
+        Trials in all; at least one per extractor. With a storage those that are there already
+        count. None needs a `timeout`.
+    timeout : float or None, default=None
+        Seconds after which no further trial starts. With it, results depend on the machine's
+        speed.
+    cv : int, splitter or iterable, default=5
+        Cross-validation, as in scikit-learn.
+    spaces : dict of str to dict, optional
+        Search space per extractor, in place of :func:`search_space`.
+    measures : sequence of str or callable, default=()
+        Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
+    allocation : {"halving", "even"}, default="halving"
+        ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
+        before, and stops those whose best parts together could not beat the leader on held-out
+        rows. ``"even"`` gives each the same number. With fewer than two trials per extractor, or no
+        more than two, both are the same.
+    standard_errors : float, default=0.5
+        How far below the best the winner may be, in standard errors of the differences on the
+        folds: of the candidates within, which are as good as the best as far as one can tell, the
+        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
+        Candidates are judged by held-out rows and by the rules that they extract from all rows, on
+        these rows (see Notes), so that the winner's `score` may be below that of others.
+    refit : bool, str or callable, default=True
+        Fit the best extractor on all rows; needed to predict. With several measures the best is
+        the knee of the front, or the one with the best score of this name.
+    n_jobs : int or None, default=None
+        Processes that evaluate candidates at the same time. Results do not depend on it, unless
+        several searches share a storage.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the samplers and extractors. Pass an int for the same result on every run.
+    sampler : optuna sampler, optional
+        Copied for each study; by default a tree-structured Parzen estimator.
+    pruner : optuna pruner or "bound", optional
+        Stops a trial between two folds. ``"bound"`` stops one only if flawless rules on the other
+        folds could not make its held-out mean the best; it needs ICE, FiRe or Q as `scoring`. By
+        default every trial is seen through, as stopped ones are missing from the trade-off.
+    storage : str, path or optuna storage, optional
+        Where trials are kept, see :func:`skescore.tuning.open_storage`: a search that was broken
+        off goes on, and several processes or machines that call `fit` with the same data share
+        the work. By default in memory.
+    study_name : str, default="skescore"
+        Studies in a storage are called after it and their extractor: ``"skescore/cart"``.
+    studies : dict of str to optuna.Study, optional
+        Studies of your own by extractor, which keep their samplers and pruners. (Optuna's studies
+        have a pruner by default.)
+    callbacks : callable or sequence of callable, optional
+        Called as ``callback(study, trial)`` after every trial; ``study.stop()`` stops the trials
+        of that extractor.
+    progress_bar : bool, default=False
+        Show a bar on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    best_extractor_ : extractor
+        The winner, fitted on all rows. Only with `refit`.
+    best_estimator_ : extractor
+        The same, by the name that scikit-learn's searches use.
+    best_index_ : int
+        Its row of ``leaderboard_`` and ``cv_results_``: the first.
+    best_name_ : str
+        Its registered name.
+    best_params_ : dict
+        Its hyper-parameters.
+    best_score_ : float
+        Its mean cross-validated score.
+    rules_ : RuleSet
+        Its rules.
+    extractors_ : tuple of str
+        The extractors that were tried.
+    leaderboard_ : pandas.DataFrame
+        One row per trial, the winner, then the best scores: extractor, score and its standard
+        deviation over the folds, performance, loss, n_rules, both completenesses, further measures,
+        seconds of an extraction and queries (means over the folds), score of the rules of all rows
+        on these rows, whether it is as good as the best as far as one can tell, parameters, trial
+        number, state, number of the trial that it repeats, why the extractor was stopped, and
+        error.
+    cv_results_ : dict of str to array
+        The same by the names that scikit-learn's searches use: ``params``, ``param_extractor``,
+        ``param_...``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` ...,
+        ``rank_test_score`` (by score alone) and ``mean_fit_time``, row by row as the leaderboard.
+    extractor_seed_ : int
+        Seed that the extractors have.
+    pareto_front_ : pandas.DataFrame
+        The candidates that no other beats in loss, rules and incompleteness (or in the measures of
+        `scoring`), with the knee marked.
+    knee_ : pandas.Series
+        The front's knee: a compromise as long as no weights are known.
+    candidates_ : Candidates
+        All finished candidates with what was measured on each fold.
+    stopped_ : dict of str to str
+        Extractors that got fewer trials than others, and why.
+    studies_ : dict of str to optuna.Study
+        The studies by extractor.
+    black_box_quality_ : dict of str to float
+        Held-out performance of the black box itself; perfect by definition without y.
+    search_seconds_ : float
+        Time that the search took, without the refit.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels. Classification only.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
+    first, then the earlier trial. Rules of all rows are made of those candidates alone that no
+    earlier one equals on every fold in all that scores are made of; others do not win.
+
+    What was measured on the held-out rows of a fold weighs 0.632, the same of the rules of all rows
+    0.368, as in the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
+    held-out rows alone judge with much noise where rows are few. Of ICE, FiRe and Q it is what they
+    are made of that is weighed and then scored; where the rules of a fold are more or fewer than
+    those of all rows, the lower one counts of this and of the weighed mean of both scores. Other
+    scores are weighed themselves.
+
+    A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
+    that query it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no
+    y, so that fidelity is scored.
+
+    An interrupt (Ctrl-C) ends the search, keeps what was finished, refits the best of it and is
+    raised again: in a notebook the search can be used as if it had ended.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.tuning import ExtractorSearchCV
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> search = ExtractorSearchCV(
+    ...     KNeighborsClassifier(9), extractors=("cart", "gridex"), n_trials=10, random_state=0
+    ... ).fit(X, y)
+    >>> len(search.rules_), search.best_score_ > 0.97
+    (3, True)
+    >>> front = search.pareto_front_
+    >>> bool(front["loss"].is_monotonic_decreasing)  # more rules, fewer errors
+    True
+    >>> search.best_for(psi=1)["extractor"] in ("cart", "gridex")
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        extractors: Sequence[Any] | None = None,
+        scoring: Any = "ice",
+        n_trials: int | None = 50,
+        timeout: float | None = None,
+        cv: Any = 5,
+        spaces: dict[str, Space] | None = None,
+        measures: Sequence[Any] = (),
+        allocation: str = "halving",
+        standard_errors: float = 0.5,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        sampler: Any = None,
+        pruner: Any = None,
+        storage: Any = None,
+        study_name: str = "skescore",
+        studies: Mapping[str, optuna.Study] | None = None,
+        callbacks: Callable[..., None] | Sequence[Callable[..., None]] | None = None,
+        progress_bar: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.extractors = extractors
+        self.scoring = scoring
+        self.n_trials = n_trials
+        self.timeout = timeout
+        self.cv = cv
+        self.spaces = spaces
+        self.measures = measures
+        self.allocation = allocation
+        self.standard_errors = standard_errors
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.sampler = sampler
+        self.pruner = pruner
+        self.storage = storage
+        self.study_name = study_name
+        self.studies = studies
+        self.callbacks = callbacks
+        self.progress_bar = progress_bar
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ExtractorSearchCV:
+        """Search, then refit the winner on all rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            The target. Without it the black box must be fitted, and candidates are compared with
+            its predictions (fidelity).
+        groups : array-like of shape (n_rows,), optional
+            Groups of rows that a splitter such as ``GroupKFold`` keeps together.
+
+        Returns
+        -------
+        self
+            The fitted search.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If input or parameters cannot be used, no trial succeeded, or the storage holds another
+            search of that name.
+        KeyboardInterrupt
+            If it was interrupted; the attributes then tell what was found so far.
+        """
+        for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
+            delattr(self, name)  # nothing of an earlier fit may answer for this one
+        task = black_box_task(self.estimator)
+        self._given = self._check_extractors(task, X)
+        self.extractors_ = tuple(self._given)
+        goal = self._check_parameters()
+        checked = self._check_rows(X, y, task)
+        fitted = y is None or is_prefit(self.estimator)
+        X, y = indexable(X, target_or_answers(self.estimator, X, checked))
+        spaces = self._make_spaces(X, y, task)
+        begin = time.perf_counter()
+        folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
+        self.black_box_quality_ = black_box_quality(folds, task)
+        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
+        interrupt = None
+        with quiet_optuna():
+            runner = Runner(
+                self._make_studies(X, y, task, goal, folds, spaces),
+                Allocation(
+                    self.extractors_, self.n_trials, self.timeout, self.allocation,
+                    merit="share of the front's hypervolume" if goal.objectives else "best",
+                ),
+                FoldEvaluator(folds, goal.scorer, check_measures(self.measures), all_rows),
+                n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),
+            )  # fmt: skip
+            bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
+            runner.callbacks.append(bar)
+            try:
+                with bar:
+                    runner.run()
+            except KeyboardInterrupt as error:
+                interrupt = error
+            self.search_seconds_ = time.perf_counter() - begin
+            self._keep(runner, goal, interrupted=interrupt is not None)
+        if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
+            raise interrupt  # there is nothing to choose from
+        self._choose(goal)
+        if self.refit:
+            best = self.make_candidate(self.leaderboard_.iloc[0])
+            if checked is None:  # the black box as it is
+                self.best_extractor_ = best.fit(X)
+            else:
+                best.set_params(estimator=clone(self.estimator))
+                self.best_extractor_ = best.fit(X, y)
+            if task == "classification":
+                self.classes_ = self.best_extractor_.classes_
+        if interrupt is not None:
+            raise interrupt
+        return self
+
+    # --- before the first trial ------------------------------------------------------------------
+
+    def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
+        """What is tried, by its name in the leaderboard: names, classes and instances."""
+        given = self.extractors
+        if given is None:
+            suitable = suitable_extractors(task, categories=has_categories(X))
+            # Each needs a trial; _check_budget complains about a number that is none.
+            names = suitable[: self.n_trials] if _is_count(self.n_trials) else suitable
+            return {name: name for name in names}
+        if isinstance(given, str) or not (isinstance(given, Sequence) and len(given)):
+            raise ValueError(
+                "extractors must be a sequence of at least one name, class or extractor, such as "
+                f"('cart', 'gridex'), or None for all that suit, got {given!r}."
+            )
+        for one in given:
+            kind = one if isinstance(one, type) else type(one)
+            if not isinstance(one, str) and not hasattr(kind, "get_params"):
+                raise TypeError(
+                    "extractors must hold names, extractor classes and extractors, got "
+                    f"{one!r}. See skescore.registry.extractor_names()."
+                )
+        found = {extractor_name(one): one for one in given}
+        if len(found) < len(given):
+            raise ValueError(f"extractors must differ from each other, got {given!r}.")
+        for name, one in found.items():
+            able = extractor_spec(name).tasks if one is name else getattr(one, "tasks", (task,))
+            if task not in able:
+                raise ValueError(
+                    f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
+                    f"{type(self.estimator).__name__} does {task}. Leave it out of extractors."
+                )
+        return found
+
+    def _make_extractor(self, name: str) -> Any:
+        """The extractor of a name around the black box, as it was given."""
+        given = self._given[name]
+        if isinstance(given, str):
+            return make_extractor(given, self.estimator)
+        if isinstance(given, type):
+            return given(self.estimator)
+        return clone(given).set_params(estimator=self.estimator)
+
+    def _check_parameters(self) -> Goal:
+        """Raise for parameters that cannot be used; give what candidates are compared by."""
+        self._check_budget()
+        for parameter in ("spaces", "studies"):
+            unknown = set(getattr(self, parameter) or {}) - set(self.extractors_)
+            if unknown:
+                raise ValueError(f"{parameter} names {sorted(unknown)}, not among extractors.")
+        if self.allocation not in ("halving", "even"):
+            raise ValueError(f"allocation must be 'halving' or 'even', got {self.allocation!r}.")
+        if not _is_number(self.standard_errors) or not 0 <= self.standard_errors < np.inf:
+            raise ValueError(
+                f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
+            )
+        goal = self._goal()
+        check_measures(self.measures)
+        if not goal.objectives and not isinstance(self.refit, bool | np.bool_):
+            raise ValueError(
+                "refit must be True or False where scoring is a single score, which chooses by "
+                f"itself, got {self.refit!r}."
+            )
+        self._check_pruner(goal)
+        return goal
+
+    def _check_budget(self) -> None:
+        if self.n_trials is None:
+            if self.timeout is None:
+                raise ValueError("n_trials=None needs a timeout in seconds.")
+        elif not _is_count(self.n_trials) or self.n_trials < len(self.extractors_):
+            raise ValueError(
+                "n_trials must be an integer of at least one per extractor "
+                f"({len(self.extractors_)}), got {self.n_trials!r}."
+            )
+        if self.timeout is None:
+            return
+        if not _is_number(self.timeout):
+            raise TypeError(f"timeout must be a number of seconds or None, got {self.timeout!r}.")
+        if not 0 <= self.timeout < np.inf:
+            raise ValueError(
+                f"timeout must be a finite number of seconds or None, got {self.timeout!r}."
+            )
+
+    def _check_pruner(self, goal: Goal) -> None:
+        pruner = self.pruner
+        if pruner is None:
+            return
+        if pruner != "bound" and not isinstance(pruner, optuna.pruners.BasePruner):
+            raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {pruner!r}.")
+        if goal.objectives:
+            raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
+        if pruner == "bound" and goal.best_possible is None:
+            raise ValueError(
+                f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
+                f"scoring={self.scoring!r}. Pass an Optuna pruner or None."
+            )
+
+    def _goal(self) -> Goal:
+        """What candidates are compared by; of several measures, also the score beside them."""
+        chosen = isinstance(self.refit, str) or callable(self.refit)
+        return Goal.of(self.scoring, self.refit if chosen else "ice")
+
+    def _callbacks(self) -> list[Callable[..., None]]:
+        return [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
+
+    def _check_rows(self, X: Any, y: Any, task: str) -> Any:
+        """Check the rows as each extractor will, before time is spent; give the target."""
+        for name in self.extractors_:
+            probe = self._make_extractor(name)
+            if not hasattr(probe, "check_input"):  # not made of our base class
+                probe = make_extractor("cart", self.estimator)
+            _, checked = probe.check_input(X, y, task)
+        self.n_features_in_ = probe.n_features_in_
+        if hasattr(probe, "feature_names_in_"):
+            self.feature_names_in_ = probe.feature_names_in_
+        return checked
+
+    def _make_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
+        """The caller's space of each extractor, or the one that suits the data."""
+        spaces = {}
+        for name, given in self._given.items():
+            space = (self.spaces or {}).get(name)
+            spaces[name] = search_space(given, X, y, task=task) if space is None else space
+            check_space(spaces[name], self._make_extractor(name))
+        return spaces
+
+    def _make_studies(
+        self, X: Any, y: Any, task: str, goal: Goal, folds: list[Fold], spaces: dict[str, Space]
+    ) -> Studies:
+        """A study for each extractor, where the search keeps them."""
+        # Workers that share a storage must make the same rules, also where nobody named a seed.
+        shared_seed = self.storage is not None and self.random_state is None
+        random = check_random_state(
+            zlib.crc32(self.study_name.encode()) if shared_seed else self.random_state
+        )
+        self.extractor_seed_, sampler_seed = (int(random.randint(2**31 - 1)) for _ in range(2))
+        storage = None if self.storage is None else open_storage(self.storage)
+        settings: dict[str, Any] = {}
+        if storage is not None:
+            settings = {
+                "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
+                "rows": _digest(folds),
+                "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
+                "measures": list(check_measures(self.measures)),
+                "seed": self.extractor_seed_,
+            }
+        objectives = {
+            name: ExtractorObjective.on_folds(
+                folds, self._seeded(name), space, goal, measures=self.measures, name=name
+            )
+            for name, space in spaces.items()
+        }
+        each = (self.n_trials or 20 * len(objectives)) // len(objectives)
+        first = {
+            name: starting_points(self._given[name], space, np.asarray(y), task)
+            for name, space in spaces.items()
+        }
+        return Studies(
+            objectives, goal, seed=sampler_seed, n_startup=max(5, each // 4), sampler=self.sampler,
+            first=first, pruner=None if self.pruner == "bound" else self.pruner, storage=storage,
+            study_name=self.study_name, settings=settings, given=self.studies,
+            about={"task": task, "X": X, "cv": self.cv},
+        )  # fmt: skip
+
+    # --- after the last one ----------------------------------------------------------------------
+
+    def _keep(self, runner: Runner, goal: Goal, *, interrupted: bool) -> None:
+        studies = runner.studies
+        studies.read()
+        self.studies_ = studies.studies
+        trials = {
+            name: [trial for trial in studies.counted(name) if trial.state.is_finished()]
+            for name in self.studies_
+        }
+        self.stopped_ = runner.allocation.stopped
+        self.candidates_ = Candidates.from_trials(trials)
+        self.leaderboard_ = leaderboard(
+            trials, goal, list(check_measures(self.measures)), self.stopped_, self.standard_errors
+        )
+        if not len(self.leaderboard_) and not interrupted:
+            raise ValueError(
+                f"No trial was started within timeout={self.timeout!r} seconds; allow more time."
+            )
+
+    def _choose(self, goal: Goal) -> None:
+        board = self.leaderboard_
+        if board.iloc[0]["state"] != "complete":
+            errors = board["error"].unique().tolist()
+            raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
+        front = self.pareto_front_
+        if goal.objectives and isinstance(self.refit, bool | np.bool_) and len(front):
+            best = self.knee_
+            first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
+            board = pd.concat([board[first], board[~first]], ignore_index=True)
+            self.leaderboard_ = board
+        best = board.iloc[0]
+        self.best_index_ = 0
+        self.best_name_ = str(best["extractor"])
+        self.best_params_ = dict(best["params"])
+        self.best_score_ = float(best["score"])
+
+    # --- what was found --------------------------------------------------------------------------
 
     @property
     def pareto_front_(self) -> pd.DataFrame:
         """The candidates that no other beats, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
-        names = Goal.of(self.scoring, choose_by(self)).objectives
+        names = self._goal().objectives
         return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
 
     @property
@@ -72,6 +554,43 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         if not len(front):
             raise AttributeError("There is no finished candidate whose measures are all known.")
         return front[front["knee"]].iloc[0]
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """The leaderboard as scikit-learn's searches tell it; see the attributes of the class."""
+        check_is_fitted(self, "leaderboard_")
+        board = self.leaderboard_
+        n_folds = max((len(c.folds) for c in self.candidates_), default=0)
+        measured = {(c.extractor, c.trial): c for c in self.candidates_}
+        repeats = board["same_as"].where(board["same_as"].notna(), board["trial"])
+        rows = [measured.get(key) for key in zip(board["extractor"], repeats, strict=True)]
+
+        def per_fold(name: str) -> np.ndarray:
+            blank = [np.nan] * n_folds
+            return np.array(
+                [blank if row is None else [fold[name] for fold in row.folds] for row in rows],
+                dtype=float,
+            ).reshape(len(rows), n_folds)
+
+        seconds, scores = per_fold("seconds"), per_fold("score")
+        results: dict[str, Any] = {
+            "mean_fit_time": seconds.mean(axis=1),
+            "std_fit_time": seconds.std(axis=1),
+            "param_extractor": np.ma.array(board["extractor"], dtype=object),
+        }
+        for name in dict.fromkeys(name for params in board["params"] for name in params):
+            results[f"param_{name}"] = np.ma.array(
+                [params.get(name) for params in board["params"]],
+                mask=[name not in params for params in board["params"]], dtype=object,
+            )  # fmt: skip
+        results["params"] = list(board["params"])
+        for fold in range(n_folds):
+            results[f"split{fold}_test_score"] = scores[:, fold]
+        results["mean_test_score"] = board["score"].to_numpy(float)
+        results["std_test_score"] = scores.std(axis=1)
+        ranks = board["score"].rank(ascending=False, method="min", na_option="bottom")
+        results["rank_test_score"] = ranks.to_numpy(np.int32)
+        return results
 
     def best_for(
         self,
@@ -142,10 +661,27 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "leaderboard_")
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "params": row.params}
-        candidate = make_extractor(row["extractor"], self.estimator)
-        if "random_state" in candidate.get_params(deep=False):
-            candidate.set_params(random_state=self._extractor_seed)
-        return candidate.set_params(**row["params"])
+        return self._seeded(row["extractor"]).set_params(**row["params"])
+
+    def _seeded(self, name: str) -> Any:
+        """An extractor with the search's seed, unless it was given with one of its own."""
+        made = self._make_extractor(name)
+        if made.get_params(deep=False).get("random_state", self) is None:
+            made.set_params(random_state=self.extractor_seed_)
+        return made
+
+    # --- the winner ------------------------------------------------------------------------------
+
+    def _winner(self) -> Any:
+        check_is_fitted(self, "leaderboard_")
+        if not hasattr(self, "best_extractor_"):
+            raise AttributeError(f"{type(self).__name__} was fitted with refit=False.")
+        return self.best_extractor_
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The same as ``best_extractor_``, by the name that scikit-learn's searches use."""
+        return self._winner()
 
     @property
     def rules_(self) -> RuleSet:
@@ -154,11 +690,11 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def oracle_(self) -> Any:
-        """Asks the winner's black box."""
+        """Queries the winner's black box."""
         return self._winner().oracle_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer rows by the winner's rules.
+        """Predict by the winner's rules.
 
         Parameters
         ----------
@@ -172,9 +708,9 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         """
         return self._winner().predict(X)
 
-    @available_if(_can_refit)
+    @available_if(_has_classes)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class shares of the winner's rule that answers each row.
+        """Class probabilities of the winner's rule that answers each row.
 
         Parameters
         ----------
@@ -189,7 +725,7 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         return self._winner().predict_proba(X)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Tell which rows some rule of the winner holds for.
+        """Return for which rows some rule of the winner holds.
 
         Parameters
         ----------
@@ -210,7 +746,7 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,), optional
-            The target; the black box's answers by default.
+            The target; the black box's predictions by default.
 
         Returns
         -------
@@ -219,15 +755,15 @@ class Winner(MetaEstimatorMixin, BaseEstimator):
         """
         winner = self._winner()
         y = winner.oracle_.ask(X) if y is None else y
-        return float(Goal.of(self.scoring, choose_by(self)).scorer(winner, X, y))
+        return float(self._goal().scorer(winner, X, y))
 
     def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the winner's rules against the black box's own answers.
+        """Accuracy or R² of the winner's rules against the black box's own predictions.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; the black box is asked about them.
+            The rows, on which the black box is queried.
 
         Returns
         -------
@@ -286,301 +822,25 @@ def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
     )
 
 
-def choose_by(search: Any) -> Any:
-    """The score that a search of several measures keeps beside them."""
-    return search.refit if isinstance(search.refit, str) or callable(search.refit) else "ice"
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-# --- what can be found wrong with a search before it starts, and what tells its data from --------
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0
 
 
-def check_search(search: Any, X: Any) -> tuple[str, tuple[str, ...], Goal]:
-    """Raise for parameters of a search that cannot be used; tell what it is about.
-
-    Parameters
-    ----------
-    search : ExtractorSearchCV
-        The search.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
-
-    Returns
-    -------
-    task : {"classification", "regression"}
-        What the black box does.
-    names : tuple of str
-        The extractors to try.
-    goal : Goal
-        What candidates are compared by.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one cannot be used.
-    """
-    task = black_box_task(search.estimator)
-    names = _extractor_names(search, task, X)
-    _check_budget(search, names)
-    unknown = set(search.spaces or {}) - set(names)
-    if unknown:
-        raise ValueError(f"spaces names {sorted(unknown)}, not among extractors.")
-    unknown = set(search.studies or {}) - set(names)
-    if unknown:
-        raise ValueError(f"studies names {sorted(unknown)}, not among extractors.")
-    if search.allocation not in ("halving", "even"):
-        raise ValueError(f"allocation must be 'halving' or 'even', got {search.allocation!r}.")
-    if (
-        not isinstance(search.standard_errors, Real)
-        or isinstance(search.standard_errors, bool)
-        or not 0 <= float(search.standard_errors) < np.inf
-    ):
-        raise ValueError(
-            f"standard_errors must be a number of at least 0, got {search.standard_errors!r}."
-        )
-    goal = Goal.of(search.scoring, choose_by(search))
-    check_measures(search.measures)
-    if not goal.objectives and not isinstance(search.refit, bool | np.bool_):
-        raise ValueError(
-            "refit must be True or False where scoring is a single score, which chooses by "
-            f"itself, got {search.refit!r}."
-        )
-    _check_pruner(search, goal)
-    return task, names, goal
-
-
-def _extractor_names(search: Any, task: str, X: Any) -> tuple[str, ...]:
-    if search.extractors is None:
-        suitable = suitable_extractors(task, categories=has_categories(X))
-        # Each needs a trial; _check_budget complains about a number that is none.
-        return suitable[: search.n_trials] if is_count(search.n_trials) else suitable
-    if isinstance(search.extractors, str) or not (
-        isinstance(search.extractors, Sequence) and len(search.extractors)
-    ):
-        raise ValueError(
-            "extractors must be a sequence of at least one name, such as ('cart', 'gridex'), or "
-            f"None for all that suit, got {search.extractors!r}."
-        )
-    if len(set(search.extractors)) < len(search.extractors):
-        raise ValueError(f"extractors must differ from each other, got {search.extractors!r}.")
-    for name in search.extractors:
-        if task not in (able := extractor_spec(name).tasks):
-            raise ValueError(
-                f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
-                f"{type(search.estimator).__name__} does {task}. Leave it out of extractors."
-            )
-    return tuple(search.extractors)
-
-
-def is_count(n_trials: Any) -> bool:
-    """Whether this is a number of trials that a search can make."""
-    if isinstance(n_trials, bool) or not isinstance(n_trials, int | np.integer):
-        return False
-    return int(n_trials) > 0
-
-
-def _check_budget(search: Any, names: tuple[str, ...]) -> None:
-    if search.n_trials is None:
-        if search.timeout is None:
-            raise ValueError("n_trials=None needs a timeout in seconds.")
-    elif not is_count(search.n_trials) or search.n_trials < len(names):
-        raise ValueError(
-            "n_trials must be an integer of at least one per extractor "
-            f"({len(names)}), got {search.n_trials!r}."
-        )
-    if search.timeout is None:
-        return
-    if not isinstance(search.timeout, Real) or isinstance(search.timeout, bool):
-        raise TypeError(f"timeout must be a number of seconds or None, got {search.timeout!r}.")
-    if not 0 <= float(search.timeout) < np.inf:
-        raise ValueError(
-            f"timeout must be a finite number of seconds or None, got {search.timeout!r}."
-        )
-
-
-def _check_pruner(search: Any, goal: Goal) -> None:
-    if search.pruner is None:
-        return
-    if search.pruner != "bound" and not isinstance(search.pruner, optuna.pruners.BasePruner):
-        raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {search.pruner!r}.")
-    if goal.objectives:
-        raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
-    if search.pruner == "bound" and goal.best_possible is None:
-        raise ValueError(
-            f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
-            f"scoring={search.scoring!r}. Pass an Optuna pruner or None."
-        )
-
-
-def digest_of(folds: list[Fold]) -> str:
+def _digest(folds: list[Fold]) -> str:
     """Text that tells other rows, or other splits of them, from these."""
     digest = hashlib.sha256()
     for fold in folds:
         digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
-        digest.update(_content(fold.X_test))
-        digest.update(_content(fold.y_test))
+        for values in (fold.X_test, fold.y_test):
+            array = np.asarray(values)
+            # An array of objects holds no more than their addresses.
+            is_text = array.dtype.kind == "O"
+            digest.update(repr(array.tolist()).encode() if is_text else array.tobytes())
     return digest.hexdigest()[:16]
-
-
-def _content(values: Any) -> bytes:
-    array = np.asarray(values)
-    # Names are hashed as text: an array of objects holds no more than their addresses.
-    return repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
-
-
-# --- what a search is made of before its first trial: spaces, seeds, studies and the loop --------
-
-
-def spaces_of(search: Any, X: Any, y: Any, task: str) -> dict[str, Space]:
-    """The caller's space of each extractor, or the one that suits the data.
-
-    Parameters
-    ----------
-    search : ExtractorSearchCV
-        Its parameters have been checked.
-    X, y : array-like
-        The data.
-    task : {"classification", "regression"}
-        What the black box does.
-
-    Returns
-    -------
-    dict of str to space
-        By extractor.
-    """
-    spaces = {}
-    for name in search.extractors_:
-        space = (search.spaces or {}).get(name)
-        spaces[name] = search_space(name, X, y, task=task) if space is None else space
-        check_space(spaces[name], make_extractor(name, search.estimator))
-    return spaces
-
-
-def draw_seeds(search: Any) -> tuple[int, int]:
-    """Seeds of the extractors and of the samplers.
-
-    Parameters
-    ----------
-    search : ExtractorSearchCV
-        Its ``random_state`` decides.
-
-    Returns
-    -------
-    of_extractors, of_samplers : int
-        The same for all workers that share a storage.
-    """
-    # Workers that share a storage must make the same rules, also where nobody named a seed.
-    shared_seed = search.storage is not None and search.random_state is None
-    random = check_random_state(
-        zlib.crc32(search.study_name.encode()) if shared_seed else search.random_state
-    )
-    return int(random.randint(2**31 - 1)), int(random.randint(2**31 - 1))
-
-
-def make_studies(
-    search: Any,
-    X: Any,
-    y: Any,
-    task: str,
-    goal: Goal,
-    folds: list[Fold],
-    spaces: Mapping[str, Space],
-    seeds: tuple[int, int],
-) -> Studies:
-    """A study for each extractor, where the search keeps them.
-
-    Parameters
-    ----------
-    search : ExtractorSearchCV
-        The search.
-    X, y : array-like
-        The data.
-    task : {"classification", "regression"}
-        What the black box does.
-    goal : Goal
-        What candidates are compared by.
-    folds : list of Fold
-        What they are measured on.
-    spaces : dict of str to space
-        By extractor.
-    seeds : (int, int)
-        Of :func:`draw_seeds`.
-
-    Returns
-    -------
-    Studies
-        Opened, with the first hyper-parameters queued.
-    """
-    seed_of_extractors, seed_of_samplers = seeds
-    storage = None if search.storage is None else open_storage(search.storage)
-    settings: dict[str, Any] = {}
-    if storage is not None:
-        settings = {
-            "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
-            "rows": digest_of(folds),
-            "black_box": {k: round(v, 6) for k, v in search.black_box_quality_.items()},
-            "measures": list(check_measures(search.measures)),
-            "seed": seed_of_extractors,
-        }
-    objectives = {}
-    for name, space in spaces.items():
-        objectives[name] = ExtractorObjective(
-            search.estimator, X, y, extractor=make_extractor(name, search.estimator), space=space,
-            measures=search.measures, random_state=seed_of_extractors, _folds=folds, _goal=goal,
-        )  # fmt: skip
-        objectives[name].name = name
-    each = (search.n_trials or 20 * len(objectives)) // len(objectives)
-    pruner = None if search.pruner == "bound" else search.pruner
-    return Studies(
-        objectives, goal, seed=seed_of_samplers, n_startup=max(5, each // 4),
-        sampler=search.sampler,
-        first={
-            name: starting_points(name, space, np.asarray(y), task)
-            for name, space in spaces.items()
-        },
-        pruner=pruner, storage=storage, study_name=search.study_name, settings=settings,
-        given=search.studies, about={"task": task, "X": X, "cv": search.cv},
-    )  # fmt: skip
-
-
-def make_runner(search: Any, studies: Studies, folds: list[Fold], all_rows: Fold) -> Runner:
-    """The loop that spends the budget of a search.
-
-    Parameters
-    ----------
-    search : ExtractorSearchCV
-        The search.
-    studies : Studies
-        Where trials are kept.
-    folds : list of Fold
-        What candidates are measured on.
-    all_rows : Fold
-        What the rules of those that may win are made of.
-
-    Returns
-    -------
-    Runner
-        Not yet run.
-    """
-    goal = studies.goal
-    return Runner(
-        studies,
-        Allocation(
-            list(studies.objectives),
-            search.n_trials,
-            search.timeout,
-            search.allocation,
-            merit="share of the front's hypervolume" if goal.objectives else "best",
-        ),
-        FoldEvaluator(folds, goal.scorer, check_measures(search.measures), all_rows),
-        n_jobs=search.n_jobs,
-        pruner=search.pruner,
-        callbacks=list(search.callbacks or ()),
-    )
-
-
-# --- every trial of a search in one table, the best first ----------------------------------------
-
-_COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
 def leaderboard(
@@ -661,322 +921,3 @@ def leaderboard(
             first = done[winner(scores, size, asked, standard_errors)]
             table = table.loc[[first, *table.index.drop(first)]]
     return table.reset_index(drop=True)
-
-
-# --- ExtractorSearchCV: the best rules of a black box, whatever extractor makes them -------------
-
-
-class ExtractorSearchCV(Winner):
-    """Search extractors and their hyper-parameters for the rules that score best.
-
-    One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
-    and the winner is refitted on all rows. The black box is fitted once per fold, once on all rows
-    and once for the winner, and asked once about the same rows. Extractors that cannot catch up get
-    no more trials, and the leaderboard says why. Whatever the search was after, the whole trade-off
-    between loss, size and completeness can be looked at, and other weights tried, without another
-    extraction.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor; a fitted one in
-        ``FrozenEstimator``.
-    extractors : sequence of str, optional
-        Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
-        ``"psyke:gridex"``, and those that installed packages register. None tries all built-in
-        ones that suit the task and the columns; the first `n_trials` of them if there are more.
-    scoring : str, callable or sequence of str, default="ice"
-        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
-        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"`` and
-        ``"incompleteness_instances"`` are minimised together, for the whole front.
-    n_trials : int or None, default=50
-        Trials in all; at least one per extractor. With a storage those that are there already
-        count. None needs a `timeout`.
-    timeout : float or None, default=None
-        Seconds after which no further trial starts. With it, results depend on the machine's
-        speed.
-    cv : int, splitter or iterable, default=5
-        Cross-validation, as in scikit-learn.
-    spaces : dict of str to dict, optional
-        Search space per extractor, in place of :func:`search_space`.
-    measures : sequence of str or callable, default=()
-        Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
-    allocation : {"halving", "even"}, default="halving"
-        ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
-        before, and stops those whose best parts together could not beat the leader on held-out
-        rows. ``"even"`` gives each the same number. With fewer than two trials per extractor, or no
-        more than two, both are the same.
-    standard_errors : float, default=0.5
-        How far below the best the winner may be, in standard errors of the differences on the
-        folds: of the candidates within, which are as good as the best as far as one can tell, the
-        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
-        Candidates are judged by held-out rows and by the rules that they extract from all rows, on
-        these rows (see Notes), so that the winner's `score` may be below that of others.
-    refit : bool, str or callable, default=True
-        Fit the best extractor on all rows; needed to predict. With several measures the best is
-        the knee of the front, or the one with the best score of this name.
-    n_jobs : int or None, default=None
-        Processes that evaluate candidates at the same time. Results do not depend on it, unless
-        several searches share a storage.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the samplers and extractors. Pass an int for the same result on every run.
-    sampler : optuna sampler, optional
-        Copied for each study; by default a tree-structured Parzen estimator.
-    pruner : optuna pruner or "bound", optional
-        Stops a trial between two folds. ``"bound"`` stops one only if flawless rules on the other
-        folds could not make its held-out mean the best; it needs ICE, FiRe or Q as `scoring`. By
-        default every trial is seen through, as stopped ones are missing from the trade-off.
-    storage : str, path or optuna storage, optional
-        Where trials are kept, see :func:`skescore.tuning.open_storage`: a search that was broken
-        off goes on, and several processes or machines that call `fit` with the same data share
-        the work. By default in memory.
-    study_name : str, default="skescore"
-        Studies in a storage are called after it and their extractor: ``"skescore/cart"``.
-    studies : dict of str to optuna.Study, optional
-        Studies of your own by extractor, which keep their samplers and pruners. (Optuna's studies
-        have a pruner by default.)
-    callbacks : sequence of callable, optional
-        Called as ``callback(study, trial)`` after every trial; ``study.stop()`` stops the trials
-        of that extractor.
-    progress_bar : bool, default=False
-        Show a bar on a terminal or in a notebook.
-
-    Attributes
-    ----------
-    best_extractor_ : extractor
-        The winner, fitted on all rows. Only with `refit`.
-    best_name_ : str
-        Its registered name.
-    best_params_ : dict
-        Its hyper-parameters.
-    best_score_ : float
-        Its mean cross-validated score.
-    rules_ : RuleSet
-        Its rules.
-    extractors_ : tuple of str
-        The extractors that were tried.
-    leaderboard_ : pandas.DataFrame
-        One row per trial, the winner, then the best scores: extractor, score and its spread over
-        the folds, performance, loss, n_rules, both completenesses, further measures, seconds of an
-        extraction and questions (means over the folds), score of the rules of all rows on these
-        rows, whether it is as good as the best as far as one can tell, parameters, trial number,
-        state, number of the trial that it repeats, why the extractor was stopped, and error.
-    pareto_front_ : pandas.DataFrame
-        The candidates that no other beats in loss, rules and incompleteness (or in the measures of
-        `scoring`), with the knee marked.
-    knee_ : pandas.Series
-        The front's knee: a compromise as long as no weights are known.
-    candidates_ : Candidates
-        All finished candidates with what was measured on each fold.
-    stopped_ : dict of str to str
-        Extractors that got fewer trials than others, and why.
-    studies_ : dict of str to optuna.Study
-        The studies by extractor.
-    black_box_quality_ : dict of str to float
-        Held-out performance of the black box itself; perfect by definition without y.
-    search_seconds_ : float
-        Time that the search took, without the refit.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-
-    Notes
-    -----
-    Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
-    first, then the earlier trial. Rules of all rows are made of those candidates alone that no
-    earlier one equals on every fold in all that scores are made of; others do not win.
-
-    What was measured on the held-out rows of a fold weighs 0.632, the same of the rules of all rows
-    0.368, as in the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
-    held-out rows alone judge with much noise where rows are few. Of ICE, FiRe and Q it is what they
-    are made of that is weighed and then scored; where the rules of a fold are more or fewer than
-    those of all rows, the lower one counts of this and of the weighed mean of both scores. Other
-    scores are weighed themselves.
-
-    A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
-    that ask it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no y,
-    so that fidelity is scored.
-
-    An interrupt (Ctrl-C) ends the search, keeps what was finished, refits the best of it and is
-    raised again: in a notebook the search can be used as if it had ended.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from skescore.tuning import ExtractorSearchCV
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> search = ExtractorSearchCV(
-    ...     KNeighborsClassifier(9), extractors=("cart", "gridex"), n_trials=10, random_state=0
-    ... ).fit(X, y)
-    >>> len(search.rules_), search.best_score_ > 0.97
-    (3, True)
-    >>> front = search.pareto_front_
-    >>> bool(front["loss"].is_monotonic_decreasing)  # more rules, fewer errors
-    True
-    >>> search.best_for(psi=1)["extractor"] in ("cart", "gridex")
-    True
-    """
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        extractors: Sequence[str] | None = None,
-        scoring: Any = "ice",
-        n_trials: int | None = 50,
-        timeout: float | None = None,
-        cv: Any = 5,
-        spaces: dict[str, Space] | None = None,
-        measures: Sequence[Any] = (),
-        allocation: str = "halving",
-        standard_errors: float = 0.5,
-        refit: Any = True,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        sampler: Any = None,
-        pruner: Any = None,
-        storage: Any = None,
-        study_name: str = "skescore",
-        studies: Mapping[str, optuna.Study] | None = None,
-        callbacks: Sequence[Callable[..., None]] | None = None,
-        progress_bar: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.extractors = extractors
-        self.scoring = scoring
-        self.n_trials = n_trials
-        self.timeout = timeout
-        self.cv = cv
-        self.spaces = spaces
-        self.measures = measures
-        self.allocation = allocation
-        self.standard_errors = standard_errors
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.sampler = sampler
-        self.pruner = pruner
-        self.storage = storage
-        self.study_name = study_name
-        self.studies = studies
-        self.callbacks = callbacks
-        self.progress_bar = progress_bar
-
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ExtractorSearchCV:
-        """Search, then refit the winner on all rows.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            The target. Without it the black box must be fitted, and candidates are compared with
-            its answers (fidelity).
-        groups : array-like of shape (n_rows,), optional
-            Groups of rows that a splitter such as ``GroupKFold`` keeps together.
-
-        Returns
-        -------
-        self
-            The fitted search.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If input or parameters cannot be used, no trial succeeded, or the storage holds another
-            search of that name.
-        KeyboardInterrupt
-            If it was interrupted; the attributes then tell what was found so far.
-        """
-        for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
-            delattr(self, name)  # nothing of an earlier fit may answer for this one
-        task, self.extractors_, goal = check_search(self, X)
-        # The winner's class checks the rows once more; a clear error should not wait for it, nor
-        # for an extractor that cannot read columns of names.
-        for name in self.extractors_:
-            probe = make_extractor(name, self.estimator)
-            if not hasattr(
-                probe, "check_input"
-            ):  # not made of our base class: checked as a tree is
-                probe = make_extractor("cart", self.estimator)
-            _, checked = probe.check_input(X, y, task)
-        self.n_features_in_ = probe.n_features_in_
-        if hasattr(probe, "feature_names_in_"):
-            self.feature_names_in_ = probe.feature_names_in_
-        fitted = y is None or is_prefit(self.estimator)
-        X, y = indexable(X, target_or_answers(self.estimator, X, checked))
-        spaces = spaces_of(self, X, y, task)
-        begin = time.perf_counter()
-        folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
-        self.black_box_quality_ = black_box_quality(folds, task)
-        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
-        interrupt = None
-        with quiet_optuna():
-            self._extractor_seed, sampler_seed = draw_seeds(self)
-            studies = make_studies(
-                self, X, y, task, goal, folds, spaces, (self._extractor_seed, sampler_seed)
-            )
-            runner = make_runner(self, studies, folds, all_rows)
-            bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
-            runner.callbacks.append(bar)
-            try:
-                with bar:
-                    runner.run()
-            except KeyboardInterrupt as error:
-                interrupt = error
-            self.search_seconds_ = time.perf_counter() - begin
-            self._keep(runner, goal, interrupted=interrupt is not None)
-        if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
-            raise interrupt  # there is nothing to choose from
-        self._choose(goal)
-        if self.refit:
-            if checked is None:  # the black box as it is
-                self.best_extractor_ = self.make_candidate(self.leaderboard_.iloc[0]).fit(X)
-            else:
-                self.best_extractor_ = self._winning_candidate(clone(self.estimator)).fit(X, y)
-            if task == "classification":
-                self.classes_ = self.best_extractor_.classes_
-        if interrupt is not None:
-            raise interrupt
-        return self
-
-    def _winning_candidate(self, black_box: Any) -> Any:
-        return self.make_candidate(self.leaderboard_.iloc[0]).set_params(estimator=black_box)
-
-    # --- after the search --------------------------------------------------------------------
-
-    def _keep(self, runner: Runner, goal: Goal, *, interrupted: bool) -> None:
-        studies = runner.studies
-        studies.read()
-        self.studies_ = studies.studies
-        trials = {
-            name: [trial for trial in studies.counted(name) if trial.state.is_finished()]
-            for name in self.studies_
-        }
-        self.stopped_ = runner.allocation.stopped
-        self.candidates_ = Candidates.from_trials(trials)
-        self.leaderboard_ = leaderboard(
-            trials, goal, list(check_measures(self.measures)), self.stopped_, self.standard_errors
-        )
-        if not len(self.leaderboard_) and not interrupted:
-            raise ValueError(
-                f"No trial was started within timeout={self.timeout!r} seconds; allow more time."
-            )
-
-    def _choose(self, goal: Goal) -> None:
-        board = self.leaderboard_
-        if board.iloc[0]["state"] != "complete":
-            errors = board["error"].unique().tolist()
-            raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
-        front = self.pareto_front_
-        if goal.objectives and isinstance(self.refit, bool | np.bool_) and len(front):
-            best = self.knee_
-            first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
-            board = pd.concat([board[first], board[~first]], ignore_index=True)
-            self.leaderboard_ = board
-        best = board.iloc[0]
-        self.best_name_ = str(best["extractor"])
-        self.best_params_ = dict(best["params"])
-        self.best_score_ = float(best["score"])

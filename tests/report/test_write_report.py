@@ -55,7 +55,7 @@ def folder(search, tmp_path, runs):
     first = search.leaderboard_.iloc[0]
     text = candidates_json(
         search.candidates_, winner=(first["extractor"], int(first["trial"])),
-        standard_errors=1.0, extractor_seed=search._extractor_seed,
+        standard_errors=1.0, extractor_seed=search.extractor_seed_,
     )  # fmt: skip
     (tmp_path / "candidates.json").write_text(text)
     return tmp_path

@@ -31,7 +31,7 @@ from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.registry import extractor_names, make_extractor
 from skescore.scorers import make_ice_scorer
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, SearchSpace, search_space
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning.spaces import starting_points
 
 IRIS = load_iris(return_X_y=True, as_frame=True)
 ICE = make_ice_scorer()

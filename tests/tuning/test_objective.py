@@ -229,7 +229,7 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
         BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS, random_state=1
     )
     reseeded(FixedTrial(PARAMS))
-    assert sizes[3:] == [(False, 4, 1)] * 3
+    assert sizes[3:] == [(False, 9, 1)] * 3  # what was set on it is not searched
     assert prototype.random_state == 7
 
 

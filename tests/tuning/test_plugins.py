@@ -45,7 +45,7 @@ from skescore.registry import (
 from skescore.testing import check_extractor
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
 from skescore.tuning._objective import check_space
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning.spaces import starting_points
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 X, CODES = load_iris(return_X_y=True)
@@ -400,7 +400,7 @@ def test_psykes_spaces_hold_their_starting_points(name: str, task: str) -> None:
 def test_an_objective_explores_the_algorithm_that_the_name_says(name: str, task: str) -> None:
     black_box = LogisticRegression() if task == "classification" else LinearRegression()
     y = TARGETS[task]
-    objective = ExtractorObjective(black_box, X, y, extractor=name, cv=2, _folds=[])
+    objective = ExtractorObjective(black_box, X, y, extractor=name, cv=2)
     assert objective.name == name
     assert objective.prototype.algorithm == name.removeprefix("psyke:")
 

@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.metrics import ice_score
 from skescore.tuning import ExtractorSearchCV, open_storage, search_space
 from skescore.tuning._studies import Studies
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning.spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")

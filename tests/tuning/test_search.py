@@ -46,8 +46,8 @@ from skescore.extractors import (
 from skescore.metrics import ice_score
 from skescore.registry import EXTRACTORS
 from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
-from skescore.tuning import ExtractorSearchCV, search_space
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
+from skescore.tuning.spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
@@ -601,7 +601,7 @@ def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFi
     ("options", "kind", "message"),
     [
         ({"extractors": ("cart", "gridx")}, ValueError, "no extractor 'gridx'. Did you mean"),
-        ({"extractors": ()}, ValueError, r"at least one name, such as .* got \(\)"),
+        ({"extractors": ()}, ValueError, r"at least one name, .* got \(\)"),
         ({"extractors": "cart"}, ValueError, "sequence of at least one name.* got 'cart'"),
         ({"extractors": 3}, ValueError, "sequence of at least one name.* or None .* got 3"),
         ({"extractors": ["cart", "cart"]}, ValueError, r"must differ .*\['cart', 'cart'\]"),
@@ -705,3 +705,70 @@ def test_it_tells_what_an_extractor_tells(fitted: ExtractorSearchCV) -> None:
     assert fitted.fidelity(X) == winner.fidelity(X)
     # Without y the score compares with the black box.
     assert fitted.score(X) == fitted.score(X, fitted.oracle_.ask(X))
+
+
+def test_scikit_learns_names_tell_the_same(fitted: ExtractorSearchCV) -> None:
+    results, board = fitted.cv_results_, fitted.leaderboard_
+    assert fitted.best_estimator_ is fitted.best_extractor_
+    assert results["params"][fitted.best_index_] == fitted.best_params_
+    assert results["mean_test_score"][fitted.best_index_] == fitted.best_score_
+    lengths = {len(values) for values in results.values()}
+    assert lengths == {len(board)}
+    assert results["param_extractor"].tolist() == board["extractor"].tolist()
+    folds = np.stack([results[f"split{k}_test_score"] for k in range(3)])
+    assert folds.mean(axis=0) == pytest.approx(results["mean_test_score"])
+    best = int(np.nanargmax(results["mean_test_score"]))
+    assert results["rank_test_score"][best] == 1
+    for name, values in results.items():
+        if name.startswith("param_") and name != "param_extractor":
+            for params, value in zip(results["params"], values, strict=True):
+                assert params.get(name.removeprefix("param_"), np.ma.masked) is value or (
+                    params[name.removeprefix("param_")] == value
+                )
+
+
+def test_extractors_are_names_classes_or_instances() -> None:
+    given = (CARTExtractor(None, criterion="entropy", max_depth=5), GridExExtractor, "iter")
+    search = ExtractorSearchCV(
+        KNeighborsClassifier(), extractors=given, n_trials=9, cv=2, random_state=0
+    ).fit(X, LABELS)
+    assert search.extractors_ == ("cart", "gridex", "iter")
+    board = search.leaderboard_
+    for params in board.loc[board["extractor"] == "cart", "params"]:
+        assert set(params) <= {"max_leaf_nodes", "min_samples_leaf"}
+    for _, row in board.iterrows():
+        made = search.make_candidate(row)
+        assert made.estimator is search.estimator
+        if row["extractor"] == "cart":
+            assert (made.criterion, made.max_depth) == ("entropy", 5)
+    named = ExtractorSearchCV(
+        KNeighborsClassifier(), extractors=(GridExExtractor,), n_trials=4, cv=2, random_state=0,
+        callbacks=lambda study, trial: seen.append(trial.number),
+    )  # fmt: skip
+    seen: list[int] = []
+    table = named.fit(X, LABELS).leaderboard_
+    by_name = named.set_params(extractors=("gridex",)).fit(X, LABELS).leaderboard_
+    assert table["score"].tolist() == by_name["score"].tolist()
+    assert seen == [0, 1, 2, 3] * 2
+    with pytest.raises(ValueError, match="must differ"):
+        named.set_params(extractors=("gridex", GridExExtractor)).fit(X, LABELS)
+    with pytest.raises(TypeError, match="names, extractor classes and extractors, got 3"):
+        named.set_params(extractors=("cart", 3)).fit(X, LABELS)
+
+
+class WithASpace(CARTExtractor):
+    """An extractor that nobody registered."""
+
+    @staticmethod
+    def search_space(n_rows: int, y: Any, task: str) -> dict[str, Any]:
+        return {"max_leaf_nodes": IntDistribution(2, 5)}
+
+
+def test_an_extractor_of_ones_own_needs_no_name() -> None:
+    search = ExtractorSearchCV(
+        KNeighborsClassifier(), extractors=(WithASpace,), n_trials=3, cv=2, random_state=0
+    ).fit(X, LABELS)
+    assert search.best_name_ == "WithASpace"
+    assert type(search.best_extractor_) is WithASpace
+    objective = ExtractorObjective(KNeighborsClassifier(), X, LABELS, extractor=WithASpace(None))
+    assert objective.space == {"max_leaf_nodes": IntDistribution(2, 5)}

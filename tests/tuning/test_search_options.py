@@ -32,7 +32,7 @@ from skescore.scorers import (
     neg_q,
 )
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning.spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")

@@ -1,3 +1,6 @@
-"""Search spaces: the hyper-parameters of every extractor, their ranges, and what to try first."""
+"""Where to look: the hyper-parameters of every extractor, their ranges, and what to try first."""
 
-__all__: list[str] = []
+from skescore.tuning.spaces._space import SearchSpace, as_search_space
+from skescore.tuning.spaces._spaces import search_space, starting_points
+
+__all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]

@@ -2,21 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-from skescore.tuning.spaces._ranges import (
-    MOST_LEAVES,
-    Problem,
-    Search,
-    at_most,
-    diversity,
-    leaves,
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
 )
+
 from skescore.tuning.spaces._space import SearchSpace
 
 _Points = list[dict[str, Any]]
+#: More rules than this are never the best trade-off by any of the scores.
+MOST_LEAVES = 32
+
+
+class Problem(NamedTuple):
+    """What the ranges depend on.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the data.
+    y : ndarray of shape (n_rows,)
+        The target.
+    task : {"classification", "regression"}
+        What the rules are for.
+    """
+
+    n_rows: int
+    n_features: int
+    y: np.ndarray
+    task: str
+
+    @property
+    def classifies(self) -> bool:
+        """Whether rules conclude classes."""
+        return self.task == "classification"
+
+    @property
+    def n_outputs(self) -> int:
+        """Classes, or the two means that the least of regressions tells apart."""
+        return len(np.unique(self.y)) if self.classifies else 2
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the target: thresholds of a regression are in its units."""
+        return float(np.std(np.asarray(self.y, dtype=float))) or 1.0
+
+
+class Search(NamedTuple):
+    """Where to look for an extractor, and which settings to try first, the best known ahead."""
+
+    space: Callable[[Problem], Mapping[str, BaseDistribution]]
+    points: Callable[[Problem], list[dict[str, Any]]]
+
+
+def leaves(problem: Problem, most: int = MOST_LEAVES) -> IntDistribution:
+    """Numbers of rules: more than classes, and no more than rows can fill."""
+    most = max(min(most, problem.n_rows // 2), problem.n_outputs + 1, 3)
+    return IntDistribution(2, most, log=True)
+
+
+def impurities(problem: Problem) -> FloatDistribution:
+    """How much predictions in a box may differ: a share of other classes, or a deviation."""
+    most = 0.5 if problem.classifies else problem.std
+    return FloatDistribution(0.02 * most, most, log=True)
+
+
+def at_most(value: int, distribution: IntDistribution) -> int:
+    """The value, or the largest one that there is."""
+    return min(value, distribution.high)
 
 
 def _cart(problem: Problem) -> SearchSpace:
@@ -54,7 +113,7 @@ def _gridex(problem: Problem) -> SearchSpace:
             "n_slices": IntDistribution(2, 10, log=True),
             "importance_threshold": FloatDistribution(0.0, 1.0),
             "depth": IntDistribution(1, 3),
-            "threshold": diversity(problem),
+            "threshold": impurities(problem),
             "min_examples": CategoricalDistribution((1, 25)),
         }
     )
@@ -70,14 +129,14 @@ def _gridex_points(problem: Problem) -> _Points:
         "n_slices": 2,
         "importance_threshold": 0.0,
         "depth": 2,
-        "threshold": 0.1 if problem.classifies else 0.5 * problem.spread,
+        "threshold": 0.1 if problem.classifies else 0.5 * problem.std,
         "min_examples": 1,
     }
     return [*_one_feature(default, problem.n_outputs, 2 * problem.n_outputs), default]
 
 
 def _gridrex(problem: Problem) -> SearchSpace:
-    unit = problem.spread
+    unit = problem.std
     return _gridex(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
         "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
@@ -85,10 +144,10 @@ def _gridrex(problem: Problem) -> SearchSpace:
 
 
 def _gridrex_points(problem: Problem) -> _Points:
-    # By default the threshold is half the residual of a plane, which is near this where a plane
-    # leaves half of the variance.
+    # By default the threshold is half the residual of a linear model, which is near this where the
+    # model leaves half of the variance.
     default = _gridex_points(problem)[-1] | {
-        "threshold": 0.25 * problem.spread,
+        "threshold": 0.25 * problem.std,
         "coefficient_tolerance": 0.0,
     }
     return [*_one_feature(default, 2, 3), default]
@@ -100,11 +159,11 @@ def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
 
 
 def _iter(problem: Problem) -> SearchSpace:
-    # The gap between shares of classes, or between means in the target's units.
-    low, high = (0.2, 0.8) if problem.classifies else (0.25 * problem.spread, problem.spread)
+    # The gap between class probabilities, or between means in the target's units.
+    low, high = (0.2, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
     return SearchSpace(
         {
-            # Small steps ask the black box hundreds of times.
+            # Small steps query the black box hundreds of times.
             "min_update": FloatDistribution(0.1, 0.5, log=True),
             "n_points": IntDistribution(1, 3),
             "threshold": FloatDistribution(low, high, log=True),
@@ -117,7 +176,7 @@ def _iter_points(problem: Problem) -> _Points:
     default = {
         "min_update": 0.1,
         "n_points": 1,
-        "threshold": 0.3 if problem.classifies else 0.5 * problem.spread,
+        "threshold": 0.3 if problem.classifies else 0.5 * problem.std,
         "min_examples": 250,
     }
     return [default | {"min_update": 0.2, "min_examples": 100}, default]
@@ -127,7 +186,7 @@ def _clusters(problem: Problem) -> SearchSpace:
     space = SearchSpace(
         {
             "depth": IntDistribution(1, 4),
-            "error_threshold": diversity(problem),
+            "error_threshold": impurities(problem),
             "gauss_components": IntDistribution(2, 5),
         }
     )
@@ -139,14 +198,14 @@ def _clusters(problem: Problem) -> SearchSpace:
 def _clusters_points(problem: Problem) -> _Points:
     default = {
         "depth": 3,
-        "error_threshold": 0.1 * (1 if problem.classifies else problem.spread),
+        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
         "gauss_components": 2,
     }
     if problem.classifies:
         return [default | {"depth": 2}, default, default | {"depth": 1}]
-    # Few rules leave much of a number unsaid unless their conclusions are planes.
-    planes = [default | {"output": "linear", "depth": depth} for depth in (1, 2)]
-    return [*planes, default | {"output": "constant"}]
+    # Few rules leave much of a number unsaid unless their conclusions are linear models.
+    linear = [default | {"output": "linear", "depth": depth} for depth in (1, 2)]
+    return [*linear, default | {"output": "constant"}]
 
 
 def _real(problem: Problem) -> SearchSpace:

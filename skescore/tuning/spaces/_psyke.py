@@ -1,4 +1,4 @@
-"""Where to look for the reference platform's algorithms; used where their names are asked for.
+"""Where to look for PSyKE's algorithms; used where their names are given.
 
 They differ from our own of the same name: their thresholds do not follow the target's units by
 themselves, and some take long for settings that ours are quick with.
@@ -14,7 +14,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from skescore.tuning.spaces._ranges import Problem, Search, Space, diversity, leaves
+from skescore.tuning.spaces._own import Problem, Search, impurities, leaves
+from skescore.tuning.spaces._space import Space
 
 _Points = list[dict[str, Any]]
 
@@ -24,18 +25,18 @@ def _cart(problem: Problem) -> Space:
 
 
 def _gridex(problem: Problem) -> Space:
-    # A feature that is cut multiplies the cells, and each asks the black box by itself.
+    # A feature that is cut multiplies the cells, and each queries the black box by itself.
     return {
         "n_slices": IntDistribution(2, 6, log=True),
         "importance_threshold": FloatDistribution(0.3, 1.0),
         "depth": IntDistribution(1, 2),
-        "threshold": diversity(problem),
+        "threshold": impurities(problem),
         "min_examples": CategoricalDistribution((1, 25)),
     }
 
 
 def _gridrex(problem: Problem) -> Space:
-    unit = problem.spread
+    unit = problem.std
     return _gridex(problem) | {"threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True)}
 
 
@@ -53,12 +54,12 @@ def _iter(problem: Problem) -> Space:
     space: Space = {
         "min_update": FloatDistribution(0.2, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
-        # All strips are asked about anew at every step, some minutes long with more of either.
+        # All strips are queried anew at every step, some minutes long with more of either.
         "min_examples": CategoricalDistribution((25,)),
         "max_iterations": CategoricalDistribution((100,)),
     }
     if not problem.classifies:  # gaps between labels are 0 or 1, whatever the threshold
-        space["threshold"] = FloatDistribution(0.25 * problem.spread, problem.spread, log=True)
+        space["threshold"] = FloatDistribution(0.25 * problem.std, problem.std, log=True)
     return space
 
 
@@ -71,7 +72,7 @@ def _with_output(space: Space, problem: Problem) -> Space:
 def _clusters(problem: Problem) -> Space:
     space: Space = {
         "depth": IntDistribution(1, 4),
-        "error_threshold": diversity(problem),
+        "error_threshold": impurities(problem),
         "gauss_components": IntDistribution(2, 5),
     }
     return _with_output(space, problem)
@@ -117,7 +118,7 @@ def _cluster_points(problem: Problem, *others: dict[str, Any]) -> _Points:
     """The defaults, and others that differ from them."""
     default: dict[str, Any] = {
         "depth": 3,
-        "error_threshold": 0.1 * (1 if problem.classifies else problem.spread),
+        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
         "gauss_components": 2,
     }
     if not problem.classifies:

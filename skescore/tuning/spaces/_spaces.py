@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,30 +17,29 @@ from skescore.registry import (
     extractor_class,
     extractor_names,
     extractor_spec,
+    registered_name,
 )
-from skescore.tuning.spaces._own import OWN_SEARCHES
+from skescore.tuning.spaces._own import OWN_SEARCHES, Problem, Search
 from skescore.tuning.spaces._psyke import PSYKE_SEARCHES
-from skescore.tuning.spaces._ranges import Problem, Search
 from skescore.tuning.spaces._space import SearchSpace, as_search_space
 
-__all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]
 
-
-def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
+def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
     """Give the hyper-parameters of an extractor to search, and their ranges for some data.
 
     Print it to see where a search would look; change it by its methods or as a dict.
 
     Parameters
     ----------
-    name : str
-        A registered extractor. That of an installed package is asked for its own
-        ``search_space(n_rows, y, task)``, a class method or static method, which may give a plain
-        dict of distributions or a :class:`SearchSpace`.
+    extractor : str, class or extractor
+        A registered name, or an extractor. One that is not built in has the space that it was
+        registered with, or that its class gives by ``search_space(n_rows, y, task)``, a class
+        method or static method: a plain dict of distributions or a :class:`SearchSpace`. What
+        differs from its default on an instance is not searched.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows; their number bounds sizes.
     y : array-like of shape (n_rows,)
-        The target; its spread scales thresholds.
+        The target; its standard deviation scales thresholds.
     task : {"classification", "regression"}, optional
         By default regression for a float target, classification for any other.
 
@@ -73,7 +73,7 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Searc
     >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
     {'max_leaf_nodes': [2, 8, 32], 'max_depth': [2, 5, 8]}
     """
-    search = _search_of(name)
+    name, search = _search_of(extractor)
     if search is None:
         raise ValueError(
             f"There is no search space for {name!r}. {did_you_mean(name, extractor_names())}"
@@ -86,28 +86,30 @@ def search_space(name: str, X: Any, y: Any, *, task: str | None = None) -> Searc
     shape = getattr(X, "shape", None) or np.shape(X)
     n_features = shape[1] if len(shape) > 1 else 1
     space = as_search_space(search.space(Problem(len(X), n_features, y, task)))
+    if not isinstance(extractor, str | type):
+        space = space.without(*_set_on(extractor) & set(space))
     features = f"{n_features} feature{'' if n_features == 1 else 's'}"
     space.title = space.title or f"{name} for {task}: {len(X)} rows, {features}"
     return space
 
 
 def starting_points(
-    name: str, space: Mapping[str, BaseDistribution], y: np.ndarray, task: str
+    extractor: Any, space: Mapping[str, BaseDistribution], y: Any, task: str
 ) -> list[dict[str, Any]]:
-    """Settings that are worth trying first, as far as they lie in the space.
+    """Give settings that are worth trying first, as far as they lie in a space.
 
-    The sampler learns from them. Among them are the extractor's defaults, or what comes to the same
-    in the space's parameters; only thresholds that an extractor takes from the black box's answers
-    are those of the target.
+    A search tries them before its sampler draws. Among them are the extractor's defaults, or what
+    comes to the same in the space's parameters; only thresholds that an extractor takes from the
+    black box's predictions are those of the target.
 
     Parameters
     ----------
-    name : str
-        The extractor; one that is not known has none.
+    extractor : str, class or extractor
+        As for :func:`search_space`; one that is not known has none.
     space : dict of str to optuna distribution
         The space. Points with a value outside of it are left out; what a point says of parameters
-        that are not in the space, or not asked for, is left out of the point.
-    y : ndarray of shape (n_rows,)
+        that are not in the space, or not active, is left out of the point.
+    y : array-like of shape (n_rows,)
         The target.
     task : {"classification", "regression"}
         What the rules are for.
@@ -116,28 +118,63 @@ def starting_points(
     -------
     list of dict
         Different points, the most promising first.
+
+    Examples
+    --------
+    >>> y = ["a", "b"] * 50
+    >>> space = search_space("cart", [[0.0]] * 100, y).without("min_samples_leaf", "criterion")
+    >>> starting_points("cart", space, y, "classification")[0]
+    {'max_leaf_nodes': 2, 'max_depth': 4}
     """
-    search = _search_of(name)
+    search = _search_of(extractor)[1]
     space = as_search_space(space)
     found: list[dict[str, Any]] = []
     if search is None or not space:
         return found
     for point in search.points(Problem(len(y), 1, np.asarray(y), task)):
         known = {key: value for key, value in point.items() if key in space}
-        if known and space.holds(known) and (asked := space.active(known)) not in found:
-            found.append(asked)
+        if known and space.holds(known) and (active := space.active(known)) not in found:
+            found.append(active)
     return found
 
 
-def _search_of(name: str) -> Search | None:
-    """Where to look for the extractor of a name; None for a name that is not known."""
+def extractor_name(extractor: Any) -> str:
+    """The registered name of an extractor, its class or its name; else what its class is called."""
+    if isinstance(extractor, str):
+        return extractor
+    made = extractor(None) if isinstance(extractor, type) else extractor
+    return registered_name(made) or type(made).__name__
+
+
+def _set_on(extractor: Any) -> set[str]:
+    """The parameters of an extractor that are not as they are by default."""
+    known = inspect.signature(type(extractor)).parameters
+    return {
+        name
+        for name, value in extractor.get_params(deep=False).items()
+        if name not in known or repr(value) != repr(known[name].default)
+    }
+
+
+def _search_of(extractor: Any) -> tuple[str, Search | None]:
+    """The name of an extractor, and where to look for it; None for a name that is not known."""
+    name = extractor_name(extractor)
     if name in EXTRACTORS:
-        return OWN_SEARCHES[name]
+        return name, OWN_SEARCHES[name]
     if name in PSYKE_EXTRACTORS:
-        return PSYKE_SEARCHES[name.removeprefix("psyke:")]
-    if name not in extractor_names():
-        return None
-    kind, given = extractor_class(name), extractor_spec(name).search_space
+        return name, PSYKE_SEARCHES[name.removeprefix("psyke:")]
+    if name in extractor_names():
+        return name, _search_of_class(
+            name, extractor_class(name), extractor_spec(name).search_space
+        )
+    if isinstance(extractor, str):
+        return name, None
+    kind = extractor if isinstance(extractor, type) else type(extractor)
+    return name, _search_of_class(name, kind)
+
+
+def _search_of_class(name: str, kind: Any, given: Any = None) -> Search:
+    """Where to look for an extractor of others: as it was registered with, or as its class says."""
 
     def space(problem: Problem) -> Mapping[str, BaseDistribution]:
         if given is None and not hasattr(kind, "search_space"):

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.tuning import SearchSpace, as_search_space, search_space
-from skescore.tuning.spaces._spaces import starting_points
+from skescore.tuning.spaces import starting_points
 
 CASES = [(name, task) for name, spec in EXTRACTORS.items() for task in spec.tasks]
 RNG = np.random.default_rng(0)
@@ -348,7 +348,7 @@ def test_random_candidates_lie_in_the_space_and_hold_what_is_asked_for(
     for params in drawn:
         assert space.holds(params)
         assert space.active(params) == params
-        assert set(params) == {name for name in space if space.is_asked(name, params)}
+        assert set(params) == {name for name in space if space.is_active(name, params)}
 
 
 @settings(max_examples=50)
@@ -456,7 +456,7 @@ def test_the_whole_numbers_of_optuna_have_the_same_shares() -> None:
 def test_a_space_reads_well() -> None:
     assert str(NESTED) == (
         "nested\n"
-        "parameter  values                scale   asked if\n"
+        "parameter  values                scale   active if\n"
         "threshold  0.01 to 1             log     depth is 2 or 3 or 4\n"
         "output     'constant', 'linear'  choice\n"
         "tolerance  0 to 0.5              linear  output is 'linear' and depth is 1 or 2\n"
@@ -560,9 +560,9 @@ def test_values_are_told_apart_as_a_reader_would() -> None:
         {"flag": CategoricalDistribution((True, 1)), "a": IntDistribution(1, 2)},
         conditions={"a": {"flag": (True,)}},
     )
-    assert space.is_asked("a", {"flag": True})
-    assert not space.is_asked("a", {"flag": 1})
-    assert not space.is_asked("a", {})
+    assert space.is_active("a", {"flag": True})
+    assert not space.is_active("a", {"flag": 1})
+    assert not space.is_active("a", {})
     numbers = SearchSpace({"n": IntDistribution(0, 4, step=2), "x": FloatDistribution(0, 1)})
     assert numbers.holds({"n": 2, "x": 1})
     assert numbers.holds({})
