@@ -30,29 +30,29 @@ class CodedFeature:
     ----------
     cuts : ndarray or None
         Cut points of a numeric feature; None for a categorical one.
-    labels : tuple or None
+    categories : tuple or None
         Values of a categorical feature; None for a numeric one.
     examples : ndarray of shape (n_codes,)
-        A value for each code that the black box can be asked about.
+        A value for each code that the black box can be queried with.
     counts : ndarray of int, shape (n_codes,)
         Rows with each code.
     """
 
     cuts: np.ndarray | None
-    labels: tuple[Any, ...] | None
+    categories: tuple[Any, ...] | None
     examples: np.ndarray
     counts: np.ndarray
 
     @property
     def ordered(self) -> bool:
         """Whether neighbouring codes lie beside each other."""
-        return self.labels is None
+        return self.categories is None
 
     def condition(self, index: int, allowed: np.ndarray) -> Interval | OneOf:
         """Say which codes are allowed; of an ordered feature they are neighbours."""
         codes = np.flatnonzero(allowed)
-        if self.labels is not None:
-            return OneOf(index, tuple(self.labels[code] for code in codes))
+        if self.categories is not None:
+            return OneOf(index, tuple(self.categories[code] for code in codes))
         assert self.cuts is not None
         bounds = [-math.inf, *self.cuts.tolist(), math.inf]
         return Interval(index, bounds[codes[0]], bounds[codes[-1] + 1])
@@ -75,11 +75,14 @@ def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, Code
     return codes, CodedFeature(cuts, None, ordered[middle], counts)
 
 
-def code_labels(values: np.ndarray, labels: Sequence[Any]) -> tuple[np.ndarray, CodedFeature]:
+def code_categories(
+    values: np.ndarray, categories: Sequence[Any]
+) -> tuple[np.ndarray, CodedFeature]:
     """Take over the codes of a categorical feature."""
-    codes = values.astype(_code_type(len(labels)))
-    counts = np.bincount(codes, minlength=len(labels))
-    return codes, CodedFeature(None, tuple(labels), np.arange(float(len(labels))), counts)
+    codes = values.astype(_code_type(len(categories)))
+    counts = np.bincount(codes, minlength=len(categories))
+    examples = np.arange(float(len(categories)))
+    return codes, CodedFeature(None, tuple(categories), examples, counts)
 
 
 def _code_type(n_codes: int) -> Any:
@@ -89,16 +92,7 @@ def _code_type(n_codes: int) -> Any:
 def code_rows(
     X: np.ndarray, cuts: Mapping[int, np.ndarray], categories: Mapping[int, tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[CodedFeature]]:
-    """Code all features.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        The rows; codes in the categorical columns.
-    cuts : mapping of int to ndarray
-        Cut points of the numeric features.
-    categories : mapping of int to tuple
-        Values of the categorical features.
+    """Code all features, given cut points of the numeric and values of the categorical ones.
 
     Returns
     -------
@@ -108,7 +102,7 @@ def code_rows(
         How each is coded.
     """
     coded = [
-        code_labels(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
+        code_categories(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
         for j, column in enumerate(X.T)
     ]
     features = [feature for _, feature in coded]
@@ -119,36 +113,36 @@ def code_rows(
     return codes, features
 
 
+@dataclass(frozen=True, eq=False)
 class Evidence:
-    """Coded points, what the black box answers there, and how often.
+    """Coded points, the class that the black box predicts there, and how often each was seen.
 
     Parameters
     ----------
     codes : ndarray of unsigned int, shape (n_features, n_points)
         The points.
-    answers : ndarray of int, shape (n_points,)
+    labels : ndarray of int, shape (n_points,)
         Classes, from 0.
     weights : ndarray of shape (n_points,)
-        How often each point was seen; whole numbers.
+        Whole numbers.
     """
 
-    def __init__(self, codes: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> None:
-        self.codes = codes
-        self.answers = answers
-        self.weights = weights
+    codes: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.labels)
 
     def part(self, which: np.ndarray) -> Evidence:
         """Some of the points, by index or mask."""
-        return Evidence(self.codes[:, which], self.answers[which], self.weights[which])
+        return Evidence(self.codes[:, which], self.labels[which], self.weights[which])
 
     def joined(self, other: Evidence) -> Evidence:
         """Both, one after the other."""
         return Evidence(
             np.concatenate([self.codes, other.codes], axis=1),
-            np.concatenate([self.answers, other.answers]),
+            np.concatenate([self.labels, other.labels]),
             np.concatenate([self.weights, other.weights]),
         )
 
@@ -169,20 +163,9 @@ def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
 
 
 def distinct_rows(
-    codes: np.ndarray, features: Sequence[CodedFeature], answers: np.ndarray, n_classes: int
+    codes: np.ndarray, features: Sequence[CodedFeature], labels: np.ndarray, n_classes: int
 ) -> tuple[Evidence, np.ndarray, np.ndarray]:
-    """Count rows that agree in codes and answer.
-
-    Parameters
-    ----------
-    codes : ndarray of unsigned int, shape (n_features, n_rows)
-        The rows.
-    features : sequence of CodedFeature
-        How each feature is coded.
-    answers : ndarray of int, shape (n_rows,)
-        Classes, from 0.
-    n_classes : int
-        Their number.
+    """Count rows that agree in codes and class.
 
     Returns
     -------
@@ -197,32 +180,23 @@ def distinct_rows(
     if len(keys) and int(keys.max()) * n_classes > _LARGEST_KEY:
         keys = np.unique(keys, return_inverse=True)[1]
     keys *= n_classes
-    keys += answers
+    keys += labels
     distinct, first, counts = np.unique(keys, return_index=True, return_counts=True)
     pattern = np.cumsum(np.diff(distinct // n_classes, prepend=-1) != 0) - 1
     weights = counts.astype(float)
     purity = weights / np.bincount(pattern, weights=weights)[pattern]
-    return Evidence(codes[:, first], answers[first], weights), first, purity
+    return Evidence(codes[:, first], labels[first], weights), first, purity
 
 
 def variants(
     codes: np.ndarray, features: Sequence[CodedFeature], n_most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Change some features of a row, to learn which of them its answer rests on.
+    """Change some features of a row, to learn which of them the black box's prediction rests on.
 
     First every feature alone takes each of its other codes; if that makes too many variants, an
     arbitrary part of them. What is left of `n_most` goes to variants with many features changed:
     each with a probability of a quarter, a half, three quarters or one takes the code of a row
     picked at random. Hashes of the row's codes stand in for chance.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_features,)
-        The row.
-    features : sequence of CodedFeature
-        How each feature is coded.
-    n_most : int
-        Most variants.
 
     Returns
     -------

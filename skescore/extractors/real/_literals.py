@@ -2,8 +2,8 @@
 
 A premise is a list with the allowed codes of every feature; a feature whose codes are all allowed
 has no literal. What a premise says of the black box is judged by two kinds of evidence, training
-rows and points asked about, and each by itself must agree with the rule's class in a share of
-`least` or more.
+rows and queried points, and each by itself must agree with the rule's class in a share of `least`
+or more.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def inside(evidence: Evidence, premise: Premise) -> np.ndarray:
 class _Kind:
     """One kind of evidence, as seen by the rule of one class.
 
-    Counts come in pairs: points that the black box answers with the class, and all others.
+    Counts come in pairs: points for which the black box predicts another class, and the class.
     """
 
     def __init__(self, evidence: Evidence, output: int) -> None:
         self.evidence = evidence
-        self.agrees = (evidence.answers == output).astype(np.intp)
+        self.agrees = (evidence.labels == output).astype(np.intp)
 
     def pair(self, index: np.ndarray) -> np.ndarray:
         """Weight of some points that do not and that do agree."""
@@ -87,8 +87,8 @@ class _Kind:
         if len(index) <= _SAMPLE:
             return index, weights
         total = np.cumsum(weights)
-        places = (np.arange(_SAMPLE) + 0.5) * (total[-1] / _SAMPLE)
-        return index[np.searchsorted(total, places)], np.ones(_SAMPLE)
+        at = (np.arange(_SAMPLE) + 0.5) * (total[-1] / _SAMPLE)
+        return index[np.searchsorted(total, at)], np.ones(_SAMPLE)
 
     def nearby(self, premise: Premise, literals: Sequence[int]) -> tuple[np.ndarray, list]:
         """What holds, and what would be gained by allowing more codes of one feature.
@@ -116,52 +116,30 @@ def _precise(pair: np.ndarray, least: float) -> bool:
     return bool(agreeing >= least * (against + agreeing) * (1 - 1e-12))
 
 
-class Grower:
-    """Makes rules from rows.
-
-    Parameters
-    ----------
-    features : sequence of CodedFeature
-        How each feature is coded.
-    rows : Evidence
-        The training rows.
-    least : float
-        Least share of either kind of evidence that must agree with a rule.
-    """
+class PremiseGrower:
+    """Makes rules from rows: premises of which a share of `least` of either evidence agrees."""
 
     def __init__(self, features: Sequence[CodedFeature], rows: Evidence, least: float) -> None:
         self.features = features
         self.rows = rows
         self.least = least
 
-    def allows(self, codes: np.ndarray, output: int, asked: Evidence) -> bool:
-        """Whether a row's full conjunction is not contradicted by points asked about already."""
-        same = np.flatnonzero((asked.codes == codes[:, None]).all(axis=0))
-        return _precise(_Kind(asked, output).pair(same), self.least)
+    def allows(self, codes: np.ndarray, output: int, queried: Evidence) -> bool:
+        """Whether a row's full conjunction is not contradicted by queried points."""
+        same = np.flatnonzero((queried.codes == codes[:, None]).all(axis=0))
+        return _precise(_Kind(queried, output).pair(same), self.least)
 
-    def grow(self, codes: np.ndarray, output: int, asked: Evidence) -> Premise | None:
+    def grow(self, codes: np.ndarray, output: int, queried: Evidence) -> Premise | None:
         """Generalise the conjunction of all of a row's values as far as the evidence allows.
 
-        Parameters
-        ----------
-        codes : ndarray of int, shape (n_features,)
-            The row.
-        output : int
-            Its class.
-        asked : Evidence
-            Points that the black box was asked about.
-
-        Returns
-        -------
-        list of ndarray of bool, or None
-            The allowed codes of every feature; None if, down to the full conjunction, all that was
-            tried holds for too much that the black box answers differently.
+        Returns None if, down to the full conjunction, all that was tried holds for too much that
+        the black box predicts differently.
         """
-        kinds = [_Kind(self.rows, output), _Kind(asked, output)]
+        kinds = [_Kind(self.rows, output), _Kind(queried, output)]
         literals, premise = self._needed(codes, kinds)
         if premise is None:
             return None
-        # The literals that were asked for last are the least needed.
+        # The literals that came last are the least needed.
         premise = self._drop(premise, literals[::-1], kinds)
         return self._widen(premise, kinds)
 
@@ -212,7 +190,9 @@ class Grower:
                 for kind, sample in zip(kinds, samples, strict=True)
             ]
             choices = _choices(premise[j], int(codes[j]), histograms)
-            gains = _worth(choices, histograms)
+            gains = _gains(
+                [(choices @ h)[None] for h in histograms], [h.sum(axis=0)[None] for h in histograms]
+            )[0]
             at = int(np.argmax(gains >= gains.max() - _EQUAL))
             if best is None or gains[at] > best[0] + _EQUAL:
                 best = float(gains[at]), j, choices[at]
@@ -324,18 +304,10 @@ def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -
     return choices[choices.sum(axis=1) < allowed.sum()]
 
 
-def _worth(choices: np.ndarray, histograms: Sequence[np.ndarray]) -> np.ndarray:
-    """The gain of each choice of categories."""
-    return _gains(
-        [(choices @ histogram)[None] for histogram in histograms],
-        [histogram.sum(axis=0)[None] for histogram in histograms],
-    )[0]
-
-
 def _gains(kept: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
     """FOIL's gain of each choice: how much surer of the class, times its rows that stay.
 
-    Rows and points asked about count alike, however many there are of each.
+    Rows and queried points count alike, however many there are of each.
 
     Parameters
     ----------

@@ -25,8 +25,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore.extractors import CallableClassifier, Discretiser
 from skescore.extractors.real import REALExtractor
-from skescore.extractors.real._literals import Grower
-from skescore.extractors.real._real import subsumed
 from skescore.rules import Interval, OneOf
 
 
@@ -42,23 +40,6 @@ def test_scikit_learn_checks(estimator, check):
 
 def holds_for(premise, row) -> bool:
     return all(allowed[code] for allowed, code in zip(premise, row, strict=True))
-
-
-def share_of(premise, points, output):
-    """Share of the output among the points that a premise holds for, by plain loops."""
-    right = total = 0.0
-    for *row, answer, weight in points:
-        if holds_for(premise, row):
-            total += weight
-            right += weight * (answer == output)
-    return right / total if total else 1.0
-
-
-def listed(evidence):
-    return list(
-        zip(*evidence.codes.tolist(), evidence.answers.tolist(), evidence.weights.tolist(),
-            strict=True)
-    )  # fmt: skip
 
 
 # --- known black boxes ---
@@ -117,28 +98,6 @@ def test_questions_tell_twins_apart():
     silent = made_by(black_box, X, min_precision=1.0, n_queries=0)
     assert {c.feature for rule in silent.rules_ for c in rule.conditions} == {0}
     assert silent.oracle_.n_calls == 1
-
-
-@pytest.mark.parametrize("min_precision", [0.8, 0.95, 1.0])
-def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precision):
-    made = []
-    grow = Grower.grow
-
-    def watched(self, codes, output, asked):
-        premise = grow(self, codes, output, asked)
-        made.append((premise, output, asked))
-        return premise
-
-    monkeypatch.setattr(Grower, "grow", watched)
-    X, y = load_wine(return_X_y=True)
-    extractor = REALExtractor(KNeighborsClassifier(9), min_precision=min_precision).fit(X, y)
-    assert len(made) == extractor.n_rules_made_ > 3
-    answers = extractor.estimator_.predict(X)
-    codes = extractor.discretiser_.transform(X)
-    for premise, output, asked in made:
-        points = [(*row, answer, 1) for row, answer in zip(codes, answers, strict=True)]
-        assert share_of(premise, points, output) >= min_precision - 1e-12
-        assert share_of(premise, listed(asked), output) >= min_precision - 1e-12
 
 
 def test_answers_and_statistics_are_those_of_the_first_rule_that_holds():
@@ -233,19 +192,6 @@ def test_rules_and_tolerance_are_kept_to():
     loose = REALExtractor(KNeighborsClassifier(9), tolerance=0.2).fit(X, y)
     assert loose.coverage_ >= 0.8
     assert loose.n_rules_ < full.n_rules_
-
-
-def test_subsumed_rules_can_be_kept(monkeypatch):
-    from skescore.extractors import real
-
-    seen = []
-    monkeypatch.setattr(real, "subsumed", lambda *a: seen.append(a) or subsumed(*a))
-    X, y = load_iris(return_X_y=True)
-    REALExtractor(KNeighborsClassifier(9)).fit(X, y)
-    assert seen
-    seen.clear()
-    REALExtractor(KNeighborsClassifier(9), subsumption=False).fit(X, y)
-    assert not seen
 
 
 def test_the_discretiser_is_cloned():

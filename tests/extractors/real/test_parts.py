@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris, load_wine
+from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors.real import _codes as _real_codes
-from skescore.extractors.real import _literals
+from skescore.extractors.real import REALExtractor, _codes, _literals, _real
 from skescore.extractors.real._codes import (
     CodedFeature,
     Evidence,
-    code_labels,
+    code_categories,
     code_numbers,
     distinct_rows,
     row_keys,
     variants,
 )
-from skescore.extractors.real._literals import Grower, inside
+from skescore.extractors.real._literals import PremiseGrower, inside
 from skescore.extractors.real._real import best_list, subsumed
 from skescore.rules import Interval, OneOf
 
@@ -62,13 +63,13 @@ def test_conditions_of_codes():
     assert size.condition(4, np.array([1, 1, 0, 0], bool)) == Interval(4, upper=1.5)
     assert size.condition(4, np.array([0, 1, 1, 0], bool)) == Interval(4, 0.5, 2.5)
     assert size.condition(4, np.array([0, 0, 0, 1], bool)) == Interval(4, lower=2.5)
-    _, colour = code_labels(np.array([0.0, 2.0]), ["blue", "green", "red"])
+    _, colour = code_categories(np.array([0.0, 2.0]), ["blue", "green", "red"])
     assert colour.condition(1, np.array([1, 0, 1], bool)) == OneOf(1, ["red", "blue"])
 
 
 @pytest.mark.parametrize("largest_key", [2**62, 50])
 def test_distinct_rows_are_counted(monkeypatch, largest_key):
-    monkeypatch.setattr(_real_codes, "_LARGEST_KEY", largest_key)  # 50: keys must be renumbered
+    monkeypatch.setattr(_codes, "_LARGEST_KEY", largest_key)  # 50: keys must be renumbered
     random = np.random.default_rng(0)
     codes = random.integers(0, 3, (4, 200)).astype(np.uint8)
     answers = random.integers(0, 3, 200)
@@ -76,7 +77,7 @@ def test_distinct_rows_are_counted(monkeypatch, largest_key):
     rows, first, purity = distinct_rows(codes, features, answers, 3)
     seen = Counter(zip(*codes.tolist(), answers.tolist(), strict=True))
     patterns = Counter(zip(*codes.tolist(), strict=True))
-    found = list(zip(*rows.codes.tolist(), rows.answers.tolist(), strict=True))
+    found = list(zip(*rows.codes.tolist(), rows.labels.tolist(), strict=True))
     assert found == sorted(seen)
     assert rows.weights.tolist() == [seen[row] for row in found]
     assert purity.tolist() == [seen[row] / patterns[row[:-1]] for row in found]
@@ -138,7 +139,7 @@ def share_of(premise, points, output):
 
 @st.composite
 def evidences(draw):
-    """Features, rows and points asked about, as arrays and as lists."""
+    """Features, rows and queried points, as arrays and as lists."""
     features = [
         feature_of(draw(st.integers(1, 4)), ordered=draw(st.booleans()))
         for _ in range(draw(st.integers(1, 3)))
@@ -157,7 +158,7 @@ def evidences(draw):
 
 def listed(evidence):
     return list(
-        zip(*evidence.codes.tolist(), evidence.answers.tolist(), evidence.weights.tolist(),
+        zip(*evidence.codes.tolist(), evidence.labels.tolist(), evidence.weights.tolist(),
             strict=True)
     )  # fmt: skip
 
@@ -165,18 +166,18 @@ def listed(evidence):
 @settings(max_examples=60, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]))
 def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
-    features, rows, asked = made
-    grower = Grower(features, rows, least)
-    row, output = rows.codes[:, 0], int(rows.answers[0])
-    premise = grower.grow(row, output, asked)
-    both = [listed(rows), listed(asked)]
+    features, rows, queried = made
+    grower = PremiseGrower(features, rows, least)
+    row, output = rows.codes[:, 0], int(rows.labels[0])
+    premise = grower.grow(row, output, queried)
+    both = [listed(rows), listed(queried)]
 
     def precise(candidate):
         return all(share_of(candidate, points, output) >= least - 1e-12 for points in both)
 
     full = [np.arange(len(f.counts)) == code for f, code in zip(features, row, strict=True)]
     assert premise is not None or not precise(full)
-    assert grower.allows(row, output, asked) == (share_of(full, both[1], output) >= least - 1e-12)
+    assert grower.allows(row, output, queried) == (share_of(full, both[1], output) >= least - 1e-12)
     if premise is None:
         return
     assert holds_for(premise, row)
@@ -200,15 +201,37 @@ def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
             assert not precise(wider)
 
 
+@pytest.mark.parametrize("min_precision", [0.8, 0.95, 1.0])
+def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precision):
+    made = []
+    grow = PremiseGrower.grow
+
+    def watched(self, codes, output, queried):
+        premise = grow(self, codes, output, queried)
+        made.append((premise, output, queried))
+        return premise
+
+    monkeypatch.setattr(PremiseGrower, "grow", watched)
+    X, y = load_wine(return_X_y=True)
+    extractor = REALExtractor(KNeighborsClassifier(9), min_precision=min_precision).fit(X, y)
+    assert len(made) == extractor.n_rules_made_ > 3
+    y_pred = extractor.estimator_.predict(X)
+    codes = extractor.discretiser_.transform(X)
+    for premise, output, queried in made:
+        points = [(*row, label, 1) for row, label in zip(codes, y_pred, strict=True)]
+        assert share_of(premise, points, output) >= min_precision - 1e-12
+        assert share_of(premise, listed(queried), output) >= min_precision - 1e-12
+
+
 def test_literals_are_ranked_on_a_sample_but_judged_on_all(monkeypatch):
     random = np.random.default_rng(0)
     codes = random.integers(0, 4, (3, 3000)).astype(np.uint8)
     answers = ((codes[1] >= 2) & (codes[2] == 1)).astype(int)
     rows = Evidence(codes, answers, np.ones(3000))
-    asked = Evidence(codes[:, :0], answers[:0], np.empty(0))
+    queried = Evidence(codes[:, :0], answers[:0], np.empty(0))
     features = [feature_of(4) for _ in range(3)]
     monkeypatch.setattr(_literals, "_SAMPLE", 50)
-    premise = Grower(features, rows, 1.0).grow(np.array([0, 3, 1]), 1, asked)
+    premise = PremiseGrower(features, rows, 1.0).grow(np.array([0, 3, 1]), 1, queried)
     assert [a.astype(int).tolist() for a in premise] == [[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 0, 0]]
 
 
@@ -219,8 +242,8 @@ def test_many_categories_make_one_set():
         CodedFeature(None, tuple(map(str, range(500))), np.arange(500.0), np.bincount(codes[0]))
     ]
     rows = Evidence(codes, (codes[0] % 3 == 0).astype(int), np.ones(4000))
-    asked = Evidence(codes[:, :0], rows.answers[:0], np.empty(0))
-    premise = Grower(features, rows, 1.0).grow(np.array([3]), 1, asked)
+    queried = Evidence(codes[:, :0], rows.labels[:0], np.empty(0))
+    premise = PremiseGrower(features, rows, 1.0).grow(np.array([3]), 1, queried)
     # Every third category, and those that no row has: nothing speaks against them.
     unseen = np.bincount(codes[0], minlength=500) == 0
     np.testing.assert_array_equal(premise[0], (np.arange(500) % 3 == 0) | unseen)
@@ -243,6 +266,17 @@ def test_subsumption_is_that_of_the_points_that_rules_hold_for():
             for j, other in enumerate(points)
         )
         assert subsumed(i, premises, outputs) == expected
+
+
+def test_subsumed_rules_can_be_kept(monkeypatch):
+    seen = []
+    monkeypatch.setattr(_real, "subsumed", lambda *a: seen.append(a) or subsumed(*a))
+    X, y = load_iris(return_X_y=True)
+    REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    assert seen
+    seen.clear()
+    REALExtractor(KNeighborsClassifier(9), subsumption=False).fit(X, y)
+    assert not seen
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.2])
