@@ -3,14 +3,13 @@
 from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from, read_config
 from skescore.bench._machine import describe_machine, package_versions
 from skescore.bench._plots import critical_difference_plot
-from skescore.bench._rows import COLUMNS, read_rows
+from skescore.bench._rows import read_rows, row_columns
 from skescore.bench._running import BenchResult, FolderInUseError, run_bench
 from skescore.bench._statistics import Comparison, compare_ranks
 from skescore.bench._suites import SUITES, suite_config
-from skescore.bench._tables import Ranking, failures, rank_extractors, summarise
+from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
 
 __all__ = [
-    "COLUMNS",
     "SUITES",
     "BenchConfig",
     "BenchResult",
@@ -25,8 +24,10 @@ __all__ = [
     "failures",
     "package_versions",
     "rank_extractors",
+    "ranked_columns",
     "read_config",
     "read_rows",
+    "row_columns",
     "run_bench",
     "suite_config",
     "summarise",

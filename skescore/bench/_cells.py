@@ -21,12 +21,19 @@ from skescore.datasets._loading import Dataset
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet
-from skescore.scorers import RuleEvaluation, evaluate_rules, get_rule_scorer, make_knowledge_scorer
+from skescore.scorers import (
+    SCORE_SPECS,
+    RuleEvaluation,
+    RuleScorer,
+    evaluate_rules,
+    get_rule_scorer,
+    knowledge,
+    register_score,
+)
 from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["Group", "measure_group"]
 
-_PERFORMANCE = {"classification": "f1_weighted", "regression": "r2"}
 _FIDELITY = {"classification": "accuracy", "regression": "r2"}
 
 
@@ -49,6 +56,11 @@ class Group(NamedTuple):
         Where rules come from.
     model : FrozenEstimator, optional
         The fitted model, where the black box comes from a file.
+    scorer : RuleScorer
+        All scores, with weights of 1. Made where the run begins, as other processes may not know
+        scores that were registered.
+    measures : tuple of (str, callable)
+        Further scorers of the run by their names.
     """
 
     dataset: Dataset
@@ -60,6 +72,8 @@ class Group(NamedTuple):
     test_size: float
     entries: tuple[ExtractorEntry, ...]
     model: FrozenEstimator | None = None
+    scorer: RuleScorer = knowledge
+    measures: tuple[tuple[str, Any], ...] = ()
 
     def cell(self, entry: ExtractorEntry) -> Cell:
         """The cell of an extractor."""
@@ -84,6 +98,9 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
     Libraries compute with one thread: sums are then added in the same order however many processes
     there are, and times are those of one core.
     """
+    for spec in group.scorer.specs:
+        if spec.name not in SCORE_SPECS:  # in a process of its own
+            register_score(spec)
     splits = split_rows(group.dataset, group.seed, group.folds, group.test_size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rare classes have a note
@@ -102,7 +119,9 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
                 yield _failed(group, entry, error, "the black box cannot be trained: ")
             return
         task = group.dataset.task
-        quality = prediction_performance(rows.y_test, answers, metric=_PERFORMANCE[task], task=task)
+        quality = prediction_performance(
+            rows.y_test, answers, metric=SCORE_SPECS["ice"].metric(task), task=task
+        )
         for entry in group.entries:
             try:
                 row = _measured(group, entry, rows, model, answers)
@@ -154,22 +173,18 @@ def _measured(
         if isinstance(rules, RuleSet):  # read by name: the data may have further columns
             X_test = X_test[list(rules.feature_names)]
         evaluation = evaluate_rules(rules, X_test, rows.y_test)
-        parts = make_knowledge_scorer().score(evaluation)
-        scores = {
+        parts = group.scorer.score(evaluation)
+        for spec in group.scorer.specs:
+            parts[spec.name] = spec.signed(parts.pop(spec.scorer_name))
+        scores = parts | {
             "n_rules": int(parts["n_rules"]),
             "size": evaluation.size("rules"),
-            **{
-                name: parts[name]
-                for name in (
-                    "performance", "loss", "loss_q", "completeness_volume",
-                    "completeness_instances",
-                )
-            },
-            "ice": parts["ice"],
-            "fire": -parts["neg_fire"],
-            "q": -parts["neg_q"],
             "fidelity": _fidelity(evaluation, answers),
-        }  # fmt: skip
+        }
+        for name, measure in group.measures:
+            of_rules = isinstance(measure, RuleScorer) and measure.reference == "data"
+            found = measure.score(evaluation) if of_rules else measure(rules, X_test, rows.y_test)
+            scores[name] = float(found)
     texts = sorted({" ".join(str(w.message).split()) for w in caught})
     return (
         _start(group, entry)

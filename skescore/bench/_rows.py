@@ -14,16 +14,15 @@ import pandas as pd
 
 from skescore._text import listed
 from skescore.bench._plan import Cell
+from skescore.scorers import SCORE_SPECS
 
-__all__ = ["COLUMNS", "RowFile", "read_rows"]
+__all__ = ["RowFile", "read_rows", "row_columns"]
 
-#: The columns of a bench's rows, in order.
-COLUMNS = (
+_FIRST = (
     "data", "task", "black_box", "extractor", "params", "seed", "fold", "state", "error",
-    "n_rules", "size", "performance", "loss", "loss_q", "completeness_volume",
-    "completeness_instances", "fidelity", "black_box_quality", "ice", "fire", "q", "seconds",
-    "black_box_calls", "black_box_rows", "warnings",
+    "n_rules", "size",
 )  # fmt: skip
+_LAST = ("seconds", "black_box_calls", "black_box_rows", "warnings")
 #: Those that hold no floats.
 _TYPES = {
     **dict.fromkeys(
@@ -32,6 +31,31 @@ _TYPES = {
     "seed": "int64",
     "fold": "int64",
 }
+
+
+def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
+    """The columns of a bench's rows, in order.
+
+    Parameters
+    ----------
+    measures : iterable of str, default=()
+        Further measures of the run.
+
+    Returns
+    -------
+    tuple of str
+        With those of every score in :data:`skescore.scorers.SCORE_SPECS`.
+
+    Examples
+    --------
+    >>> from skescore.bench import row_columns
+    >>> row_columns()[:4]
+    ('data', 'task', 'black_box', 'extractor')
+    """
+    return (
+        *_FIRST, *(spec.kept_as for spec in SCORE_SPECS.values()), "completeness_volume",
+        "completeness_instances", "fidelity", "black_box_quality", *SCORE_SPECS, *measures, *_LAST,
+    )  # fmt: skip
 
 
 class RowFile:
@@ -43,6 +67,8 @@ class RowFile:
     ----------
     path : Path
         The file; made with a header where there is none.
+    measures : iterable of str, default=()
+        Further columns, see :func:`row_columns`.
 
     Raises
     ------
@@ -55,15 +81,16 @@ class RowFile:
     line is whole exactly if the file ends with one.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, measures: Iterable[str] = ()) -> None:
         self.path = path
+        self.columns = row_columns(measures)
         content = path.read_bytes() if path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
-        header = _line(COLUMNS)
+        header = _line(self.columns)
         if whole and not whole.startswith(header):
             raise ValueError(
-                f"{path} holds other columns than the rows of a bench: move it away, or name "
-                "another folder."
+                f"{path} holds other columns than the rows of a bench with these scores and "
+                "measures: move it away, or name another folder."
             )
         if whole != content:
             with path.open("r+b") as file:
@@ -74,7 +101,7 @@ class RowFile:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row; columns that it does not know stay empty."""
-        data = _line([_cell(row.get(name)) for name in COLUMNS])
+        data = _line([_cell(row.get(name)) for name in self.columns])
         written = self._file.write(data)
         while written is not None and written < len(data):  # a signal came, or the disk is full
             data = data[written:]
@@ -124,16 +151,17 @@ def read_rows(path: Path) -> pd.DataFrame:
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
     lines = csv.reader(io.StringIO(whole, newline=""))
-    if (header := tuple(next(lines, ()))) != COLUMNS:
+    header = tuple(next(lines, ()))
+    if (header[: len(_FIRST)], header[-len(_LAST) :]) != (_FIRST, _LAST):
         raise ValueError(
             f"{path} cannot be read as the rows of a bench: its columns are {listed(header)}. Name "
             "the file rows.csv of its folder."
         )
     # Not read by pandas: numbers must be the same again, and a label may be called NA.
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, line in enumerate(lines, start=2):
         try:
-            for name, cell in zip(COLUMNS, line, strict=True):
+            for name, cell in zip(header, line, strict=True):
                 columns[name].append(_value(name, cell))
         except ValueError as error:
             raise ValueError(
@@ -197,15 +225,15 @@ def csv_bytes(rows: pd.DataFrame) -> bytes:
     Parameters
     ----------
     rows : pandas.DataFrame
-        With the columns of :data:`COLUMNS`.
+        As :func:`read_rows` gives them.
 
     Returns
     -------
     bytes
         CSV in UTF-8.
     """
-    lines = [_line(COLUMNS)]
-    for values in rows[list(COLUMNS)].itertuples(index=False, name=None):
+    lines = [_line(list(rows.columns))]
+    for values in rows.itertuples(index=False, name=None):
         lines.append(_line([_cell(value) for value in values]))
     return b"".join(lines)
 

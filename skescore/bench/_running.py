@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
 from skescore.bench._machine import describe_machine, package_versions
 from skescore.bench._plan import Cell, Plan, make_plan
-from skescore.bench._rows import RowFile, cells_of, in_order
+from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
+from skescore.scorers import make_knowledge_scorer
+from skescore.tuning._objective import check_measures
 
 __all__ = [
     "BenchResult",
@@ -116,6 +118,7 @@ def run_bench(
     folder: str | os.PathLike[str],
     *,
     load_model: Callable[[str], BaseEstimator] | None = None,
+    measures: Sequence[Any] | Mapping[str, Any] = (),
     n_jobs: int | None = None,
     command_line: Sequence[str] = (),
     overwrite: bool = False,
@@ -138,6 +141,8 @@ def run_bench(
     load_model : callable, optional
         Gives the fitted model of a path, such as ``joblib.load``; needed for black boxes that come
         from files.
+    measures : sequence of str or callable, or dict of str to either, default=()
+        Further scorers, each a column of the rows: ``{"lift": make_rule_scorer("lift")}``.
     n_jobs : int, optional
         Processes, as in scikit-learn. Results do not depend on it, but for the times.
     command_line : sequence of str, default=()
@@ -182,6 +187,7 @@ def run_bench(
     return run_plan(
         make_plan(config, load_model=load_model),
         folder,
+        measures=measures,
         n_jobs=n_jobs,
         command_line=command_line,
         overwrite=overwrite,
@@ -196,6 +202,7 @@ def run_plan(
     plan: Plan,
     folder: str | os.PathLike[str],
     *,
+    measures: Sequence[Any] | Mapping[str, Any] = (),
     n_jobs: int | None = None,
     command_line: Sequence[str] = (),
     overwrite: bool = False,
@@ -206,6 +213,9 @@ def run_plan(
 ) -> BenchResult:
     """Do the work of :func:`run_bench`, whose parameters it has, where the data are loaded."""
     folder = Path(folder)
+    scorers = check_measures(measures)
+    if taken := set(scorers) & set(row_columns()):
+        raise ValueError(f"measures must have names of their own, got {sorted(taken)[0]!r}.")
     note = on_note or (lambda text: None)
     folder.mkdir(parents=True, exist_ok=True)
     with _only_one(folder):
@@ -221,12 +231,12 @@ def run_plan(
                 "tells which): results may differ from a run of one piece"
             )
         _write_run(folder, run)
-        with RowFile(folder / ROWS) as file:
+        with RowFile(folder / ROWS, scorers) as file:
             done = file.read()
             if retry_failed:
                 done = done[done["state"] != "failed"]
             known = set(cells_of(done))
-            groups = _groups(plan, [cell for cell in plan.cells if cell not in known])
+            groups = _groups(plan, [cell for cell in plan.cells if cell not in known], scorers)
             if on_start is not None:
                 on_start(
                     sum(cell in known for cell in plan.cells), sum(len(g.entries) for g in groups)
@@ -247,9 +257,11 @@ def run_plan(
 # --- cells ---------------------------------------------------------------------------------------
 
 
-def _groups(plan: Plan, cells: Sequence[Cell]) -> list[Group]:
+def _groups(
+    plan: Plan, cells: Sequence[Cell], measures: Mapping[str, Any] | None = None
+) -> list[Group]:
     """Put cells together that share a black box; a search works long enough by itself."""
-    config = plan.config
+    config, scorer = plan.config, make_knowledge_scorer()
     grouped: dict[tuple[Any, ...], list[Any]] = {}
     for cell in cells:
         entry = plan.entry(cell.extractor)
@@ -259,7 +271,8 @@ def _groups(plan: Plan, cells: Sequence[Cell]) -> list[Group]:
     return [
         Group(
             plan.datasets[data], data, plan.black_box(box), seed, fold, config.folds,
-            config.test_size, tuple(entries), plan.models.get(box),
+            config.test_size, tuple(entries), plan.models.get(box), scorer,
+            tuple((measures or {}).items()),
         )
         for (data, box, seed, fold, _), entries in grouped.items()
     ]  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,46 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from skescore._text import did_you_mean
+from skescore.bench._rows import row_columns
 from skescore.bench._statistics import Comparison, compare_ranks
+from skescore.scorers import SCORE_SPECS
 
-__all__ = ["MEASURES", "RANKED", "Ranking", "failures", "rank_extractors", "summarise"]
+__all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summarise"]
 
-#: What is averaged over seeds and folds.
-MEASURES = (
-    "ice", "fire", "q", "performance", "loss", "n_rules", "completeness_volume",
-    "completeness_instances", "fidelity", "black_box_quality", "seconds", "black_box_calls",
-    "black_box_rows",
+#: What is averaged over seeds and folds, beside scores and measures of the run.
+_AVERAGED = (
+    "performance", "loss", "n_rules", "completeness_volume", "completeness_instances", "fidelity",
+    "black_box_quality", "seconds", "black_box_calls", "black_box_rows",
 )  # fmt: skip
-#: What extractors can be ranked by, and whether greater is better.
-RANKED: Mapping[str, bool] = MappingProxyType(
-    {
-        "ice": True, "fire": False, "q": False, "performance": True, "loss": False,
-        "n_rules": False, "completeness_volume": True, "completeness_instances": True,
-        "fidelity": True, "seconds": False, "black_box_rows": False,
-    }
-)  # fmt: skip
+#: What extractors can be ranked by beside them, and whether greater is better.
+_RANKED = {
+    "performance": True, "loss": False, "n_rules": False, "completeness_volume": True,
+    "completeness_instances": True, "fidelity": True, "seconds": False, "black_box_rows": False,
+}  # fmt: skip
 _BY = ["data", "black_box", "extractor"]
+
+
+def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
+    """What extractors can be ranked by, and whether greater is better.
+
+    Parameters
+    ----------
+    measures : iterable of str, default=()
+        Further measures of the run.
+
+    Returns
+    -------
+    dict of str to bool
+        The scores first.
+    """
+    scores = {name: spec.greater_is_better for name, spec in SCORE_SPECS.items()}
+    return scores | _RANKED | dict.fromkeys(measures, True)
+
+
+def _measures_of(rows: pd.DataFrame) -> list[str]:
+    """The measures that a run had of its own."""
+    known = row_columns()
+    return [str(name) for name in rows.select_dtypes("number") if name not in known]
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -46,20 +66,21 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         One row per data set, black box and extractor, in the order of `rows`: ``runs``, of which
         ``failed`` gave an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
-        of :data:`MEASURES`, over the runs that have a value; NaN if none has. The deviation is
+        of scores and measures, over the runs that have a value; NaN if none has. The deviation is
         that of the runs themselves (divided by their number).
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from skescore.bench._tables import MEASURES, summarise
+    >>> from skescore.bench import row_columns, summarise
     >>> row = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "complete"}
     >>> rows = pd.DataFrame([row | {"ice": 0.5}, row | {"ice": 0.7}]).reindex(
-    ...     columns=[*row, *MEASURES]
+    ...     columns=row_columns()
     ... )
     >>> summarise(rows)[["runs", "failed", "ice_mean", "ice_std"]].round(3).to_dict("records")
     [{'runs': 2, 'failed': 0, 'ice_mean': 0.6, 'ice_std': 0.1}]
     """
+    measures = (*SCORE_SPECS, *_AVERAGED, *_measures_of(rows))
     result = []
     for key, part in rows.groupby(_BY, sort=False):
         done = part[part["state"] == "complete"]
@@ -67,13 +88,13 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         row["runs"] = len(part)
         row["failed"] = len(part) - len(done)
         row["undefined"] = int(done["ice"].isna().sum())
-        for name in MEASURES:
+        for name in measures:
             values = done[name].dropna().to_numpy(dtype=float)
             row[f"{name}_mean"] = float(values.mean()) if len(values) else np.nan
             row[f"{name}_std"] = float(values.std()) if len(values) else np.nan
         result.append(row)
     columns = [*_BY, "runs", "failed", "undefined"]
-    columns += [f"{name}_{part}" for name in MEASURES for part in ("mean", "std")]
+    columns += [f"{name}_{part}" for name in measures for part in ("mean", "std")]
     return pd.DataFrame(result, columns=columns)
 
 
@@ -113,7 +134,7 @@ def rank_extractors(
     rows : pandas.DataFrame
         As :func:`skescore.bench.read_rows` gives them.
     score : str, default="ice"
-        One of :data:`RANKED`.
+        A score, one of the other measures of the rows, or one of the run's own.
     alpha : float, default=0.05
         Level of the tests.
 
@@ -133,21 +154,23 @@ def rank_extractors(
     a larger share of the runs failed, or has no score, comes after one with a smaller share,
     whatever the others of its runs gave: what fails must not win by being left out.
     """
-    if score not in RANKED:
-        raise ValueError(f"score must be known, got {score!r}. {did_you_mean(score, RANKED)}")
+    known = ranked_columns(_measures_of(rows))
+    if score not in known:
+        raise ValueError(f"score must be known, got {score!r}. {did_you_mean(score, known)}")
+    sign = -1 if known[score] else 1
     return [
-        _ranking(str(task), part, score, alpha) for task, part in rows.groupby("task", sort=False)
+        _ranking(str(task), part, score, sign, alpha)
+        for task, part in rows.groupby("task", sort=False)
     ]
 
 
-def _ranking(task: str, rows: pd.DataFrame, score: str, alpha: float) -> Ranking:
+def _ranking(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float) -> Ranking:
     rows = rows.assign(_value=rows[score].where(rows["state"] == "complete"))
     grouped = rows.groupby(["data", "extractor"], sort=False)["_value"]
     means = grouped.mean().unstack("extractor")
     without = (1 - grouped.count() / grouped.size()).unstack("extractor")
     everywhere = [name for name in means.columns if without[name].notna().all()]
     left_out = tuple(str(name) for name in means.columns if name not in everywhere)
-    sign = -1 if RANKED[score] else 1
     ranks = pd.DataFrame(
         [
             _ranks(sign * means.loc[data, everywhere], without.loc[data, everywhere])

@@ -16,18 +16,17 @@ from skescore.cli._parser import OF_DATA
 from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
 from skescore.scorers import (
     PERFORMANCE_SCORERS,
+    SCORE_SPECS,
     PerformanceScorer,
     RuleScorer,
     get_rule_scorer,
-    make_fire_scorer,
-    make_ice_scorer,
     make_knowledge_scorer,
     make_performance_scorer,
-    make_q_scorer,
     make_rule_scorer,
+    make_score_scorer,
 )
+from skescore.scorers._specs import all_weights
 
-SCORINGS = ("ice", "fire", "q", "pareto")
 #: What is minimised together by a search of the whole trade-off.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
@@ -98,12 +97,17 @@ def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]
     return read
 
 
+def scorings() -> tuple[str, ...]:
+    """What a search may be after, by name: the scores, the trade-off, measures of predictions."""
+    return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORERS)
+
+
 def scoring(text: str) -> str:
     """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
-    if text in SCORINGS:
+    known = scorings()
+    if text in known:
         return text
-    known = (*SCORINGS, *PERFORMANCE_SCORERS)
-    if "_rule_" not in text and text not in PERFORMANCE_SCORERS:
+    if "_rule_" not in text:
         raise argparse.ArgumentTypeError(
             f"there is no score {text!r}. {did_you_mean(text, known)} Measures of single rules "
             "are called mean_rule_c2 and the like."
@@ -165,18 +169,20 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
     group = parser.add_argument_group("scores")
-    weights = {
-        "--psi": "FiRe: so many rules count as one (default 1)",
-        "--phi": "ICE: importance of predictions (default 1)",
-        "--rho": "ICE: importance of few rules (default 1)",
-    }
-    for name, text in weights.items():
-        group.add_argument(name, type=number_above(0), default=1.0, metavar="WEIGHT", help=text)
+    for name, default in all_weights().items():
+        of = [(s, w) for s in SCORE_SPECS.values() for w in s.weights if w.name == name]
+        text = "; ".join(f"{spec.label}: {weight.text}" for spec, weight in of)
+        group.add_argument(
+            f"--{name}", type=number_above(0), default=default, metavar="WEIGHT",
+            help=f"{text} (default {default:g})",
+        )  # fmt: skip
+    complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
     group.add_argument(
         "--completeness",
         choices=("volume", "instances"),
         default="volume",
-        help="share of the feature space (default) or of the rows that rules cover, in ICE and Q",
+        help="share of the feature space (default) or of the rows that rules cover, in "
+        f"{' and '.join(complete)}",
     )
 
 
@@ -187,21 +193,29 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def weights_from(options: argparse.Namespace) -> dict[str, float]:
+    """The weights of all scores."""
+    return {name: getattr(options, name) for name in all_weights()}
+
+
 def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     """The scorer that the options ask for."""
     reference = options.reference.replace("-", "_")
-    if options.scoring == "fire":
-        return make_fire_scorer(options.psi, reference=reference)
-    if options.scoring == "q":
-        return make_q_scorer(completeness=options.completeness, reference=reference)
     if "_rule_" in options.scoring:
         how, _, measure = options.scoring.partition("_rule_")
         return make_rule_scorer(measure, aggregate=how, reference=reference)
     if options.scoring in PERFORMANCE_SCORERS:
         return make_performance_scorer(options.scoring.removeprefix("neg_"), reference=reference)
-    return make_ice_scorer(
-        options.phi, options.rho, completeness=options.completeness, reference=reference
+    spec = SCORE_SPECS[trade_off_score(options)]
+    weights = {name: getattr(options, name) for name in spec.weight_names}
+    return make_score_scorer(
+        spec, completeness=options.completeness, reference=reference, **weights
     )
+
+
+def trade_off_score(options: argparse.Namespace) -> str:
+    """What is asked for, or the score that is shown beside a search of the whole trade-off."""
+    return "ice" if options.scoring == "pareto" else str(options.scoring)
 
 
 def search_scoring_from(options: argparse.Namespace) -> Any:
@@ -211,9 +225,7 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
-    return make_knowledge_scorer(
-        psi=options.psi, phi=options.phi, rho=options.rho, completeness=options.completeness
-    )
+    return make_knowledge_scorer(completeness=options.completeness, **weights_from(options))
 
 
 def data_from(

@@ -36,7 +36,7 @@ from skescore.bench._progress import BenchProgress
 from skescore.bench._rows import csv_bytes
 from skescore.bench._running import BenchResult, is_in_use, run_plan
 from skescore.bench._suites import SUITES, suite_config
-from skescore.bench._tables import RANKED, Ranking, failures, rank_extractors, summarise
+from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
 from skescore.black_boxes import BLACK_BOXES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -45,6 +45,7 @@ from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_names
+from skescore.scorers import SCORE_SPECS
 
 __all__ = ["rows_folder"]
 
@@ -111,21 +112,22 @@ def _forget_old(cache: Path) -> None:
 
 # --- the text that ``skescore bench`` shows ------------------------------------------------------
 
-#: How scores are called in tables.
-NAMES = {
-    "ice": "ICE", "fire": "FiRe", "q": "Q", "performance": "performance", "loss": "loss",
+#: How columns are called in tables, if otherwise.
+_NAMES = {
     "n_rules": "rules", "completeness_volume": "c volume", "completeness_instances": "c rows",
-    "fidelity": "fidelity", "seconds": "seconds", "black_box_rows": "questions",
+    "black_box_rows": "questions",
 }  # fmt: skip
-#: The columns of the tables of means, and their digits.
+#: The columns of the tables of means beside the scores, and their digits.
 _COLUMNS = (
-    ("ice", 3), ("fire", 3), ("q", 3), ("n_rules", 1), ("completeness_volume", 3),
-    ("completeness_instances", 3), ("fidelity", 3), ("seconds", 3),
+    ("n_rules", 1), ("completeness_volume", 3), ("completeness_instances", 3), ("fidelity", 3),
+    ("seconds", 3),
 )  # fmt: skip
-#: So many of them, the scores and the number of rules, come first where not all fit.
-_SCORES = 4
-_ALSO = ("ice", "fire", "q")
 _SHOWN_ERRORS = 10
+
+
+def _called(name: str) -> str:
+    """How a score or another column is called in tables."""
+    return SCORE_SPECS[name].label if name in SCORE_SPECS else _NAMES.get(name, name)
 
 
 def bench_text(
@@ -185,7 +187,7 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
     return {
         "task": ranking.task,
         "score": ranking.score,
-        "score_name": NAMES[ranking.score],
+        "score_name": _called(ranking.score),
         "extractors": ranking.table.to_dict(orient="records"),
         "left_out": list(ranking.left_out),
         "ranks": comparison.ranks.to_dict(orient="index"),
@@ -242,7 +244,8 @@ def _means(
         f"{measure} {output.number(quality.iloc[0])} on {held}rows{seen}" if len(quality) else "-"
     )
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
-    sign = -1 if RANKED[options.rank_by] else 1
+    sign = -1 if ranked_columns()[options.rank_by] else 1
+    columns = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -250,14 +253,11 @@ def _means(
     failed = bool(part["failed"].any())
     undefined = bool(part["undefined"].any())
     more = ["failed"] * failed + ["undefined"] * undefined
-    head = ["extractor", *[NAMES[name] for name, _ in _COLUMNS], *more]
+    head = ["extractor", *[_called(name) for name, _ in columns], *more]
     table = [
         [
             row["extractor"],
-            *[
-                _spread(row[f"{name}_mean"], row[f"{name}_std"], digits)
-                for name, digits in _COLUMNS
-            ],
+            *[_spread(row[f"{name}_mean"], row[f"{name}_std"], digits) for name, digits in columns],
             *[f"{row[name]} of {row['runs']}" for name in more],
         ]
         for row in order.to_dict(orient="records")
@@ -265,7 +265,7 @@ def _means(
     if _fits(printer, [head, *table]):
         printer.table(head, table, left=("extractor",))
         return
-    first = 1 + _SCORES
+    first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
     for part_of in (slice(1, first), slice(first, None)):
         printer.table(
             [head[0], *head[part_of]],
@@ -299,10 +299,10 @@ def _ranks(
     printer: output.Printer, options: argparse.Namespace, result: BenchResult, ranking: Ranking
 ) -> None:
     n_data = len(ranking.comparison.ranks)
-    name = NAMES[options.rank_by]
+    name = _called(options.rank_by)
     data = output.plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
-    also = [score for score in _ALSO if score != options.rank_by]
+    also = [score for score in SCORE_SPECS if score != options.rank_by]
     others = {
         score: next(
             other for other in rank_extractors(result.rows, score) if other.task == ranking.task
@@ -311,7 +311,7 @@ def _ranks(
     }
     holm = ranking.comparison.against_best.set_index("extractor")["p_value_holm"]
     tested = ranking.comparison.significant  # without a difference there is none to look for
-    head = ["extractor", "average rank", "wins", *[f"by {NAMES[score]}" for score in also]]
+    head = ["extractor", "average rank", "wins", *[f"by {_called(score)}" for score in also]]
     head += ["against the best, p"] if tested else []
     rows = [
         [
@@ -477,9 +477,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tables and files")
     group.add_argument(
         "--rank-by",
-        type=_one_of(RANKED, "score"),
+        type=_one_of(ranked_columns(), "score"),
         metavar="SCORE",
-        help=f"out of {', '.join(RANKED)} (default ice, or what the suite is about)",
+        help=f"out of {', '.join(ranked_columns())} (default ice, or what the suite is about)",
     )
     group.add_argument(
         "--alpha", type=_level, default=0.05, metavar="LEVEL", help="of the tests (default 0.05)"

@@ -60,10 +60,9 @@ def run(options: argparse.Namespace) -> str:
 def _functions(shell: str) -> Iterator[str]:
     """The functions of the script that complete paths, and the names that options take."""
     from skescore.black_boxes import BLACK_BOXES
-    from skescore.cli._arguments import SCORINGS
+    from skescore.cli._arguments import scorings
     from skescore.datasets import BUILT_IN
     from skescore.registry import extractor_names
-    from skescore.scorers import PERFORMANCE_SCORERS
 
     if shell not in _FUNCTIONS:  # tcsh has none
         return
@@ -74,7 +73,7 @@ def _functions(shell: str) -> Iterator[str]:
         ("data", BUILT_IN, 0),
         ("black_box", BLACK_BOXES, 0),
         ("extractors", extractor_names(), None),
-        ("scoring", (*SCORINGS, *PERFORMANCE_SCORERS), None),
+        ("scoring", scorings(), None),
     ):
         words = " ".join(name.replace(":", "\\:") if shell == "zsh" else name for name in names)
         parts = [named % words] if words else []

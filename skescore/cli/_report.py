@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from skescore.bench._rows import COLUMNS
+from skescore.bench import row_columns
 from skescore.bench._suites import SUITES
 from skescore.bench._tables import rank_extractors
 from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> str:
 def _rankings(folder: Path) -> list[dict[str, Any]]:
     """The ranks of a bench run by the score that it is about; none for what the page refuses."""
     rows = find_rows(folder) if folder.is_dir() else None
-    if rows is None or not len(rows) or not set(COLUMNS) - {"warnings"} <= set(rows.columns):
+    if rows is None or not len(rows) or not set(row_columns()) - {"warnings"} <= set(rows.columns):
         return []
     try:
         name = json.loads((folder / "run.json").read_text(encoding="utf-8"))["name"]

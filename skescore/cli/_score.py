@@ -18,7 +18,7 @@ from skescore.metrics._prediction import METRICS
 from skescore.metrics._rule_quality import MEASURES
 from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.rules import RuleSet
-from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers import SCORE_SPECS, RuleEvaluation, ScoreSpec, evaluate_rules
 
 # --- the rules one by one, as ``skescore score --measures`` shows them ---------------------------
 
@@ -214,12 +214,10 @@ def run(options: argparse.Namespace) -> str:
     result = {
         "rules": str(options.rules),
         "data": arguments.describe_data(dataset),
-        "weights": {"psi": options.psi, "phi": options.phi, "rho": options.rho},
+        "weights": arguments.weights_from(options),
         "completeness": options.completeness,
         "scores": {
-            "ice": scores["ice"],
-            "fire": -scores["neg_fire"],
-            "q": -scores["neg_q"],
+            name: spec.signed(scores[spec.scorer_name]) for name, spec in SCORE_SPECS.items()
         },
         "n_rules": len(ruleset),
         "n_conditions": ruleset.n_conditions,
@@ -285,6 +283,12 @@ def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> 
     }
 
 
+def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
+    better = "greater" if spec.greater_is_better else "less"
+    told = ", ".join(f"{name} {weights[name]:g}" for name in spec.weight_names)
+    return f"{better} is better" + (f" ({told})" if told else "")
+
+
 def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer = output.Printer(options.format == "markdown")
     data, number = result["data"], output.number
@@ -297,12 +301,12 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     )
     printer.heading("scores")
     scores, weights = result["scores"], result["weights"]
-    ice = f"greater is better, below 1 (phi {weights['phi']:g}, rho {weights['rho']:g})"
     covered = f"share of the rows that rules cover ({result['rows_covered']} of {data['rows']})"
     rows = [
-        ["ICE", number(scores["ice"], 4), ice],
-        ["FiRe", number(scores["fire"], 4), f"less is better (psi {weights['psi']:g})"],
-        ["Q", number(scores["q"], 4), "less is better"],
+        *(
+            [spec.label, number(scores[name], 4), _meaning(spec, weights)]
+            for name, spec in SCORE_SPECS.items()
+        ),
         [
             "completeness by volume",
             number(result["completeness_volume"]),
@@ -312,7 +316,8 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     ]
     printer.table(["score", "value", "meaning"], rows, left=("score", "meaning"))
     kind = "rows" if result["completeness"] == "instances" else "volume"
-    printer.line(f"(ICE and Q take completeness by {kind}.)")
+    complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
+    printer.line(f"({' and '.join(complete)} take completeness by {kind}.)")
     printer.heading("predictions")
     table = [
         [

@@ -25,6 +25,7 @@ from skescore._io import cache_folder, take_lock
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.datasets._loading import Dataset
+from skescore.scorers._specs import all_weights
 from skescore.tuning import open_storage
 from skescore.tuning._studies import INTERRUPTED
 from skescore.tuning.storage._heartbeats import RETRY_OF
@@ -367,7 +368,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     asked = {
         name: repr(getattr(options, name))
         for name in (
-            "black_box", "scoring", "reference", "cv", "seed", "psi", "phi", "rho",
+            "black_box", "scoring", "reference", "cv", "seed", *all_weights(),
             "completeness", "extractors", "measures", "missing", "drop", "category", "task",
         )
     }  # fmt: skip

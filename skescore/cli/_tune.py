@@ -42,7 +42,7 @@ from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
 from skescore.rules._text import format_number
-from skescore.scorers import get_rule_scorer
+from skescore.scorers import SCORE_SPECS, get_rule_scorer
 from skescore.tuning import ExtractorSearchCV
 from skescore.tuning._progress import SearchProgress
 
@@ -59,7 +59,6 @@ __all__ = [
 
 # --- the text that ``skescore tune`` shows -------------------------------------------------------
 
-LABELS = {"ice": "ICE", "fire": "FiRe", "q": "Q", "pareto": "ICE"}
 _SHOWN = 10
 _SHOWN_CLASSES = 6
 
@@ -71,7 +70,8 @@ def sign(options: argparse.Namespace) -> int:
 
 def label(options: argparse.Namespace) -> str:
     """What the score is called."""
-    return LABELS.get(options.scoring, options.scoring)
+    score = arguments.trade_off_score(options)
+    return SCORE_SPECS[score].label if score in SCORE_SPECS else score
 
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
@@ -487,9 +487,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.scoring,
         default="ice",
         metavar="SCORE",
-        help="what is best (default ice): ice, fire, q, pareto (loss, rules and incompleteness "
-        "together; the knee of the front is shown as the best), a measure of single rules such as "
-        "mean_rule_c2, or one of predictions such as cohen_kappa",
+        help=f"what is best (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, rules and "
+        "incompleteness together; the knee of the front is shown as the best), a measure of "
+        "single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",
@@ -710,7 +710,7 @@ def _result(
         "search": {
             # As in Python, where the score called so is maximised: FiRe and Q come negated.
             "scoring": scoring_name(options),
-            "weights": {"psi": options.psi, "phi": options.phi, "rho": options.rho},
+            "weights": arguments.weights_from(options),
             "completeness": options.completeness,
             "reference": options.reference,
             "extractors": list(options.extractors),

@@ -138,14 +138,14 @@ class RuleScorer(AsksForWeights):
     @property
     def gives_dict(self) -> bool:
         """Whether it gives several named scores at once."""
-        return bool(self.score_names)
+        return isinstance(self.measure, _Knowledge)
 
     @property
-    def score_names(self) -> tuple[str, ...]:
-        """The names of the scores that it gives at once, beside what they are made of."""
-        if not isinstance(self.measure, _Knowledge):
-            return ()
-        return tuple(spec.scorer_name for spec in self.measure.specs)
+    def specs(self) -> tuple[ScoreSpec, ...]:
+        """The rows of all scores that it gives."""
+        if isinstance(self.measure, _Knowledge):
+            return self.measure.specs
+        return () if self.spec is None else (self.spec,)
 
     def __repr__(self) -> str:
         shown = [f"{k}={_shown(v)}" for k, v in self.settings.items()]

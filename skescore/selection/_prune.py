@@ -132,7 +132,7 @@ def prune(
         if scorer.gives_dict:
             raise TypeError(
                 f"scorer must give one number, but {scorer!r} gives several. Choose one of "
-                f"{listed(scorer.score_names)}."
+                f"{listed([spec.scorer_name for spec in scorer.specs])}."
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)
     answers = np.asarray(y_black_box)

@@ -141,6 +141,7 @@ def evaluate_on_fold(
         been answered from memory), and ``warnings`` raised.
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
+    its_scores = [spec.scorer_name for spec in knowledge.specs]
     # The black box goes first: its own is not to be cloned, the fold's clones as itself.
     candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
@@ -169,7 +170,7 @@ def evaluate_on_fold(
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
     return (
         {"score": scores.pop("score")}
-        | {name: value for name, value in parts.items() if name not in knowledge.score_names}
+        | {name: value for name, value in parts.items() if name not in its_scores}
         | {"size": size}
         | scores
         | {

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from skescore.bench import COLUMNS, failures, rank_extractors, summarise
-from skescore.bench._tables import MEASURES, RANKED
+from skescore.bench import failures, rank_extractors, ranked_columns, row_columns, summarise
+
+MEASURES = row_columns()[row_columns().index("size") + 1 : -1]
 
 
 def rows(*given):
@@ -25,7 +26,7 @@ def rows(*given):
             (*row, "classification")[:4] for row in given
         )
     ]  # fmt: skip
-    return pd.DataFrame(table).reindex(columns=COLUMNS)
+    return pd.DataFrame(table).reindex(columns=row_columns())
 
 
 def random_rows(seed=0):
@@ -44,7 +45,7 @@ def random_rows(seed=0):
                          "task": "classification", "state": "failed" if failed else "complete",
                          "error": "ValueError: no" if failed else ""}
                     )  # fmt: skip
-    return pd.DataFrame(table).reindex(columns=COLUMNS)
+    return pd.DataFrame(table).reindex(columns=row_columns())
 
 
 def test_means_by_a_plain_loop():
@@ -60,7 +61,7 @@ def test_means_by_a_plain_loop():
         assert row["runs"] == len(runs) == 4
         done = [other for other in runs if other["state"] == "complete"]
         assert row["failed"] == 4 - len(done)
-        for name in MEASURES:
+        for name in set(MEASURES) - {"loss_q"}:
             values = [other[name] for other in done]
             if not values:
                 assert math.isnan(row[f"{name}_mean"])
@@ -85,7 +86,7 @@ def test_ranks_are_those_of_the_means():
         (ranking,) = rank_extractors(table, score)
         for data, part in table.groupby("data"):
             means = part.groupby("extractor")[score].mean()
-            expected = rankdata(-means if RANKED[score] else means)
+            expected = rankdata(-means if ranked_columns()[score] else means)
             assert ranking.comparison.ranks.loc[data, means.index].tolist() == expected.tolist()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import skescore
-from skescore.bench import COLUMNS, config_from
+from skescore.bench import config_from, row_columns
 from skescore.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -82,4 +82,4 @@ def test_the_configuration_of_a_bench_is_understood(tmp_path):
 
 def test_the_columns_of_a_bench_are_told():
     text = re.search(r"^Columns of a row: (.*?)\n\n", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
-    assert re.findall(r"`(\w+)`", text) == list(COLUMNS)
+    assert re.findall(r"`(\w+)`", text) == list(row_columns())
