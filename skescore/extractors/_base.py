@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skescore._validation import check_choice, check_integer, check_label, python_value
 from skescore.extractors import _validation as check
 from skescore.extractors._black_boxes import black_box_task, is_fitted
 from skescore.extractors._categories import CategoryEncoder
@@ -182,9 +183,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If the rows, the black box or a parameter cannot be used; the message says what to do.
         """
         began = time.perf_counter()
-        check.check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
-        check.check_label("abstain_label", self.abstain_label)
-        check.check_integer("batch_size", self.batch_size, 1, optional=True)
+        check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
+        if self.abstain_label is not None:
+            check_label("abstain_label", self.abstain_label)
+        check_integer("batch_size", self.batch_size, 1, optional=True)
         pruner = self._pruner()
         task = self._task()
         self._check_parameters()
@@ -349,7 +351,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 )
         if len(answers) and (answers == answers[0]).all():
             warnings.warn(
-                f"The black box answers {check.plain(answers[0])!r} for all {len(answers)} rows, "
+                f"The black box answers {python_value(answers[0])!r} for all {len(answers)} rows, "
                 "so one rule says it all.",
                 UserWarning,
                 stacklevel=3,

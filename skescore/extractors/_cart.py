@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import _validation as check
+from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._categories import category_order, name_categories
 from skescore.rules import Domain, Rule, RuleSet, as_ruleset

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._validation import python_value
 from skescore.extractors import _validation as check
 from skescore.extractors._oracle import FrameKinds
 from skescore.rules import Interval, OneOf, Rule, RuleSet
@@ -252,7 +253,7 @@ def is_categorical(column: pd.Series) -> bool:
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
     check.check_complete(column, name)
-    values = [check.plain(value) for value in column.unique().tolist()]
+    values = [python_value(value) for value in column.unique().tolist()]
     text = [isinstance(value, str) for value in values]
     strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
     if strange or (any(text) and not all(text)):

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skescore._validation import check_choice, check_flag, check_integer, check_number
 from skescore.extractors import _validation as check
 from skescore.rules import Interval
 
@@ -330,10 +331,10 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # --- finding cuts ------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check.check_choice("strategy", self.strategy, _STRATEGIES)
-        check.check_integer("n_bins", self.n_bins, 2)
-        check.check_number("min_bin_share", self.min_bin_share, 0.0, 0.5)
-        check.check_flag("joint", self.joint)
+        check_choice("strategy", self.strategy, _STRATEGIES)
+        check_integer("n_bins", self.n_bins, 2)
+        check_number("min_bin_share", self.min_bin_share, 0.0, 0.5)
+        check_flag("joint", self.joint)
         if self.joint and self.strategy != "tree":
             raise ValueError(f"joint=True needs strategy='tree', got strategy={self.strategy!r}.")
         if (self.cut_points is None) == (self.strategy == "given"):

@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 
-#: No count of anything can be larger; NumPy and scikit-learn would say so in their own words.
-_LARGEST_COUNT = 2**31 - 1
-
-
-def plain(value: Any) -> Any:
-    """Make a Python value of a NumPy scalar, for messages."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def check_integer(name: str, value: Any, low: int, *, optional: bool = False) -> None:
-    """Raise unless `value` is an integer of at least `low` (or None, if optional)."""
-    if value is None and optional:
-        return
-    wanted = f"an integer of {low} or more{' or None' if optional else ''}"
-    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
-    if value < low:
-        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
-    if int(value) > _LARGEST_COUNT:
-        raise ValueError(f"{name} must be at most {_LARGEST_COUNT}, got {value!r}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise unless `value` is True or False; 0 and 1 are not."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be one of True, False, got {value!r}.")
-
-
-def check_number(
-    name: str, value: Any, low: float, high: float = math.inf, *, optional: bool = False
-) -> None:
-    """Raise unless `value` is a number from `low` to `high` (or None, if optional)."""
-    if value is None and optional:
-        return
-    limits = f"from {low} to {high}" if math.isfinite(high) else f"of {low} or more"
-    wanted = f"a number {limits}{' or None' if optional else ''}"
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
-    if not low <= float(value) <= high:  # also refuses NaN
-        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise unless `value` is one of the choices."""
-    if not any(value is choice or value == choice for choice in choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-
-
-def check_label(name: str, value: Any) -> None:
-    """Raise unless `value` can be a class label (or None)."""
-    if value is not None and not isinstance(value, str | Real | np.bool_):
-        raise TypeError(f"{name} must be a str, an int, a float, a bool or None, got {value!r}.")
+from skescore._validation import python_value
 
 
 def check_columns(X: Any, extractor: str, categorical: Container[int] = ()) -> None:
@@ -99,9 +47,10 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
             at = int(np.flatnonzero(wrong)[0])
             names = wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
             hint = " CART, REAL and Trepan read columns of names." if names else ""
+            value = python_value(column.iloc[at])
             raise ValueError(
                 f"{extractor} needs numbers, but column {name!r} holds "
-                f"{plain(column.iloc[at])!r} in row {at} ({int(wrong.sum())} of {len(column)} rows "
+                f"{value!r} in row {at} ({int(wrong.sum())} of {len(column)} rows "
                 f"are no numbers). Encode the column as numbers or drop it.{hint}"
             )
     check_complete(column, name)
@@ -145,7 +94,7 @@ def check_labels(y: np.ndarray) -> None:
 
 
 def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
-    """Tell whether rows are an array in which scikit-learn's checks would find nothing to say.
+    """Return whether rows are an array in which scikit-learn's checks would find nothing to say.
 
     Parameters
     ----------
@@ -179,8 +128,8 @@ def finite_answers(answers: np.ndarray) -> np.ndarray:
         numbers = np.asarray(answers, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The black box is a regressor but answered {plain(answers[0])!r}, which is no number. "
-            "Is it a classifier? Then wrap its function in CallableClassifier."
+            f"The black box is a regressor but predicted {python_value(answers[0])!r}, which is no "
+            "number. Is it a classifier? Then wrap its function in CallableClassifier."
         ) from error
     bad = ~np.isfinite(numbers)
     if bad.any():
@@ -202,12 +151,12 @@ def observed_classes(answers: np.ndarray, y: np.ndarray | None) -> np.ndarray:
         if y is None:
             return np.unique(answers)
         if _is_text(y) != _is_text(answers):
-            raise ValueError(f"y holds labels such as {plain(y[0])!r}")
+            raise ValueError(f"y holds labels such as {python_value(y[0])!r}")
         return np.unique(np.concatenate([y, answers]))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The black box answered {plain(answers[0])!r}, which does not do as a class label: "
-            f"{error}. It must answer one label per row, of the same kind as y; a "
+            f"The black box predicted {python_value(answers[0])!r}, which does not do as a class "
+            f"label: {error}. It must answer one label per row, of the same kind as y; a "
             "CallableClassifier whose function gives scores needs classes=[...] and one column of "
             "scores per class."
         ) from error
@@ -230,7 +179,7 @@ def encode_labels(answers: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(
-            f"The black box answered {plain(answers[at])!r}, which is not among the classes "
+            f"The black box answered {python_value(answers[at])!r}, which is not among the classes "
             f"{classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with all its "
             "labels."
         )

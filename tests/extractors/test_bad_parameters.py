@@ -33,7 +33,7 @@ COMMON: dict[str, tuple[list[Any], list[Any]]] = {
     "prune": ([5, ["ice"], True], ["icee", ""]),
 }
 RANDOM: dict[str, tuple[list[Any], list[Any]]] = {"random_state": ([], ["seed", -1, 1.5])}
-FLAG: tuple[list[Any], list[Any]] = ([], ["no", None, 2, 0, 1])
+FLAG: tuple[list[Any], list[Any]] = (["no", None, 2, 0, 1], [])
 CLUSTERS: dict[str, tuple[list[Any], list[Any]]] = {
     "depth": (["2", 2.0, None, True], [0, -1]),
     "error_threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),

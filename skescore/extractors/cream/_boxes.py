@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from skescore import _validation as check
 from skescore._random import combine, draw_seed
-from skescore.extractors import _validation as check
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.cream._dense_parts import CRITERIA, dense_parts

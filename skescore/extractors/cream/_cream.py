@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skescore._validation import check_choice
 from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
@@ -452,7 +453,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
             If the rows, the target or a parameter cannot be used; the message says what to do.
         """
         parameters = BoxParameters.of(self, split_outside=self._split_outside)
-        check.check_choice("task", self.task, (None, *_TASKS))
+        check_choice("task", self.task, (None, *_TASKS))
         check.check_columns(X, type(self).__name__)
         rows = validate_data(self, X, dtype=float, ensure_min_samples=2)
         names = getattr(self, "feature_names_in_", None)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from skescore import _validation as check
 from skescore._random import draw_seed
-from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._sharing import Sharing, once

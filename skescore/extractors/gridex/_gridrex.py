@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import r2_score
 
+from skescore import _validation as check
 from skescore._random import draw_seed
-from skescore.extractors import _validation as check
 from skescore.extractors._base import Extraction
 from skescore.extractors._linear_models import (
     CHUNK,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from skescore import _validation as check
 from skescore._random import draw_seed
-from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors.iter._answers import Answers, Labels, Numbers, PointSource
 from skescore.extractors.iter._growth import Growth, seed_boxes
@@ -170,12 +170,8 @@ class ITERExtractor(BaseExtractor):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        check.check_number("min_update", self.min_update, 0.0, 1.0)
-        if not self.min_update > 0:
-            raise ValueError(
-                "min_update must be a number above 0, up to 1 (the share of a feature's range by "
-                f"which boxes grow), got {self.min_update!r}."
-            )
+        remedy = "It is the share of a feature's range by which boxes grow."
+        check.check_number("min_update", self.min_update, high=1, above=0, remedy=remedy)
         check.check_integer("n_points", self.n_points, 1)
         check.check_integer("max_iterations", self.max_iterations, 1)
         check.check_integer("min_examples", self.min_examples, 0)

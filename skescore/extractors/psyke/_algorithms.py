@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skescore import _validation as check
 from skescore._text import did_you_mean
-from skescore.extractors import _validation as check
 from skescore.extractors._discretiser import Discretiser
 
-Check = Callable[[str, Any], None]
+Check = Callable[[str, Any], object]
 
 _BOTH = ("classification", "regression")
 _METRICS = {"classification": ("ACC", "F1"), "regression": ("R2", "MAE", "MSE")}
@@ -52,9 +52,7 @@ def _choice(*choices: Any) -> Check:
 
 
 def _positive_share(name: str, value: Any) -> None:
-    check.check_number(name, value, 0.0, 1.0)
-    if not value > 0:
-        raise ValueError(f"{name} must be a number above 0, up to 1, got {value!r}.")
+    check.check_number(name, value, high=1, above=0)
 
 
 def _each(name: str, value: Any, inner: Check) -> None:
@@ -91,8 +89,7 @@ def _max_features(name: str, value: Any) -> None:
 
 
 def _discretiser(name: str, value: Any) -> None:
-    if not isinstance(value, Discretiser | None):
-        raise TypeError(f"{name} must be a Discretiser or None, got {value!r}.")
+    check.check_instance(name, value, Discretiser, optional=True)
 
 
 def _features(name: str, value: Any) -> None:
@@ -101,9 +98,7 @@ def _features(name: str, value: Any) -> None:
 
 
 def _sigma(name: str, value: Any) -> None:
-    check.check_number(name, value, 0.0)
-    if not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
+    check.check_number(name, value, above=0, finite=True)
 
 
 def is_sequence(value: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skescore.extractors import _validation as check
+from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._sharing import Sharing, once
@@ -175,11 +175,10 @@ class REALExtractor(BaseExtractor):
         self.batch_size = batch_size
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.discretiser, Discretiser | None):
-            raise TypeError(f"discretiser must be a Discretiser or None, got {self.discretiser!r}.")
-        check.check_number("min_precision", self.min_precision, 0.0, 1.0)
-        if self.min_precision == 0:
-            raise ValueError("min_precision must be above 0, got 0; try 0.9 or more.")
+        check.check_instance("discretiser", self.discretiser, Discretiser, optional=True)
+        check.check_number(
+            "min_precision", self.min_precision, high=1, above=0, remedy="Try 0.9 or more."
+        )
         check.check_integer("n_queries", self.n_queries, 0)
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_number("tolerance", self.tolerance, 0.0, 0.5)

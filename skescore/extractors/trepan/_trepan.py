@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skescore import _validation as check
 from skescore._random import draw_seed
-from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._tests import MofNSearch, Region

@@ -151,7 +151,7 @@ def test_features_to_ignore_follow_the_clusters_without_a_target(cls):
         ({"error_threshold": -1.0}, None, "error_threshold must be a number of 0.0 or more"),
         ({"gauss_components": 1}, None, "gauss_components must be an integer of 2 or more, got 1"),
         ({"criterion": "aic"}, None, "criterion must be one of 'bic', 'bic/m', got 'aic'"),
-        ({"scale": "yes"}, None, "scale must be one of True, False, got 'yes'"),
+        ({"scale": "yes"}, None, "scale must be True or False, got 'yes'"),
         ({"max_samples": 9}, None, "max_samples must be an integer of 10 or more or None, got 9"),
         ({"ignore_threshold": 2.0}, None, "ignore_threshold must be a number from 0.0 to 1.0"),
         ({"importances": [1.0]}, None, "importances must hold one number for each of the 2"),
