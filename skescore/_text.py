@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
 
-__all__ = ["did_you_mean", "listed", "nearest"]
+__all__ = ["did_you_mean", "listed", "nearest", "short_repr"]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -82,3 +84,10 @@ def listed(names: Sequence[object], limit: int = 12) -> str:
     """
     shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def short_repr(settings: Any) -> str:
+    """Write a dataclass with those fields only that are not left at their defaults."""
+    given = [(each.name, getattr(settings, each.name), each.default) for each in fields(settings)]
+    shown = [f"{name}={value!r}" for name, value, default in given if value is not default]
+    return f"{type(settings).__name__}({', '.join(shown)})"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from skescore._text import did_you_mean
+from skescore._validation import check_choice
 from skescore.bench._rows import row_columns
 from skescore.bench._statistics import Comparison, compare_ranks
 from skescore.scorers import SCORE_SPECS
@@ -155,8 +155,7 @@ def rank_extractors(
     whatever the others of its runs gave: what fails must not win by being left out.
     """
     known = ranked_columns(_measures_of(rows))
-    if score not in known:
-        raise ValueError(f"score must be known, got {score!r}. {did_you_mean(score, known)}")
+    check_choice("score", score, known)
     sign = -1 if known[score] else 1
     return [
         _ranking(str(task), part, score, sign, alpha)

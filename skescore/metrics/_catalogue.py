@@ -17,9 +17,9 @@ import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean
+from skescore._validation import TASKS, check_choice, check_number
 from skescore.metrics import _classification as classes
 from skescore.metrics import _regression as numbers
-from skescore.metrics._arguments import TASKS, check_undefined
 from skescore.metrics._rows import Labels
 
 __all__ = [
@@ -463,9 +463,8 @@ def performance_report(
     >>> report.loc[["accuracy", "specificity", "lift"], "value"].round(3).to_dict()
     {'accuracy': 0.75, 'specificity': 0.5, 'lift': 1.333}
     """
-    if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    check_undefined(undefined)
+    check_choice("task", task, TASKS)
+    check_number("undefined", undefined, nan=True)
     if task == "regression":
         for name, given in (("y_prob", y_prob), ("labels", labels), ("pos_label", pos_label)):
             if given is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skescore.metrics._arguments import row_weights
+from skescore._validation import row_weights
 from skescore.rules._conditions import AtLeast, Condition, OneOf
 from skescore.rules._rule import Rule
 from skescore.rules._ruleset import RuleSet

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from skescore.metrics._arguments import as_numbers, check_shapes, plain
+from skescore._validation import as_numbers, check_shapes, plain
 
 __all__ = ["fire_score", "ice_performance", "ice_readability", "ice_score", "q_score"]
 

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.metrics import median_absolute_error as sk_median_absolute_error
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import TASKS, finite_numbers, row_weights
+from skescore._validation import TASKS, check_choice, finite_numbers, row_weights
 
 __all__ = ["METRICS", "UNCOVERED", "PredictionMetric", "prediction_loss", "prediction_performance"]
 
@@ -291,10 +291,8 @@ def _measure(
     default: float | None,
     sample_weight: Any,
 ) -> float:
-    if uncovered not in UNCOVERED:
-        raise ValueError(f"uncovered must be 'ignore' or 'penalise', got {uncovered!r}.")
-    if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    check_choice("uncovered", uncovered, UNCOVERED)
+    check_choice("task", task, TASKS)
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     has_rule = np.ones(y_true.shape, bool) if covered is None else np.asarray(covered, dtype=bool)
     if y_true.ndim != 1 or not y_true.shape == y_pred.shape == has_rule.shape:

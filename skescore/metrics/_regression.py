@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore._validation import check_flag
+from skescore._validation import as_numbers, check_flag
 from skescore.metrics import _prediction
-from skescore.metrics._arguments import as_numbers
 from skescore.metrics._rows import Floats, Numbers, metric_of
 
 #: Numbers nearer to zero than this are zero to relative errors, as they are in RuleKit.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import listed
-from skescore.metrics._arguments import as_numbers, check_undefined, row_weights
+from skescore._validation import as_numbers, check_number, row_weights
 
 __all__ = ["Floats", "Labels", "Numbers", "Outcomes", "Probabilities", "metric_of", "ratio"]
 
@@ -52,7 +52,7 @@ def metric_of(
             undefined: float = math.nan,
             **options: Any,
         ) -> float:
-            otherwise = check_undefined(undefined)
+            otherwise = check_number("undefined", undefined, nan=True)
             known = {name: options.pop(name) for name in reading if name in options}
             checked = rows.of(y_true, y_pred, sample_weight, **known)
             value = float(formula(checked, **options))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skescore.metrics._arguments import as_numbers, row_weights
+from skescore._validation import as_numbers, row_weights
 from skescore.metrics._rule_quality import Measure, rule_quality
 from skescore.metrics._significance import adjust_p_values, fisher_p_value, variance_p_value
 from skescore.rules._columns import Table

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from types import MappingProxyType
 from typing import overload
 
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr, xlog1py, xlogy
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import as_numbers, check_shapes, plain
+from skescore._validation import as_numbers, check_number, check_shapes, plain
 
 __all__ = [
     "MEASURES",
@@ -665,8 +664,7 @@ def rule_quality(
     [0.75, 0.0]
     """
     chosen = measure if isinstance(measure, Measure) else _named(measure)
-    if not isinstance(undefined, Real) or isinstance(undefined, bool):
-        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+    check_number("undefined", undefined, nan=True)
     counts = as_counts(p, n, P, N)
     settings = chosen._settings(parameters)
     check_shapes(counts=counts.p, **settings)

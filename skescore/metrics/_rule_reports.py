@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import as_numbers
+from skescore._validation import as_numbers
 from skescore.metrics._rule_counts import (
     Flags,
     Floats,

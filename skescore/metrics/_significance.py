@@ -6,7 +6,6 @@ small. They rank rules; as probabilities they can only be read on rows that were
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import overload
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtr, gammaln, xlogy
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import as_numbers, check_shapes, plain
+from skescore._validation import as_numbers, check_number, check_shapes, plain
 from skescore.metrics._rule_quality import Counts, as_counts
 
 __all__ = [
@@ -243,8 +242,7 @@ def variance_p_value(
     remedy = "Leave out missing labels before taking standard deviations."
     given = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
-    if not isinstance(undefined, Real) or isinstance(undefined, bool):
-        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+    check_number("undefined", undefined, nan=True)
     check_shapes(**arrays)
     expected, sample, size = np.broadcast_arrays(*arrays.values())
     tested = (size > 1) & (expected > 0)

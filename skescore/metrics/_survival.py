@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._optional import import_optional
+from skescore._validation import check_choice
 from skescore.metrics._completeness import instance_completeness, volume_completeness
 from skescore.metrics._knowledge import fire_score, ice_score, q_score
 from skescore.metrics._rule_counts import check_alpha
@@ -485,10 +486,8 @@ def check_settings(
     rho: float = 1.0,
 ) -> None:
     """Raise an error for what is no setting whatever the rows; `times` depend on them."""
-    if uncovered not in UNCOVERED:
-        raise ValueError(f"uncovered must be 'penalise' or 'ignore', got {uncovered!r}.")
-    if completeness not in COMPLETENESSES:
-        raise ValueError(f"completeness must be 'volume' or 'instances', got {completeness!r}.")
+    check_choice("uncovered", uncovered, UNCOVERED)
+    check_choice("completeness", completeness, COMPLETENESSES)
     # The scores know what their weights may be.
     fire_score(0.0, 1, psi=psi)
     ice_score(0.0, 1, 1.0, phi=phi, rho=rho)

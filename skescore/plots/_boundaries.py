@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
-from skescore._validation import label_order, python_value
+from skescore._validation import check_integer, label_order, python_value
 from skescore.plots._features import Side, feature_index, side_of, two_features
 from skescore.plots._style import (
     SEQUENTIAL,
@@ -337,8 +337,7 @@ def decision_boundaries(
     >>> axes[0].figure.savefig("boundaries.png")  # doctest: +SKIP
     """
     named = _named(models)
-    if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
-        raise ValueError(f"resolution must be a whole number from 2 on, got {resolution!r}.")
+    check_integer("resolution", resolution, 2)
     rulesets = [rules for model in named.values() if (rules := _rules_of(model)) is not None]
     names = _feature_names(X, rulesets)
     table = Table(X, names)

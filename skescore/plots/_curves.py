@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import check_choice
 from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability
 from skescore.plots._scales import (
     checked_range,
@@ -72,8 +73,7 @@ def fire_curves(
     >>> from skescore.plots import fire_curves
     >>> ax = fire_curves("n_rules", psi=[1, 3, 5, 10], fixed=5.0)  # doctest: +SKIP
     """
-    if along not in ("n_rules", "loss"):
-        raise ValueError(f"along must be 'n_rules' or 'loss', got {along!r}.")
+    check_choice("along", along, ("n_rules", "loss"))
     weights = checked_weights("psi", psi)
     values = np.atleast_1d(np.asarray(fixed, dtype=float)).tolist()
     of_rules = along == "n_rules"
@@ -163,10 +163,8 @@ def ice_part_curves(
     >>> from skescore.plots import ice_part_curves
     >>> ax = ice_part_curves("performance", derivative=1)  # doctest: +SKIP
     """
-    if part not in ("performance", "readability"):
-        raise ValueError(f"part must be 'performance' or 'readability', got {part!r}.")
-    if derivative not in (0, 1, 2):
-        raise ValueError(f"derivative must be 0, 1 or 2, got {derivative!r}.")
+    check_choice("part", part, ("performance", "readability"))
+    check_choice("derivative", derivative, (0, 1, 2))
     checked = checked_weights("weights", weights)
     is_performance = part == "performance"
     name, at_name, sign = ("P", "p", "φ") if is_performance else ("R", "r", "ρ")

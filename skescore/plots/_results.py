@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from skescore._validation import check_choice
 from skescore.scorers._specs import all_weights, find_score
 from skescore.tuning._candidates import Candidate, Candidates, as_candidates
 
@@ -189,10 +190,7 @@ def score_values(
         If a column or name is unknown.
     """
     spec = find_score(score)
-    if completeness not in ("volume", "instances"):
-        raise ValueError(
-            f"completeness must be one of ['volume', 'instances'], got {completeness!r}."
-        )
+    check_choice("completeness", completeness, ("volume", "instances"))
     size = "size" if "size" in table else "n_rules"
     needed = {name: size if name == "size" else name for name in spec.parts(completeness)}
     lacking = [name for name in needed.values() if name not in table]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import check_integer
 from skescore.plots._features import (
     Side,
     feature_counts,
@@ -88,8 +89,7 @@ def parallel_rules(
     if not len(ruleset):
         raise ValueError("rules must hold at least one rule to draw, got none.")
     for name, value in (("max_rules", max_rules), ("max_features", max_features)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
+        check_integer(name, value, 1)
     names = ruleset.feature_names
     chosen = _chosen(features, ruleset, max_features, max_rules)
     table = None if X is None else Table(X, names)
@@ -197,8 +197,7 @@ def overlap_matrix(
     ruleset: RuleSet = as_ruleset(rules)
     if not len(ruleset):
         raise ValueError("rules must hold at least one rule to draw, got none.")
-    if isinstance(max_rules, bool) or not isinstance(max_rules, int) or max_rules < 1:
-        raise ValueError(f"max_rules must be a whole number from 1 on, got {max_rules!r}.")
+    check_integer("max_rules", max_rules, 1)
     n = min(len(ruleset), max_rules)
     if X is None:
         if not share:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._validation import check_choice
 from skescore.plots._results import (
     MEASURES,
     finished,
@@ -116,8 +117,7 @@ def score_bars(
     >>> from skescore.plots import score_bars
     >>> ax = score_bars({"CREAM": (0.95, 4, 1), "ITER": (0.92, 9, 0.75)}, phi=3)  # doctest: +SKIP
     """
-    if score not in _NAMES:
-        raise ValueError(f"score must be one of {list(_NAMES)}, got {score!r}.")
+    check_choice("score", score, _NAMES)
     weights = {"psi": psi, "phi": phi, "rho": rho}
     table = _bars(results, score, weights, completeness, by, group)
     n_bars = len(table)

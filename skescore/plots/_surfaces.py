@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import check_choice
 from skescore.metrics._knowledge import (
     fire_score,
     ice_performance,
@@ -324,8 +325,7 @@ def ice_part_surface(
     >>> from skescore.plots import ice_part_surface
     >>> ax = ice_part_surface("readability")  # doctest: +SKIP
     """
-    if part not in ("performance", "readability"):
-        raise ValueError(f"part must be 'performance' or 'readability', got {part!r}.")
+    check_choice("part", part, ("performance", "readability"))
     low, high = checked_range("weight", weight, 0.1, 5.0, at_least=1e-9)
     weights = np.linspace(low, high, 250)[:, None]
     if part == "performance":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._validation import check_choice
 from skescore.plots._results import (
     finished,
     one_task_only,
@@ -128,8 +129,7 @@ def pareto_plot(
     >>> ax.figure.savefig("front.svg")  # doctest: +SKIP
     """
     check_objectives((x, y))
-    if color not in ("extractor", *SCORE_SPECS):
-        raise ValueError(f"color must be one of {['extractor', *SCORE_SPECS]}, got {color!r}.")
+    check_choice("color", color, ("extractor", *SCORE_SPECS))
     measured = _measured(results, x, y, completeness)
     front = pareto_front(measured, (x, y), completeness=completeness)
     table = measured.table()
@@ -362,8 +362,7 @@ def score_sensitivity(
     >>> from skescore.plots import score_sensitivity
     >>> ax = score_sensitivity(search, "rho", phi=3)  # doctest: +SKIP
     """
-    if weight not in _WEIGHTS:
-        raise ValueError(f"weight must be one of {list(_WEIGHTS)}, got {weight!r}.")
+    check_choice("weight", weight, _WEIGHTS)
     if not isinstance(top, int) or top < 1:
         raise ValueError(f"top must be a whole number from 1 on, got {top!r}.")
     low, high = checked_range("within", within, *_WEIGHTS[weight], at_least=1e-9)

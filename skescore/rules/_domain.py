@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skescore._validation import check_feature, check_label, check_number
+from skescore._validation import check_choice, check_feature, check_label, check_number
 
 #: Numbers in a row over which NumPy is quick.
 _WIDE = 512
@@ -152,11 +152,7 @@ class Fallback:
     abstain_label: Any = None
 
     def __post_init__(self) -> None:
-        if self.policy not in UNCOVERED_POLICIES:
-            raise ValueError(
-                f"uncovered must be one of {', '.join(map(repr, UNCOVERED_POLICIES))}, "
-                f"got {self.policy!r}."
-            )
+        check_choice("uncovered", self.policy, UNCOVERED_POLICIES)
         put = object.__setattr__
         put(self, "output", check_label("the fallback's output", self.output))
         if self.abstain_label is not None:

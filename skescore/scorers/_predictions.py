@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skescore._text import listed
-from skescore.metrics._arguments import check_undefined
+from skescore._validation import check_choice, check_number
 from skescore.metrics._catalogue import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
@@ -230,11 +230,8 @@ def make_performance_scorer(
             f"{found.name} needs to know what was censored, which predictions do not tell; see "
             "skescore.scorers.make_survival_scorer."
         )
-    if reference not in REFERENCES:
-        raise ValueError(
-            f"reference must be one of {', '.join(map(repr, REFERENCES))}, got {reference!r}."
-        )
-    check_undefined(undefined)
+    check_choice("reference", reference, REFERENCES)
+    check_number("undefined", undefined, nan=True)
     # By name where there is one: a search prints and copies it.
     own = PERFORMANCE_METRICS.get(found.name) is not found
     settings = {"undefined": float(undefined), **options}

@@ -26,6 +26,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import _safe_indexing
 
 from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_flag, check_number
 from skescore.metrics._prediction import METRICS, UNCOVERED
 from skescore.metrics._rule_counts import confusion
 from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
@@ -170,16 +171,9 @@ def _undefined(value: float, why: str) -> float:
     return value
 
 
-def _check(name: str, value: Any, choices: tuple[str, ...], callable_too: bool = False) -> None:
-    if value in choices or (callable_too and callable(value)):
-        return
-    more = " or a callable" if callable_too else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}{more}, got {value!r}.")
-
-
-def _check_undefined(undefined: Any) -> None:
-    if not isinstance(undefined, Real) or isinstance(undefined, bool):
-        raise TypeError(f"undefined must be a number, NaN included, got {undefined!r}.")
+def _check_unless_callable(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if not callable(value):
+        check_choice(name, value, choices, remedy="Or pass a callable.")
 
 
 # --- scores of the rules as a whole, by their rows in SCORE_SPECS --------------------------------
@@ -277,12 +271,12 @@ def make_score_scorer(
     spec = find_score(score)
     settings: dict[str, Any] = spec.check_weights(weights)
     _check_metric(spec, metric)
-    _check("reference", reference, REFERENCES)
+    check_choice("reference", reference, REFERENCES)
     uncovered = spec.uncovered if uncovered is None else uncovered
-    _check("uncovered", uncovered, UNCOVERED)
-    _check("size", size, SIZES, callable_too=True)
-    _check_undefined(undefined)
-    _check("completeness", completeness, COMPLETENESSES, callable_too=True)
+    check_choice("uncovered", uncovered, UNCOVERED)
+    _check_unless_callable("size", size, SIZES)
+    check_number("undefined", undefined, nan=True)
+    _check_unless_callable("completeness", completeness, COMPLETENESSES)
     settings[spec.prediction] = metric
     if spec.uses_completeness:
         settings["completeness"] = completeness
@@ -664,11 +658,10 @@ def make_rule_scorer(
     if not isinstance(rule_quality(measure, 1, 1, 2, 2, **parameters), float):
         raise TypeError(f"Parameters of {measure!r} must be single numbers, got {parameters!r}.")
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
-    _check("aggregate", aggregate, (*AGGREGATES, "weighted"), callable_too=True)
-    _check("reference", reference, REFERENCES)
-    if not isinstance(answering, bool):
-        raise TypeError(f"answering must be True or False, got {answering!r}.")
-    _check_undefined(undefined)
+    _check_unless_callable("aggregate", aggregate, (*AGGREGATES, "weighted"))
+    check_choice("reference", reference, REFERENCES)
+    check_flag("answering", answering)
+    check_number("undefined", undefined, nan=True)
     settings = {
         # By name where there is one: functions of the catalogue cannot be pickled.
         "measure": known.name if MEASURES.get(known.name) is known else known,

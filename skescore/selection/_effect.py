@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skescore._validation import check_instance
 from skescore.rules import RuleSet
 from skescore.rules._bounding_box import domain_around
 from skescore.scorers import SCORE_SPECS, evaluate_rules, make_knowledge_scorer
@@ -92,11 +93,8 @@ def selection_effect(
     import pandas as pd
 
     for name, ruleset in (("before", before), ("after", after)):
-        if not isinstance(ruleset, RuleSet):
-            raise TypeError(
-                f"{name} must be a RuleSet, got {type(ruleset).__name__}. Pass a fitted "
-                "extractor's rules_, or use as_ruleset(...) first."
-            )
+        remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
+        check_instance(name, ruleset, RuleSet, remedy=remedy)
     for what in ("task", "feature_names"):
         one, other = getattr(before, what), getattr(after, what)
         if one != other:

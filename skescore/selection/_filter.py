@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skescore.metrics._arguments import as_numbers
+from skescore._validation import as_numbers
 from skescore.metrics._rule_counts import Flags, confusion
 from skescore.metrics._rule_quality import Measure
 from skescore.rules._ruleset import RuleSet

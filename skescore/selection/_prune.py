@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import listed
-from skescore._validation import check_integer
+from skescore._validation import check_instance, check_integer
 from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._columns import Table
 from skescore.rules.simplification._on_rows import RuleRows, Step
@@ -119,14 +119,10 @@ def prune(
     2. ELSE IF petal length (cm) ≤ 4.75 THEN 1   [45 rows, 100 % pure]
     3. ELSE 2   [55 rows, 93 % pure]
     """
-    if not isinstance(ruleset, RuleSet):
-        raise TypeError(
-            f"ruleset must be a RuleSet, got {type(ruleset).__name__}. Pass a fitted extractor's "
-            "rules_, or use as_ruleset(...) first."
-        )
+    remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
+    check_instance("ruleset", ruleset, RuleSet, remedy=remedy)
     ruleset.check_one_answers("prune")
-    if max_steps is not None and check_integer("max_steps", max_steps) < 0:
-        raise ValueError(f"max_steps must be 0 or more, or None for no limit, got {max_steps!r}.")
+    check_integer("max_steps", max_steps, 0, optional=True, remedy="None is no limit.")
     scorer = get_rule_scorer(scorer)
     if isinstance(scorer, RuleScorer):
         if scorer.gives_dict:

@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._validation import check_choice
 from skescore.scorers import ScoreSpec
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
 from skescore.tuning._winner import mixed_score
@@ -298,10 +299,7 @@ class Candidates(Sequence[Candidate]):
 
 
 def _checked_score(score: str, completeness: str) -> ScoreSpec:
-    if completeness not in COMPLETENESSES:
-        raise ValueError(
-            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
-        )
+    check_choice("completeness", completeness, COMPLETENESSES)
     return find_score(score)
 
 

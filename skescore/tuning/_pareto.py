@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore._validation import check_choice
 from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates, as_candidates
 
@@ -238,10 +239,7 @@ def pareto_front(
     import pandas as pd
 
     names = check_objectives(objectives)
-    if completeness not in COMPLETENESSES:
-        raise ValueError(
-            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
-        )
+    check_choice("completeness", completeness, COMPLETENESSES)
     shown = (*names, "n_rules", "performance", "completeness_volume", "completeness_instances")
     shown = tuple(dict.fromkeys(shown))
     columns = ["extractor", *shown, "params", "trial", "knee"]

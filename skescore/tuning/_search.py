@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
+from skescore._validation import check_choice
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
@@ -386,8 +387,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             unknown = set(getattr(self, parameter) or {}) - set(self.extractors_)
             if unknown:
                 raise ValueError(f"{parameter} names {sorted(unknown)}, not among extractors.")
-        if self.allocation not in ("halving", "even"):
-            raise ValueError(f"allocation must be 'halving' or 'even', got {self.allocation!r}.")
+        check_choice("allocation", self.allocation, ("halving", "even"))
         if not _is_number(self.standard_errors) or not 0 <= self.standard_errors < np.inf:
             raise ValueError(
                 f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."

@@ -311,8 +311,8 @@ def test_a_loss_is_no_performance(name: str) -> None:
         ({"sample_weight": [1.0]}, r"shape \(5,\), got shape \(1,\)"),
         ({"sample_weight": [1, 1, -2, 1, 1]}, r"zero or more, got -2\.0 for row 2"),
         ({"sample_weight": [1, 1, 1, math.nan, 1]}, "finite .* got nan for row 3"),
-        ({"uncovered": "skip"}, "'ignore' or 'penalise', got 'skip'"),
-        ({"task": "ranking"}, "'classification' or 'regression', got 'ranking'"),
+        ({"uncovered": "skip"}, "'ignore', 'penalise', got 'skip'"),
+        ({"task": "ranking"}, "'classification', 'regression', got 'ranking'"),
     ],
 )
 def test_input_that_cannot_be_used_is_an_error(changes: dict[str, Any], message: str) -> None:

@@ -747,7 +747,11 @@ def test_a_report_shows_what_has_no_value_without_a_word() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"task": "class"}, ValueError, "task must be 'classification' or 'regression', got 'cla"),
+        (
+            {"task": "class"},
+            ValueError,
+            "task must be one of 'classification', 'regression', got 'cla",
+        ),
         ({"task": "regression", "pos_label": 1}, ValueError, "pos_label is for task='classificati"),
         ({"task": "regression", "y_prob": EYE}, ValueError, "y_prob is for task="),
         ({"task": "classification", "labels": [0, 1]}, ValueError, "y_prob, which is None"),

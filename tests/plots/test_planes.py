@@ -212,7 +212,7 @@ def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
         ({"features": (2,)}, "features must be two names or indices"),
         ({"features": (2, 4)}, "index from 0 to 3, got 4"),
         ({"features": "petal"}, "features must be two names or indices"),
-        ({"resolution": 1}, "resolution must be a whole number from 2 on"),
+        ({"resolution": 1}, "resolution must be an integer of 2 or more"),
         ({"y": [1, 2]}, "y must hold one answer per row, 150"),
         ({"X": IRIS.iloc[:0]}, "X must hold at least one row"),
         ({"X": IRIS[["petal length (cm)"]]}, "Two features are needed"),

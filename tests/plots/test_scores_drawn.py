@@ -288,11 +288,14 @@ def test_isolines_that_cannot_be(arguments: dict[str, Any], text: str) -> None:
     [
         (lambda ax: plots.fire_surface(psi=-1, ax=ax), "psi"),
         (lambda ax: plots.fire_surface(IRIS, loss=(-1, 1), ax=ax), "loss must be two rising"),
-        (lambda ax: plots.fire_curves("rules", ax=ax), "along must be 'n_rules' or 'loss'"),
+        (lambda ax: plots.fire_curves("rules", ax=ax), "along must be one of 'n_rules', 'loss'"),
         (lambda ax: plots.fire_curves(fixed=0.0, along="loss", ax=ax), "n_rules"),
-        (lambda ax: plots.ice_part_curves("size", ax=ax), "part must be 'performance'"),
-        (lambda ax: plots.ice_part_curves(derivative=3, ax=ax), "derivative must be 0, 1 or 2"),
-        (lambda ax: plots.ice_part_surface("p", ax=ax), "part must be 'performance'"),
+        (lambda ax: plots.ice_part_curves("size", ax=ax), "part must be one of 'performance'"),
+        (
+            lambda ax: plots.ice_part_curves(derivative=3, ax=ax),
+            "derivative must be one of 0, 1, 2",
+        ),
+        (lambda ax: plots.ice_part_surface("p", ax=ax), "part must be one of 'performance'"),
         (lambda ax: plots.ice_surface(completeness=1.5, ax=ax), "completeness must be from 0 to 1"),
         (lambda ax: plots.ice_surface(phi=0, ax=ax), "phi"),
         (lambda ax: plots.ice_surface(performance=(0, 2), ax=ax), "performance"),

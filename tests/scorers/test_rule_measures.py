@@ -397,7 +397,7 @@ def test_what_cannot_be_compared() -> None:
         selection_effect(RULES, other, X, Y)
     with pytest.raises(ValueError, match=r"the same feature_names, got \('length',\) and"):
         selection_effect(RULES, named, X, Y)
-    with pytest.raises(TypeError, match="after must be a RuleSet, got list"):
+    with pytest.raises(TypeError, match="after must be a RuleSet, got"):
         selection_effect(RULES, list(RULES), X, Y)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes no reference, got 'black_box'"):
         selection_effect(RULES, RULES, X, Y, reference="black_box")

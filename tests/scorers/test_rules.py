@@ -689,7 +689,7 @@ def test_no_rows_are_an_error() -> None:
     [
         ("reference", "truth", "reference must be one of 'data', 'black_box', got 'truth'"),
         ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalise', got 'nearest'"),
-        ("size", "leaves", "size must be one of .*'literals' or a callable, got 'leaves'"),
+        ("size", "leaves", "size must be one of .*'literals', got 'leaves'"),
         ("undefined", None, "undefined must be a number, NaN included, got None"),
     ],
 )

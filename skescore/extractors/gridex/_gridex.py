@@ -291,9 +291,7 @@ def _is_sequence(value: Any) -> bool:
 def _check_strategy(n_slices: Any, importance: Any) -> None:
     counts = n_slices if _is_sequence(n_slices) else [n_slices]
     for count in counts:
-        check.check_integer("n_slices", count, 1)
-        if count > _MOST_SLICES:
-            raise ValueError(f"n_slices must be at most {_MOST_SLICES}, got {count!r}.")
+        check.check_integer("n_slices", count, 1, _MOST_SLICES)
     if importance is None:
         limits: Any = [0.0]
     else:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
-from skescore.metrics._arguments import check_choice
+from skescore._validation import check_choice, check_integer
 from skescore.metrics.attribution._inputs import Inputs, open_inputs
 from skescore.metrics.attribution._maps import descending, row_correlation
 from skescore.metrics.attribution._model import BlackBox, Target
@@ -175,11 +175,8 @@ def faithfulness(
     """
     chosen = _check_measures(measures, correlation)
     sizes_of = _check_thresholds(thresholds, by)
-    if isinstance(max_batch, bool) or not isinstance(max_batch, (int, np.integer)) or max_batch < 1:
-        raise ValueError(
-            f"max_batch must be an integer of at least 1, got {max_batch!r}. It is how many rows "
-            "the model takes at once."
-        )
+    remedy = "It is how many rows the model takes at once."
+    check_integer("max_batch", max_batch, 1, remedy=remedy)
     target = Target.of(target)
     inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
     model = BlackBox(inputs.model, target, max_batch)

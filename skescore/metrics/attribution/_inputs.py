@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skescore.metrics._arguments import check_choice
+from skescore._validation import check_choice
 from skescore.metrics.attribution._maps import numeric_array, off_graph
 from skescore.metrics.attribution._removal import (
     Pieces,

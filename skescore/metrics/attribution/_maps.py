@@ -11,7 +11,7 @@ from scipy.special import binom, rel_entr
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from skescore.metrics._arguments import check_choice
+from skescore._validation import check_choice, check_integer, check_number
 
 __all__ = [
     "MAPS_REMEDY",
@@ -145,11 +145,8 @@ def jensen_shannon_divergence(
     """
     check_choice("zero", zero, ("max", "uniform", "nan"))
     check_choice("signed", signed, ("clip", "abs"))
-    if not isinstance(base, (int, float)) or not 1 < base < np.inf:
-        raise ValueError(
-            f"base must be a finite number above 1, got {base!r}. Pass 2 for bits or math.e for "
-            "nats."
-        )
+    remedy = "Pass 2 for bits or math.e for nats."
+    base = check_number("base", base, above=1, finite=True, remedy=remedy)
     left, right = (
         _positive_part(dense_maps(name, maps, remedy=MAPS_REMEDY), signed)
         for name, maps in (("p", p), ("q", q))
@@ -372,10 +369,7 @@ def attribution_agreement(
         dense_maps("attributions", attributions, remedy=MAPS_REMEDY),
         dense_maps("reference", reference, remedy=MAPS_REMEDY),
     )
-    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)) or top_k < 1:
-        raise ValueError(
-            f"top_k must be an integer of at least 1, got {top_k!r}. Pass how many features count."
-        )
+    check_integer("top_k", top_k, 1, remedy="Pass how many features count.")
     n_features = left.shape[1]
     sizes = np.abs(left), np.abs(right)
     if measure == "rank_correlation":
@@ -434,8 +428,7 @@ def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
     >>> attribution_complexity([[1, 0, 0, 0], [1, -1, 1, 1]]).tolist()
     [0.0, 2.0]
     """
-    if not isinstance(base, (int, float)) or not 1 < base < np.inf:
-        raise ValueError(f"base must be a finite number above 1, got {base!r}. Pass 2 for bits.")
+    base = check_number("base", base, above=1, finite=True, remedy="Pass 2 for bits.")
     maps = np.abs(np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY)))
     shares, none = _shares(maps, uniform=False)
     values = -rel_entr(shares, np.ones_like(shares)).sum(axis=1) / np.log(base) + 0.0

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import is_classifier, is_regressor
 
-from skescore._text import listed
-from skescore.metrics._arguments import check_choice, short_repr
+from skescore._text import listed, short_repr
+from skescore._validation import check_choice
 from skescore.metrics.attribution._maps import off_graph
 
 __all__ = ["BlackBox", "Target"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore.metrics._arguments import check_choice
+from skescore._validation import check_choice
 from skescore.metrics.attribution._inputs import open_attributions, scores_for_targets
 from skescore.metrics.attribution._maps import descending
 

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skescore.metrics._arguments import check_choice, short_repr
+from skescore._text import short_repr
+from skescore._validation import check_choice
 
 __all__ = [
     "Pieces",

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skescore._validation import check_integer, check_number
 from skescore.metrics.attribution._inputs import open_inputs
 from skescore.metrics.attribution._maps import MAPS_REMEDY, dense_maps
 from skescore.metrics.attribution._model import BlackBox, Target
@@ -89,9 +90,9 @@ def attribution_infidelity(
     >>> bool(attribution_infidelity(model, X, wrong)[0] > 1)
     True
     """
-    _whole("n_samples", n_samples, 1)
-    _whole("max_batch", max_batch, 1)
-    _whole("random_state", random_state, 0)
+    check_integer("n_samples", n_samples, 1)
+    check_integer("max_batch", max_batch, 1)
+    check_integer("random_state", random_state, 0)
     target = Target.of(target)
     inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
     rows, model = inputs.rows, BlackBox(inputs.model, target, max_batch)
@@ -188,11 +189,9 @@ def attribution_sensitivity(
     >>> attribution_sensitivity(lambda X: np.ones(X.shape), [[1.0, 2.0], [3.0, 4.0]]).tolist()
     [0.0, 0.0]
     """
-    _whole("n_samples", n_samples, 1)
-    _whole("random_state", random_state, 0)
-    numbers = (int, float, np.integer, np.floating)
-    if isinstance(radius, bool) or not isinstance(radius, numbers) or not 0 < radius < np.inf:
-        raise ValueError(f"radius must be a positive number, got {radius!r}. 0.02 is the default.")
+    check_integer("n_samples", n_samples, 1)
+    check_integer("random_state", random_state, 0)
+    check_number("radius", radius, above=0, finite=True, remedy="0.02 is the default.")
     framed = isinstance(X, pd.DataFrame)
     frame = X if framed else pd.DataFrame(np.asarray(X))
     if reference is None:
@@ -245,8 +244,3 @@ def _maps(explainer: Callable[[Any], Any], rows: Any) -> Floats:
             f"{maps.shape!r}. Pass a function of many rows."
         )
     return maps
-
-
-def _whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")

@@ -149,10 +149,7 @@ def find_dialect(name: str | None, *, may_hold_nan: bool = True) -> Dialect:
         raise TypeError(f"dialect must be a name or None, got {name!r}.")
     sqlglot = import_optional("sqlglot", extra="sql", purpose=f"Writing SQL for {name!r}")
     known = {dialect.value for dialect in sqlglot.Dialects if dialect.value}
-    if name not in known:
-        raise ValueError(
-            f"dialect must be one that sqlglot knows, got {name!r}. {did_you_mean(name, known)}"
-        )
+    check_choice("dialect", name, sorted(known))
     return Dialect(name, may_hold_nan)
 
 

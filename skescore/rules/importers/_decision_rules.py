@@ -11,7 +11,14 @@ from typing import Any
 
 from skescore._optional import import_optional
 from skescore._text import listed
-from skescore._validation import check_integer, check_label, check_number, label_order, python_value
+from skescore._validation import (
+    check_choice,
+    check_integer,
+    check_label,
+    check_number,
+    label_order,
+    python_value,
+)
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
@@ -177,8 +184,7 @@ def _looks_like_number(text: str) -> bool:
 def _relation(features: Sequence[int], operator: str, negated: bool) -> Condition:
     """A comparison of two numeric features: a bound of their difference."""
     opposite = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
-    if operator not in opposite:
-        raise ValueError(f"operator must be one of {', '.join(opposite)}, got {operator!r}.")
+    check_choice("operator", operator, opposite)
     operator = opposite[operator] if negated else operator
     terms = ((features[0], 1.0), (features[1], -1.0))
     below = Linear(terms, upper=0.0, upper_closed=operator == "<=")
@@ -280,10 +286,8 @@ def read_decision_rules(
     """
     data, used = _json_of(model)
     strategy = used if strategy is None else strategy
-    if strategy not in STRATEGIES:
-        raise ValueError(f"strategy must be None or one of {STRATEGIES}, got {strategy!r}.")
-    if zero_bounds not in ("evaluated", "written"):
-        raise ValueError(f"zero_bounds must be 'evaluated' or 'written', got {zero_bounds!r}.")
+    check_choice("strategy", strategy, STRATEGIES)
+    check_choice("zero_bounds", zero_bounds, ("evaluated", "written"))
     meta = part(data, "meta", Mapping, "the JSON")
     names = [str(name) for name in part(meta, "attributes", list, "meta")]
     premises = Premises(names, categories, as_evaluated=zero_bounds == "evaluated")

@@ -10,7 +10,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 
 from skescore._text import did_you_mean
-from skescore.metrics._arguments import TASKS
+from skescore._validation import TASKS, check_choice
 from skescore.registry import (
     EXTRACTORS,
     PSYKE_EXTRACTORS,
@@ -81,8 +81,7 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     y = np.asarray(y)
     if task is None:
         task = "regression" if y.dtype.kind == "f" else "classification"
-    if task not in TASKS:
-        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    check_choice("task", task, TASKS)
     shape = getattr(X, "shape", None) or np.shape(X)
     n_features = shape[1] if len(shape) > 1 else 1
     space = as_search_space(search.space(Problem(len(X), n_features, y, task)))

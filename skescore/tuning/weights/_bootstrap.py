@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_random_state
 
-from skescore.metrics._arguments import as_numbers
+from skescore._validation import as_numbers, check_integer
 from skescore.scorers import SCORE_SPECS, RuleScorer, get_rule_scorer
 from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
 from skescore.tuning._candidates import as_candidates
@@ -275,7 +275,7 @@ def win_probability(
     found = as_candidates(candidates)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
     per_fold = found.scores(score, completeness=completeness, **weights)
-    times = _whole("n_resamples", n_resamples)
+    times = check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")
     order = preference(found)
     signed = per_fold[order] * SCORE_SPECS[score].sign
     counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
@@ -382,10 +382,4 @@ def _settings(confidence_level: Any, n_resamples: Any) -> tuple[float, int]:
         raise ValueError(
             f"confidence_level must be < 1, got {confidence_level!r}. Pass a share such as 0.95."
         )
-    return level, _whole("n_resamples", n_resamples)
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 2:
-        raise ValueError(f"{name} must be a whole number >= 2, got {value!r}. Pass 1000.")
-    return int(value)
+    return level, check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")

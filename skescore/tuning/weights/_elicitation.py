@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skescore.metrics._arguments import as_numbers
+from skescore._validation import as_numbers, check_choice
 from skescore.tuning._candidates import Candidate, as_candidates
 from skescore.tuning.weights._weighing import (
     TIE,
@@ -206,8 +206,7 @@ class WeightElicitation:
             If there is no such choice or pair or nothing left to ask, or if no weights agree with
             this answer and all earlier ones. Then nothing has changed.
         """
-        if choice not in _CHOICES:
-            raise ValueError(f"choice must be one of {list(_CHOICES)}, got {choice!r}.")
+        check_choice("choice", choice, _CHOICES)
         if pair is None:
             question = self.next_question()
             if question is None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skescore.metrics._arguments import as_numbers
+from skescore._validation import as_numbers, check_choice
 from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability, ice_score
 from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates
@@ -44,10 +44,7 @@ def check_score(score: Any, completeness: Any = "volume") -> None:
     if score not in WEIGHTS:
         hint = " Q has no weights to choose." if score in ("q", "neg_q") else ""
         raise ValueError(f"score must be one of {list(WEIGHTS)}, got {score!r}.{hint}")
-    if completeness not in COMPLETENESSES:
-        raise ValueError(
-            f"completeness must be one of {list(COMPLETENESSES)}, got {completeness!r}."
-        )
+    check_choice("completeness", completeness, COMPLETENESSES)
 
 
 def weight(name: str, value: Any) -> float:

@@ -425,8 +425,13 @@ def test_numbers_that_would_overflow_are_refused(where):
 @pytest.mark.parametrize(
     ("parameter", "value", "wrong", "message"),
     [
-        ("min_update", 0, ValueError, "min_update must be a number above 0, up to 1"),
-        ("min_update", 1.5, ValueError, "min_update must be a number from 0.0 to 1.0, got 1.5"),
+        ("min_update", 0, ValueError, "min_update must be a number above 0 and at most 1"),
+        (
+            "min_update",
+            1.5,
+            ValueError,
+            "min_update must be a number above 0 and at most 1, got 1.5",
+        ),
         ("min_update", "0.1", TypeError, "min_update must be a number .* got '0.1'"),
         ("n_points", 0, ValueError, "n_points must be an integer of 1 or more, got 0"),
         ("max_iterations", 0, ValueError, "max_iterations must be .* got 0"),

@@ -231,11 +231,11 @@ def test_a_black_box_of_one_mind_needs_one_rule():
     ("parameters", "error", "text"),
     [
         ({"discretiser": "tree"}, TypeError, "must be a Discretiser or None, got 'tree'"),
-        ({"min_precision": 0.0}, ValueError, "min_precision must be above 0"),
+        ({"min_precision": 0.0}, ValueError, "min_precision must be a number above 0"),
         ({"min_precision": 1.1}, ValueError, "min_precision .*got 1.1"),
         ({"n_queries": -1}, ValueError, "n_queries must be an integer of 0 or more, got -1"),
         ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more or None"),
-        ({"tolerance": 0.7}, ValueError, "tolerance .*from 0.0 to 0.5, got 0.7"),
+        ({"tolerance": 0.7}, ValueError, "tolerance .*from 0 to 0.5, got 0.7"),
         ({"subsumption": "yes"}, TypeError, "subsumption must be True or False"),
     ],
 )

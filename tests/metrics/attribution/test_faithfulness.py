@@ -641,7 +641,7 @@ def labelled(X: Any) -> list[str]:
         ({"removal": Removal(align="columns")}, ValueError, "table"),
         ({"removal": Removal(leave_one_out="mask")}, ValueError, "texts"),
         ({"max_batch": 0}, ValueError, "max_batch"),
-        ({"max_batch": 2.0}, ValueError, "max_batch"),
+        ({"max_batch": 2.0}, TypeError, "max_batch"),
         ({"X": scipy.sparse.csr_array(np.ones((2, 3))), "removal": 1}, ValueError, "must be 0"),
     ],
 )

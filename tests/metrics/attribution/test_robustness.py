@@ -115,12 +115,12 @@ def test_text_columns_and_missing_values_stay() -> None:
 
 @pytest.mark.parametrize("options", [{"radius": 0}, {"n_samples": 0}, {"random_state": "x"}])
 def test_wrong_options_of_sensitivity_are_named(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
+    with pytest.raises((TypeError, ValueError), match=next(iter(options))):
         attribution_sensitivity(np.asarray, X, **options)
 
 
 def test_wrong_inputs_are_named() -> None:
-    with pytest.raises(ValueError, match="n_samples must be a whole number"):
+    with pytest.raises(ValueError, match="n_samples must be an integer"):
         attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
     with pytest.raises(ValueError, match="X must have a column of numbers"):
         attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))

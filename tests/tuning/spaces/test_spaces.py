@@ -248,7 +248,7 @@ def test_a_space_may_be_changed_freely() -> None:
 def test_unknown_names_and_tasks() -> None:
     with pytest.raises(ValueError, match=r"no search space for 'grid-ex'\. Did you mean 'gridex'"):
         search_space("grid-ex", X, TARGETS["regression"])
-    with pytest.raises(ValueError, match="'classification' or 'regression', got 'ranking'"):
+    with pytest.raises(ValueError, match="'classification', 'regression', got 'ranking'"):
         search_space("cart", X, TARGETS["regression"], task="ranking")
 
 

@@ -208,8 +208,8 @@ def test_equal_means_go_to_fewer_rules() -> None:
     [
         ({"confidence_level": 95}, ValueError, "confidence_level must be > 0 and <= 1"),
         ({"confidence_level": 1.0}, ValueError, "confidence_level must be < 1, got 1.0"),
-        ({"n_resamples": 1}, ValueError, "n_resamples must be a whole number >= 2, got 1"),
-        ({"n_resamples": 10.0}, ValueError, "got 10.0"),
+        ({"n_resamples": 1}, ValueError, "n_resamples must be an integer of 2 or more, got 1"),
+        ({"n_resamples": 10.0}, TypeError, "got 10.0"),
         ({"scoring": "knowledge"}, TypeError, "gives one number, got 'knowledge'"),
         ({"scoring": len}, TypeError, "must be a rule scorer"),
         ({"scoring": "icy"}, ValueError, "no score 'icy'"),
