@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # A slow machine is no fault of the code, so that no example has a deadline.
@@ -13,3 +15,19 @@ settings.load_profile("skescore")
 
 # What the command line keeps of searches that break off is not to be found by other runs.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
+
+#: Beside other programs and libraries, for `tox -e engines`.
+ENGINES = (
+    "browser", "interop", "metrics/test_survival.py", "psyke", "tuning/storage",
+    "tuning/test_dashboard.py", "tuning/test_dask.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an engine by the folder that it is in."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            place = item.path.relative_to(here).as_posix()
+            if any(place == name or place.startswith(f"{name}/") for name in ENGINES):
+                item.add_marker("engine")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 
-# `tox -e interop` names them, so that a missing one fails there instead of being left out.
+# `tox -e engines` names them, so that a missing one fails there instead of being left out.
 needed = os.environ.get("SKESCORE_ENGINES", "").split(",")
 tests = {
     "imodels": ["test_imodels.py"],
