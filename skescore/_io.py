@@ -1,48 +1,142 @@
-"""Where unfinished work is kept, and how one process keeps others out of it."""
+"""Files that survive a crash: written as a whole, grown by whole lines, used by one process."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-__all__ = ["cache_folder", "take_lock"]
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
+
+__all__ = ["LineFile", "cache_folder", "try_lock", "write_atomically"]
 
 
 def cache_folder() -> Path:
-    """Name the folder for what a later run may go on with; it need not exist.
-
-    Returns
-    -------
-    Path
-        Inside ``XDG_CACHE_HOME``, ``LOCALAPPDATA`` or ``~/.cache``, the first that is set.
-    """
-    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(given) if given else Path.home() / ".cache") / "skescore"
+    """Name the folder for what a later run may go on with; it need not exist."""
+    return user_cache_path("skescore", appauthor=False)
 
 
-def take_lock(file: Any) -> bool:
-    """Lock an open file until it is closed or the process ends, however it ends.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole or not at all.
 
     Parameters
     ----------
-    file : file object
-        Open for writing.
+    path : Path
+        The file; replaced if it is there.
+    content : str or bytes
+        Text is written in UTF-8; names of files, which may hold bytes that are no text, with
+        backslashes for those.
 
-    Returns
-    -------
-    bool
-        False where another process has the lock; nothing is waited for.
+    Raises
+    ------
+    OSError
+        If it cannot be written; nothing is left then.
     """
+    if isinstance(content, str):
+        content = content.encode("utf-8", errors="backslashreplace")
+    part = path.with_name(path.name + ".part")
     try:
-        if os.name == "nt":
-            import msvcrt
+        part.write_bytes(content)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+@contextmanager
+def try_lock(path: Path) -> Iterator[bool]:
+    """Take a lock for a block unless another process has it; nothing is waited for.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the lock, deleted at the end; its folder must exist.
+
+    Yields
+    ------
+    bool
+        Whether the lock was free. It ends with the process, however that ends.
+    """
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        # Deleted while it is held: whoever has opened it sees that, and makes another one.
+        with suppress(OSError):
+            path.unlink()
+        lock.release()
+
+
+class LineFile:
+    """A text file that grows by whole lines, so that a run that was broken off goes on.
+
+    Use it where a process may be killed at any moment. A line is written by one call and ends with
+    a line feed that it does not hold itself, so that the last line is whole exactly if the file
+    ends with one; a torn one is cut off when the file is opened again.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made where there is none.
+    head : str
+        The first line, which says what the others are.
+    check : callable, optional
+        Called with the first line that is there; it raises if the other lines are not ours. By
+        default the line must be `head`.
+
+    Attributes
+    ----------
+    lines : list of str
+        Those after the first that were there when the file was opened.
+
+    Raises
+    ------
+    ValueError
+        If the file begins with another line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "rows.csv"
+    >>> LineFile(path, "a,b").append("1,2")
+    >>> _ = path.write_bytes(path.read_bytes() + b"3,")
+    >>> LineFile(path, "a,b").lines, path.read_text().split()
+    (['1,2'], ['a,b', '1,2'])
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, path: Path, head: str, *, check: Callable[[str], None] | None = None
+    ) -> None:
+        self.path = path
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        found, *self.lines = whole.decode("utf-8", errors="replace").split("\n")[:-1] or [head]
+        if whole and check is not None:
+            check(found)
+        elif found != head:
+            raise ValueError(
+                f"{path} begins with {found[:100]!r} instead of {head[:100]!r}: move it away, or "
+                "name another folder."
+            )
+        if not whole:
+            write_atomically(path, head + "\n")
+        elif whole != content:
+            os.truncate(path, len(whole))
+
+    def append(self, line: str) -> None:
+        """Add a line."""
+        data = line.encode("utf-8", errors="backslashreplace") + b"\n"
+        with self.path.open("ab", buffering=0) as file:
+            written = file.write(data)
+            while written is not None and written < len(data):  # a signal came
+                data = data[written:]
+                written = file.write(data)

@@ -1,11 +1,13 @@
-"""Imports of packages that only some installations have."""
+"""Packages that only some installations have, and the versions of those that are there."""
 
 from __future__ import annotations
 
 import importlib
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-__all__ = ["ENGINE_COMMANDS", "import_optional"]
+__all__ = ["ENGINE_COMMANDS", "import_optional", "package_versions"]
 
 #: The commands that install the engines of others, by the module that is missing. psyke 1.0.4
 #: asks for one single release of Python and for older packages than it runs with.
@@ -17,6 +19,10 @@ ENGINE_COMMANDS = {
     "rulekit": ('pip install "skescore[rulekit]"',),
     "imodels": ('pip install "skescore[imodels]"',),
 }
+
+_RESULTS_DEPEND_ON = (
+    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
+)  # fmt: skip
 
 
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
@@ -79,3 +85,20 @@ def _broken(module: str, purpose: str, command: str, error: ImportError) -> Impo
         f"Run: {upgrade}",
         name=module,
     )
+
+
+def package_versions() -> dict[str, str]:
+    """Give the versions of Python and of the packages that results depend on.
+
+    Returns
+    -------
+    dict of str to str
+        Packages that are not installed are left out.
+    """
+    found = {"python": platform.python_version()}
+    for name in _RESULTS_DEPEND_ON:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,7 +1,8 @@
 """Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
 
+from skescore._optional import package_versions
 from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from, read_config
-from skescore.bench._machine import describe_machine, package_versions
+from skescore.bench._machine import describe_machine
 from skescore.bench._plots import critical_difference_plot
 from skescore.bench._rows import read_rows, row_columns
 from skescore.bench._running import BenchResult, FolderInUseError, run_bench

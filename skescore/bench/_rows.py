@@ -1,17 +1,17 @@
-"""The file of results: whole lines are added as they come, and a torn last one is dropped."""
+"""The rows of a bench, and the CSV file that keeps them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from skescore._io import LineFile, write_atomically
 from skescore._text import listed
 from skescore.bench._plan import Cell
 from skescore.scorers import SCORE_SPECS
@@ -58,10 +58,8 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-class RowFile:
-    """A CSV file that grows by whole lines.
-
-    Use it where a process may be killed at any moment: what was written is found again.
+class RowFile(LineFile):
+    """The rows of a bench as CSV, of which a run that was broken off finds what is there.
 
     Parameters
     ----------
@@ -69,53 +67,15 @@ class RowFile:
         The file; made with a header where there is none.
     measures : iterable of str, default=()
         Further columns, see :func:`row_columns`.
-
-    Raises
-    ------
-    ValueError
-        If there is a file with other columns.
-
-    Notes
-    -----
-    A line is written by one call and ends with a line feed that no cell holds, so that the last
-    line is whole exactly if the file ends with one.
     """
 
     def __init__(self, path: Path, measures: Iterable[str] = ()) -> None:
-        self.path = path
         self.columns = row_columns(measures)
-        content = path.read_bytes() if path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        header = _line(self.columns)
-        if whole and not whole.startswith(header):
-            raise ValueError(
-                f"{path} holds other columns than the rows of a bench with these scores and "
-                "measures: move it away, or name another folder."
-            )
-        if whole != content:
-            with path.open("r+b") as file:
-                file.truncate(len(whole))
-        if not whole:
-            path.write_bytes(header)
-        self._file = path.open("ab", buffering=0)
+        super().__init__(path, _line(self.columns))
 
-    def append(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, Any]) -> None:
         """Add a row; columns that it does not know stay empty."""
-        data = _line([_cell(row.get(name)) for name in self.columns])
-        written = self._file.write(data)
-        while written is not None and written < len(data):  # a signal came, or the disk is full
-            data = data[written:]
-            written = self._file.write(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def __enter__(self) -> RowFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self.append(_line([_cell(row.get(name)) for name in self.columns]))
 
     def read(self) -> pd.DataFrame:
         """Read all rows, in the order of the file."""
@@ -123,11 +83,7 @@ class RowFile:
 
     def rewrite(self, rows: pd.DataFrame) -> None:
         """Put other rows in the place of all, as a whole or not at all."""
-        self._file.close()
-        part = self.path.with_name(self.path.name + ".part")
-        part.write_bytes(csv_bytes(rows))
-        os.replace(part, self.path)
-        self._file = self.path.open("ab", buffering=0)
+        write_atomically(self.path, csv_text(rows))
 
 
 def read_rows(path: Path) -> pd.DataFrame:
@@ -184,58 +140,22 @@ def _value(name: str, cell: str) -> Any:
 
 
 def in_order(rows: pd.DataFrame, cells: Iterable[Cell]) -> pd.DataFrame:
-    """Give the rows in the order of the cells, the last of several for the same cell.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Rows, in any order.
-    cells : iterable of Cell
-        The order; rows of other cells are left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Numbered from 0.
-    """
+    """Give the rows in the order of the cells, the last of several for the same cell."""
     known = dict(zip(cells_of(rows), range(len(rows)), strict=True))
     return rows.iloc[[known[cell] for cell in cells if cell in known]].reset_index(drop=True)
 
 
 def cells_of(rows: pd.DataFrame) -> list[Cell]:
-    """Tell which cell each row is of.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Rows.
-
-    Returns
-    -------
-    list of Cell
-        In their order.
-    """
+    """Give the cell that each row is of."""
     columns = [rows[name].tolist() for name in Cell._fields]
     return [Cell(*values) for values in zip(*columns, strict=True)]
 
 
-def csv_bytes(rows: pd.DataFrame) -> bytes:
-    """Write rows as the file holds them.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        As :func:`read_rows` gives them.
-
-    Returns
-    -------
-    bytes
-        CSV in UTF-8.
-    """
-    lines = [_line(list(rows.columns))]
-    for values in rows.itertuples(index=False, name=None):
-        lines.append(_line([_cell(value) for value in values]))
-    return b"".join(lines)
+def csv_text(rows: pd.DataFrame) -> str:
+    """Write rows, as :func:`read_rows` gives them, as the file holds them."""
+    table = rows.itertuples(index=False, name=None)
+    lines = [list(rows.columns), *([_cell(value) for value in values] for values in table)]
+    return "".join(f"{_line(cells)}\n" for cells in lines)
 
 
 def _cell(value: Any) -> str:
@@ -251,7 +171,7 @@ def _cell(value: Any) -> str:
     return " ".join(str(value).split()) if isinstance(value, str) else str(value)
 
 
-def _line(cells: Sequence[str]) -> bytes:
+def _line(cells: Sequence[str]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode("utf-8", errors="backslashreplace")
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()

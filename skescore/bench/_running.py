@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import os
@@ -14,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from skescore._io import take_lock
+from skescore._io import try_lock, write_atomically
+from skescore._optional import package_versions
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
-from skescore.bench._machine import describe_machine, package_versions
+from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
 from skescore.scorers import make_knowledge_scorer
@@ -39,9 +40,7 @@ __all__ = [
 # --- groups of cells measured here or in several processes, which end when this one is ki --------
 
 #: The process that this one works for, once it watches over it.
-_WATCHED: list[int] = []
-#: Seconds between two looks.
-_PAUSE = 1.0
+_WATCHED: list[psutil.Process] = []
 
 
 def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, Any]]:
@@ -71,17 +70,17 @@ def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, A
 
 
 def _measure_for(parent: int, group: Group) -> list[dict[str, Any]]:
-    """Measure a group in a process that another one started."""
-    if not _WATCHED and os.name == "posix" and os.getppid() == parent:
-        _WATCHED.append(parent)
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    """Measure a group in a process that another one started, and end when that is gone."""
+    if not _WATCHED and os.getppid() == parent:
+        _WATCHED.append(psutil.Process(parent))
+        threading.Thread(target=_watch, daemon=True).start()
     return list(measure_group(group))
 
 
-def _watch(parent: int) -> None:
+def _watch() -> None:
     """End this process when its parent is gone: a killed run must not go on in the background."""
-    while os.getppid() == parent:
-        time.sleep(_PAUSE)
+    while _WATCHED[0].is_running() and _WATCHED[0].status() != psutil.STATUS_ZOMBIE:
+        time.sleep(1.0)
     os._exit(1)
 
 
@@ -218,7 +217,11 @@ def run_plan(
         raise ValueError(f"measures must have names of their own, got {sorted(taken)[0]!r}.")
     note = on_note or (lambda text: None)
     folder.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder):
+    with try_lock(folder / _LOCK) as free:
+        if not free:
+            raise FolderInUseError(
+                f"Another process is measuring in {folder}. Wait for it, or name another folder."
+            )
         earlier = _earlier(folder, plan, overwrite)
         if overwrite:
             (folder / ROWS).unlink(missing_ok=True)
@@ -231,22 +234,20 @@ def run_plan(
                 "tells which): results may differ from a run of one piece"
             )
         _write_run(folder, run)
-        with RowFile(folder / ROWS, scorers) as file:
-            done = file.read()
-            if retry_failed:
-                done = done[done["state"] != "failed"]
-            known = set(cells_of(done))
-            groups = _groups(plan, [cell for cell in plan.cells if cell not in known], scorers)
-            if on_start is not None:
-                on_start(
-                    sum(cell in known for cell in plan.cells), sum(len(g.entries) for g in groups)
-                )
-            for row in measure_groups(groups, effective_n_jobs(n_jobs)):
-                file.append(row)
-                if on_row is not None:
-                    on_row(row)
-            rows = in_order(file.read(), plan.cells)
-            file.rewrite(rows)
+        file = RowFile(folder / ROWS, scorers)
+        done = file.read()
+        if retry_failed:
+            done = done[done["state"] != "failed"]
+        known = set(cells_of(done))
+        groups = _groups(plan, [cell for cell in plan.cells if cell not in known], scorers)
+        if on_start is not None:
+            on_start(sum(cell in known for cell in plan.cells), sum(len(g.entries) for g in groups))
+        for row in measure_groups(groups, effective_n_jobs(n_jobs)):
+            file.add(row)
+            if on_row is not None:
+                on_row(row)
+        rows = in_order(file.read(), plan.cells)
+        file.rewrite(rows)
         failed = int((rows["state"] == "failed").sum())
         run |= {"state": "complete", "rows": len(rows), "rows_failed": failed}
         run["run"] |= {"seconds": round(time.perf_counter() - run["run"].pop("_begin"), 3)}
@@ -281,41 +282,12 @@ def _groups(
 # --- the folder ----------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Keep other processes out; the lock ends with the process, however it ends."""
-    path = folder / _LOCK
-    with path.open("a") as file:
-        # The last user may have deleted the file since it was opened: then it keeps nobody out.
-        if not (take_lock(file) and path.exists() and os.path.samefile(file.fileno(), path)):
-            raise FolderInUseError(
-                f"Another process is measuring in {folder}. Wait for it, or name another folder."
-            )
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
 def is_in_use(folder: Path) -> bool:
-    """Tell whether another process is measuring in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        It need not exist.
-
-    Returns
-    -------
-    bool
-        False where nobody holds its lock.
-    """
-    try:
-        with (folder / _LOCK).open("r+") as file:
-            return not take_lock(file)
-    except FileNotFoundError:
+    """Return whether another process is measuring in a folder, which need not exist."""
+    if not folder.is_dir():
         return False
+    with try_lock(folder / _LOCK) as free:
+        return not free
 
 
 def _earlier(folder: Path, plan: Plan, overwrite: bool) -> dict[str, Any] | None:
@@ -408,6 +380,4 @@ def _start_run(
 def _write_run(folder: Path, run: dict[str, Any]) -> None:
     shown = run | {"run": {k: v for k, v in run["run"].items() if not k.startswith("_")}}
     text = json.dumps(shown, indent=2, ensure_ascii=False, default=str) + "\n"
-    part = folder / (RUN + ".part")
-    part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    part.replace(folder / RUN)
+    write_atomically(folder / RUN, text)

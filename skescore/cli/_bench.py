@@ -19,8 +19,8 @@ from typing import Any
 
 import pandas as pd
 
-from skescore._io import cache_folder
-from skescore._optional import import_optional
+from skescore._io import cache_folder, write_atomically
+from skescore._optional import import_optional, package_versions
 from skescore._text import did_you_mean
 from skescore.bench._configuration import (
     MODEL_FILES,
@@ -30,10 +30,9 @@ from skescore.bench._configuration import (
     is_model_file,
     read_config,
 )
-from skescore.bench._machine import package_versions
 from skescore.bench._plan import Plan, make_plan
 from skescore.bench._progress import BenchProgress
-from skescore.bench._rows import csv_bytes
+from skescore.bench._rows import csv_text
 from skescore.bench._running import BenchResult, is_in_use, run_plan
 from skescore.bench._suites import SUITES, suite_config
 from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
@@ -645,7 +644,7 @@ def run(options: argparse.Namespace) -> str:
 
 def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes) -> str:
     if options.format == "csv":
-        return csv_bytes(result.rows).decode()
+        return csv_text(result.rows)
     rankings = rank_extractors(result.rows, options.rank_by, alpha=options.alpha)
     if options.format == "json":
         record = {
@@ -685,9 +684,7 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
     written = [] if options.output is None else [folder / "rows.csv", folder / "run.json"]
     if options.parquet:
         path = folder / "rows.parquet"
-        part = path.with_name(path.name + ".part")
-        result.rows.to_parquet(part, index=False)
-        part.replace(path)
+        write_atomically(path, result.rows.to_parquet(index=False))
         written.append(path)
     if options.plots:
         from skescore.bench._plots import critical_difference_plot

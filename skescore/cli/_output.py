@@ -6,7 +6,6 @@ import codecs
 import json
 import math
 import os
-import platform
 import re
 import shutil
 import sys
@@ -15,13 +14,11 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 
-_PACKAGES = ("skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib")
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (
     DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning,
@@ -30,11 +27,6 @@ _MAX_WARNINGS = 3
 
 #: How measures are called in tables.
 MEASURE_NAMES = {"f1_weighted": "weighted F1", "f1_macro": "macro F1", "r2": "R²"}
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on."""
-    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
 
 
 def number(value: float | None, digits: int = 3) -> str:

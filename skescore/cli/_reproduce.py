@@ -11,6 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from skescore._io import write_atomically
+from skescore._optional import package_versions
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._parser import OF_FOLDER
@@ -295,11 +297,11 @@ def _run_table(
     table["run"] = {
         "command_line": options.command_line,
         "seconds": round(time.perf_counter() - begin, 3),
-        "versions": output.versions(),
+        "versions": package_versions(),
     }
     if folder is not None:
-        as_frame(table).to_csv(folder / f"{name}.csv", index=False)
-        (folder / f"{name}.json").write_text(output.to_json(table), encoding="utf-8")
+        write_atomically(folder / f"{name}.csv", as_frame(table).to_csv(index=False))
+        write_atomically(folder / f"{name}.json", output.to_json(table))
     if options.format == "json":
         return output.json_for_stdout(table)
     printer = output.Printer(markdown=options.format == "markdown")
@@ -541,9 +543,9 @@ def _run_brex(options: argparse.Namespace) -> str:
         # Written after the figures, so that what it lists is there.
         record["files"] = _figures(result, options.output, notes)
         record["files"] += ["brex_tables.json", "brex_tables.md"]
-        (options.output / "brex_tables.json").write_text(output.to_json(record), encoding="utf-8")
+        write_atomically(options.output / "brex_tables.json", output.to_json(record))
         text = _brex_text(record, tables, markdown=True)
-        (options.output / "brex_tables.md").write_text(text, encoding="utf-8")
+        write_atomically(options.output / "brex_tables.md", text)
     if options.format == "json":
         return output.json_for_stdout(record)
     return _brex_text(record, tables, markdown=options.format == "markdown")
@@ -554,7 +556,7 @@ def _brex_record(
 ) -> dict[str, Any]:
     return {
         "settings": {**size, **result.settings},
-        "versions": output.versions(),
+        "versions": package_versions(),
         "tables": {
             str(table): {"title": titles()[table], "lines": [asdict(line) for line in lines]}
             for table, lines in tables.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import shlex
 from collections.abc import Iterable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from skescore._io import write_atomically
 from skescore._text import did_you_mean, listed
 from skescore.datasets._loading import BUILT_IN, load_dataset
 from skescore.datasets._tables import read_file
@@ -225,17 +225,13 @@ def write_output(path: Path, text: str) -> None:
     ValueError
         If it cannot be written.
     """
-    part = path.with_name(path.name + ".part")
     try:
-        part.write_bytes(text.encode("utf-8"))
-        part.replace(path)
+        write_atomically(path, text.encode("utf-8"))
     except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
         raise ValueError(
             f"{text[error.start]!r} cannot be written to --output {path}. Rename what it is in."
         ) from error
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         raise ValueError(
             f"--output {path} cannot be written: {error.strerror or error}. Name another file."
         ) from error

@@ -21,7 +21,8 @@ from typing import IO, Any, Protocol
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore._io import cache_folder, take_lock
+from skescore._io import cache_folder, try_lock
+from skescore._optional import package_versions
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.datasets._loading import Dataset
@@ -372,7 +373,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
             "completeness", "extractors", "measures", "missing", "drop", "category", "task",
         )
     }  # fmt: skip
-    about = [dataset.checksum, dataset.y.name, asked, black_box, output.versions()]
+    about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -410,19 +411,9 @@ def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | 
     """The first journal of a search that no other process uses; locked as long as the stack."""
     for number in range(1, _MOST_AT_ONCE + 1):
         path = folder / (f"{digest}.journal" if number == 1 else f"{digest}-{number}.journal")
-        lock = path.with_suffix(".lock")
-        file = stack.enter_context(lock.open("a"))
-        # The last user may have deleted the lock since it was opened: then it keeps nobody out.
-        if take_lock(file) and lock.exists() and os.path.samefile(file.fileno(), lock):
-            stack.callback(_unlock, lock, path)
+        if stack.enter_context(try_lock(path.with_suffix(".lock"))):
             return path
     return None
-
-
-def _unlock(lock: Path, path: Path) -> None:
-    if not path.exists():
-        with contextlib.suppress(OSError):
-            lock.unlink()
 
 
 def _is_sound(kept: Kept, extractors: Sequence[str]) -> bool:

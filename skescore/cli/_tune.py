@@ -20,7 +20,8 @@ from typing import Any
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from skescore._optional import import_optional
+from skescore._io import write_atomically
+from skescore._optional import import_optional, package_versions
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
 from skescore.cli import _arguments as arguments
@@ -383,10 +384,7 @@ def write_files(
     )
     paths = [options.output / name for name in FILES]
     for path, text in zip(paths, contents, strict=True):
-        # Names of files may hold bytes that are no text; in JSON they are still told apart so.
-        part = path.with_name(path.name + ".part")
-        part.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-        part.replace(path)
+        write_atomically(path, text)
     if not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
 
@@ -734,7 +732,7 @@ def _result(
         },
         "run": {
             "command_line": shown_command_line(options.command_line),
-            "versions": output.versions(),
+            "versions": package_versions(),
             "platform": platform.platform(),
         },
     }

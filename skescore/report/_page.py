@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from skescore._io import write_atomically
 from skescore._optional import import_optional
 from skescore.datasets._loading import Dataset
 from skescore.report._gathering import gather
@@ -124,11 +125,8 @@ def write_report(
         version=_version(),
     )
     path = folder / "report.html" if path is None else Path(path)
-    part = path.with_name(path.name + ".part")
     try:
-        # Half a sign, as names of files may hold, is no text; it is shown as its number.
-        part.write_text(html, encoding="utf-8", errors="backslashreplace", newline="\n")
-        part.replace(path)
+        write_atomically(path, html)
     except OSError as error:
         raise ValueError(
             f"The report cannot be written to {path}: {error.strerror or error}. Name another file."

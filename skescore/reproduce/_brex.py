@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import zlib
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skescore._io import LineFile
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore.attribution import Formula, chain_formula, paper_formula, random_formula
@@ -178,15 +178,10 @@ class RowStore:
             return
         folder.mkdir(parents=True, exist_ok=True)
         self._check_settings(folder / SETTINGS_FILE, settings)
-        path = folder / ROWS_FILE
-        if path.exists():
-            for row in self._read(path):
-                self.rows[row.key] = row
-        # Written anew, without a last line that was broken off.
-        whole = "".join(self._line(row) for row in self.rows.values())
-        beside = path.with_suffix(".tmp")
-        beside.write_text(self._header() + whole, encoding="utf-8", newline="")
-        beside.replace(path)
+        self._file = LineFile(folder / ROWS_FILE, ",".join(f.name for f in fields(Row)))
+        for number, line in enumerate(self._file.lines, start=2):
+            row = self._read(number, line)
+            self.rows[row.key] = row
 
     def _check_settings(self, path: Path, settings: dict[str, Any]) -> None:
         if path.exists():
@@ -208,34 +203,15 @@ class RowStore:
                 )
         path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
-    @staticmethod
-    def _read(path: Path) -> Iterator[Row]:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        # What follows the last line break was being written when the run broke off.
-        reader = csv.DictReader(text[: text.rfind("\n") + 1].splitlines())
-        names = [f.name for f in fields(Row)]
-        if reader.fieldnames is not None and list(reader.fieldnames) != names:
+    def _read(self, number: int, line: str) -> Row:
+        try:
+            values = zip(fields(Row), line.split(","), strict=True)
+            return Row(**{f.name: _read_value(f.name, text) for f, text in values})
+        except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} must have the columns {', '.join(names)}, it has "
-                f"{', '.join(reader.fieldnames)}. Choose another folder."
-            )
-        for record in reader:
-            try:
-                yield Row(**{name: _read_value(name, record[name]) for name in names})
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"{path} has a line that cannot be read, {reader.line_num}: {error}. Remove "
-                    "that line, and its results are made again."
-                ) from error
-
-    @staticmethod
-    def _header() -> str:
-        return ",".join(f.name for f in fields(Row)) + "\r\n"
-
-    @staticmethod
-    def _line(row: Row) -> str:
-        # No value holds a comma, a quotation mark or a line break.
-        return ",".join(map(_write_value, asdict(row).values())) + "\r\n"
+                f"{self.folder}/{ROWS_FILE} has a line that cannot be read, {number}: {error}. "
+                "Remove that line, and its results are made again."
+            ) from error
 
     def __contains__(self, key: object) -> bool:
         return key in self.rows
@@ -244,8 +220,8 @@ class RowStore:
         """Keep a row, and write it at once."""
         self.rows[row.key] = row
         if self.folder is not None:
-            with (self.folder / ROWS_FILE).open("a", encoding="utf-8", newline="") as file:
-                file.write(self._line(row))
+            # No value holds a comma, a quotation mark or a line break.
+            self._file.append(",".join(map(_write_value, asdict(row).values())))
 
 
 # --- what the paper on Boolean attributions prints, and why other figures come out here ----------

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed
+
+from skescore._io import LineFile
 
 __all__ = ["as_frame"]
 
@@ -57,52 +57,33 @@ def measure_cells(
 ) -> dict[Key, Any]:
     """Measure cells; those that an earlier run has written to the file are not measured again."""
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
-    with _kept(path, json.loads(json.dumps(about))) as (done, keep):
-        left = [key for key in keys if key not in done]
-        found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_named)(measure, key) for key in left
-        )
-        try:
-            for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
-                done[key] = json.loads(json.dumps(value))
-                keep(key, value)
-                if progress is not None:
-                    progress(key, count, len(keys))
-        finally:
-            if hasattr(found, "close"):
-                found.close()
+    about = json.loads(json.dumps(about))
+    file = None
+    done: dict[Key, Any] = {}
+    if path is not None:
+        head = json.dumps({"settings": about})
+        file = LineFile(path, head, check=lambda line: _check_settings(path, line, about))
+        done = {tuple(cell["key"]): cell["value"] for cell in map(json.loads, file.lines)}
+    left = [key for key in keys if key not in done]
+    found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+        delayed(_named)(measure, key) for key in left
+    )
+    try:
+        for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
+            line = json.dumps({"key": list(key), "value": value})
+            done[key] = json.loads(line)["value"]
+            if file is not None:
+                file.append(line)
+            if progress is not None:
+                progress(key, count, len(keys))
+    finally:
+        if hasattr(found, "close"):
+            found.close()
     return {key: done[key] for key in keys}
 
 
 def _named(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
     return key, measure(key)
-
-
-@contextmanager
-def _kept(
-    path: Path | None, settings: dict[str, Any]
-) -> Iterator[tuple[dict[Key, Any], Callable[[Key, Any], None]]]:
-    """What the file holds, and how to add to it."""
-    if path is None:
-        yield {}, lambda key, value: None
-        return
-    content = path.read_bytes() if path.exists() else b""
-    # A process that was killed may have left the beginning of a line.
-    content = content[: content.rfind(b"\n") + 1]
-    lines = content.decode().splitlines()
-    if lines:
-        _check_settings(path, lines[0], settings)
-    done = {tuple(cell["key"]): cell["value"] for cell in map(json.loads, lines[1:])}
-    with path.open("wb") as file:
-        file.write(content or _line({"settings": settings}))
-        file.flush()
-
-        def keep(key: Key, value: Any) -> None:
-            file.write(_line({"key": list(key), "value": value}))
-            file.flush()
-            os.fsync(file.fileno())
-
-        yield done, keep
 
 
 def _check_settings(path: Path, line: str, settings: dict[str, Any]) -> None:
@@ -121,7 +102,3 @@ def _check_settings(path: Path, line: str, settings: dict[str, Any]) -> None:
             f"{path} holds cells of other settings: {told}. Name another folder, pass the settings "
             "of that run, or forget them (on the command line: --overwrite)."
         )
-
-
-def _line(value: Any) -> bytes:
-    return (json.dumps(value) + "\n").encode()

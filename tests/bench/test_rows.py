@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skescore.bench import read_rows, row_columns
 from skescore.bench._plan import Cell
-from skescore.bench._rows import RowFile, csv_bytes, in_order
+from skescore.bench._rows import RowFile, csv_text, in_order
 
 ROW = {
     "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",
@@ -20,9 +20,9 @@ BAD = ROW | {"fold": 2, "state": "failed", "error": 'E: "a",\nb\r\nand ± nan', 
 
 
 def write(path, *rows):
-    with RowFile(path) as file:
-        for row in rows:
-            file.append(row)
+    file = RowFile(path)
+    for row in rows:
+        file.add(row)
     return path
 
 
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_again(tmp_path):
     assert second["error"] == 'E: "a", b and ± nan'
     assert second["warnings"] == ""
     assert math.isnan(second["n_rules"])
-    assert (tmp_path / "rows.csv").read_bytes() == csv_bytes(table)
+    assert (tmp_path / "rows.csv").read_bytes() == csv_text(table).encode()
 
 
 def test_names_that_look_like_missing_values_are_names(tmp_path):
@@ -54,9 +54,9 @@ def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
     cut = data.draw(st.integers(0, len(content)))
     path.write_bytes(content[:cut])
     whole = max(content[:cut].count(b"\n") - 1, 0)
-    with RowFile(path) as file:
-        assert len(file.read()) == whole
-        file.append(ROW | {"fold": 9})
+    file = RowFile(path)
+    assert len(file.read()) == whole
+    file.add(ROW | {"fold": 9})
     table = read_rows(path)
     assert table["fold"].tolist() == [*[1, 2, 3][:whole], 9]
 
@@ -71,7 +71,7 @@ def test_numbers_are_the_same_again(tmp_path_factory, value):
 def test_other_files_are_left_alone(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="holds other columns than the rows of a bench"):
+    with pytest.raises(ValueError, match="begins with 'a,b' instead of"):
         RowFile(path)
     assert path.read_text() == "a,b\n1,2\n"
     with pytest.raises(ValueError, match="cannot be read as the rows of a bench"):

@@ -15,9 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, fire_score, ice_score, q_score
 from skescore.bench import FolderInUseError, config_from, read_rows, run_bench
-from skescore.bench._cells import measure_group
 from skescore.bench._plan import make_plan
-from skescore.bench._running import _groups, _only_one
 from skescore.datasets import load_dataset
 
 BASE = {
@@ -190,11 +188,14 @@ def test_folders_of_others_are_refused(tmp_path):
     (tmp_path / "run.json").write_text('{"search": {}}')
     with pytest.raises(FolderInUseError, match="is not the record of a bench"):
         run_bench(CONFIG, tmp_path)
-    with (
-        _only_one(tmp_path),
-        pytest.raises(FolderInUseError, match="Another process is measuring"),
-    ):
-        run_bench(CONFIG, tmp_path)
+
+
+def test_a_folder_has_one_user_at_a_time(tmp_path):
+    def meanwhile(*_):
+        with pytest.raises(FolderInUseError, match="Another process is measuring"):
+            run_bench(CONFIG, tmp_path)
+
+    run_bench(CONFIG, tmp_path, on_start=meanwhile)
 
 
 def test_failed_rows_are_tried_again_when_asked(whole, tmp_path):
@@ -274,7 +275,7 @@ def test_in_sample_and_one_split(tmp_path):
         assert rows["black_box_rows"].tolist() == [asked]
 
 
-def test_seeds_reach_black_boxes_and_extractors():
+def test_seeds_reach_black_boxes_and_extractors(tmp_path):
     config = config_from(
         BASE
         | {
@@ -283,8 +284,7 @@ def test_seeds_reach_black_boxes_and_extractors():
                                       "params": {"random_state": 3, "max_nodes": 15}}],
         }
     )  # fmt: skip
-    (group,) = _groups(make_plan(config), make_plan(config).cells)
-    first, second = measure_group(group)
+    first, second = run_bench(config, tmp_path).rows.to_dict(orient="records")
     for name in ("ice", "n_rules", "fidelity", "black_box_rows"):
         assert first[name] == second[name]
         assert not math.isnan(first[name])

@@ -8,7 +8,6 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
-import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +21,6 @@ from skescore.cli._output import (
     number,
     plural,
     to_json,
-    versions,
 )
 
 
@@ -132,13 +130,6 @@ def test_signs_that_the_encoding_lacks_keep_their_meaning(encoding, shown):
 def test_encoding_handler_does_not_hide_what_cannot_be_read():
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("utf-8", "skescore.plain")
-
-
-def test_versions_are_those_of_the_modules():
-    found = versions()
-    assert found["numpy"] == np.__version__
-    assert found["optuna"] == optuna.__version__
-    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
 # Text and Markdown --------------------------------------------------------------------------------
