@@ -207,7 +207,7 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has a line that cannot be read, 2: .*'twelve'"):
         reproduce_brex(**few, output=tmp_path)
     rows.write_text("a,b\r\n1,2\r\n")
-    with pytest.raises(ValueError, match="brex_rows.csv begins with"):
+    with pytest.raises(ValueError, match=r"brex_rows\.csv begins with"):
         reproduce_brex(**few, output=tmp_path)
 
 
