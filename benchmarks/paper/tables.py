@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from skescore.cli import main
-from skescore.cli._output import versions
+from skescore.bench import package_versions
 
 HERE = Path(__file__).parent
 #: Heading and options of each table: the searches of ICE are those of its figures in size.
@@ -58,7 +58,7 @@ def run() -> None:
         (options.folder / f"{name}.md").write_text(text, encoding="utf-8")
     parts = [options.folder / f"{name}.md" for name in TABLES]
     texts = [path.read_text(encoding="utf-8") for path in parts if path.exists()]
-    about = ", ".join(f"{name} {version}" for name, version in versions().items())
+    about = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     page = "\n".join([*texts, f"Made on {platform.machine()} with {about}.\n"])
     (HERE / "tables.md").write_text(page, encoding="utf-8")
 
