@@ -17,8 +17,8 @@ import platform
 import sys
 from pathlib import Path
 
-from skescore.cli import main
 from skescore.bench import package_versions
+from skescore.cli import main
 
 HERE = Path(__file__).parent
 #: Heading and options of each table: the searches of ICE are those of its figures in size.
