@@ -29,8 +29,7 @@ from skescore.datasets._loading import Dataset
 from skescore.scorers._specs import all_weights
 from skescore.tuning import open_storage
 from skescore.tuning._studies import INTERRUPTED
-from skescore.tuning.storage._heartbeats import RETRY_OF
-from skescore.tuning.storage._storages import storage_name
+from skescore.tuning.storage import RETRY_OF, storage_name
 
 # --- further processes of one command, which take trials from the same storage -------------------
 

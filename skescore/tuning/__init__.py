@@ -6,8 +6,7 @@ from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._studies import describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
-from skescore.tuning.storage._heartbeats import beating, revive_stale
-from skescore.tuning.storage._storages import open_storage
+from skescore.tuning.storage import Heartbeat, open_storage, retry_stale
 from skescore.tuning.weights import (
     Question,
     ScoreInterval,
@@ -26,6 +25,7 @@ __all__ = [
     "Candidates",
     "ExtractorObjective",
     "ExtractorSearchCV",
+    "Heartbeat",
     "Question",
     "ScoreInterval",
     "SearchSpace",
@@ -33,7 +33,6 @@ __all__ = [
     "WeightStability",
     "WinningRegions",
     "as_search_space",
-    "beating",
     "compare_scores",
     "describe_study",
     "hypervolume",
@@ -41,7 +40,7 @@ __all__ = [
     "open_storage",
     "pareto_front",
     "pareto_mask",
-    "revive_stale",
+    "retry_stale",
     "score_interval",
     "search_space",
     "starting_points",

@@ -26,7 +26,7 @@ from skescore.tuning._evaluation import Fold, evaluate_on_fold, knowledge_like, 
 from skescore.tuning._objective import STOPPED, Goal, params_key, score_of_parts
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning._studies import Studies, call_back
-from skescore.tuning.storage._heartbeats import Heartbeat, beating
+from skescore.tuning.storage import Heartbeat
 
 # --- candidates evaluated here or in processes, which are handed the folds once ------------------
 
@@ -326,7 +326,7 @@ class Runner:
         if not self._alone:
             self.studies.read()
             if self.studies.shared:
-                self.studies.revive()
+                self.studies.retry_stale()
         standings = self.studies.standings()
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
         if self._alone and not allowed:
@@ -365,7 +365,7 @@ class Runner:
                 for name in names:
                     opened.append(_Open(name, *self.studies.ask(name)))
                     if self.studies.shared:
-                        opened[-1].heartbeat = alive.enter_context(beating(opened[-1].trial))
+                        opened[-1].heartbeat = alive.enter_context(Heartbeat(opened[-1].trial))
                 if self.studies.shared:
                     self.studies.read()
                     nobody = self.studies.unfinished() == len(opened)

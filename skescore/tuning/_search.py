@@ -41,7 +41,7 @@ from skescore.tuning._studies import Studies, quiet_optuna
 from skescore.tuning._winner import judged, winner, within
 from skescore.tuning.spaces._space import Space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
-from skescore.tuning.storage._storages import open_storage
+from skescore.tuning.storage import open_storage
 
 _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 

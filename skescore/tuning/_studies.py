@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from skescore.tuning._allocation import Standing
 from skescore.tuning._objective import ExtractorObjective, Goal
-from skescore.tuning.storage._heartbeats import RETRY_OF, revive_of
+from skescore.tuning.storage import RETRY_OF, retry_stale
 
 # --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------
 
@@ -318,10 +318,10 @@ class Studies:
             result[name] = Standing(len(trials), sum(spent))
         return result
 
-    def revive(self) -> None:
+    def retry_stale(self) -> None:
         """Queue the trials anew that nobody works at any more."""
         for name, study in self.studies.items():
-            if revive_of(study, self._in_state(name, TrialState.RUNNING)):
+            if retry_stale(study, running=self._in_state(name, TrialState.RUNNING)):
                 self.read(name)
 
     def waiting(self) -> dict[str, int]:

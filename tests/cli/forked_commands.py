@@ -158,7 +158,7 @@ def _run(order: dict[str, Any]) -> int:
 def _serve() -> None:
     for module in (
         "alembic.command", "optuna.storages._rdb.storage", "psycopg", "sklearn.ensemble",
-        "skescore.cli._tune", "skescore.tuning.storage._storages",
+        "skescore.cli._tune", "skescore.tuning.storage",
     ):  # fmt: skip
         with contextlib.suppress(ImportError):
             importlib.import_module(module)

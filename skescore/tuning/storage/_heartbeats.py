@@ -6,9 +6,9 @@ every storage, for workers that ask and tell:
 .. code-block:: python
 
     while budget_is_left(study):
-        revive_stale(study)
+        retry_stale(study)
         trial = study.ask(space)
-        with beating(trial) as heartbeat:
+        with Heartbeat(trial) as heartbeat:
             values = objective(trial)
         if not heartbeat.lost:
             study.tell(trial, values, skip_if_finished=True)
@@ -24,7 +24,6 @@ import platform
 import threading
 import time
 import uuid
-import warnings
 import weakref
 from collections.abc import Sequence
 from numbers import Real
@@ -33,83 +32,18 @@ from types import TracebackType
 from typing import Any
 
 import optuna
-from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+import psutil
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-# --- which process runs a trial, and whether it is known to have ended ---------------------------
-
-
-def this_worker() -> dict[str, Any]:
-    """Who runs a trial: this process, and which of its attempts."""
-    pid = os.getpid()
-    return {
-        "host": platform.node(),
-        "machine": _machine(),
-        "process": pid,
-        "started": _process_start(pid),
-        # Two attempts of one process are told apart.
-        "attempt": uuid.uuid4().hex[:8],
-    }
-
-
-def name_of(beat: Any) -> str:
-    """A worker in words, by its sign of life."""
-    if not isinstance(beat, dict):
-        return "worker"
-    return f"worker (process {beat.get('process')} on {beat.get('host')})"
-
-
-@functools.cache
-def _machine() -> str:
-    """Where a process number means this process: the running system, and the container in it."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return f"{platform.node()} {uuid.getnode():x}"
-
-
-def _process_start(pid: int) -> str | None:
-    """When a process began, in a form that tells it from a later one with the same number.
-
-    None where the system does not say, empty for a process that has ended but is not buried yet.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The name of the program stands in parentheses and may hold anything.
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in {"Z", "X", "x"} else fields[19]
-
-
-def is_gone(beat: dict[str, Any]) -> bool:
-    """Whether the process behind a sign of life is known to have ended; only known nearby."""
-    pid = beat.get("process")
-    if beat.get("machine") != _machine() or not isinstance(pid, int) or os.name != "posix":
-        return False  # elsewhere, asking about a process could even end it
-    try:
-        os.kill(pid, 0)  # asks, and does nothing
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass  # another user's
-    started = _process_start(pid)
-    return started is not None and started != beat.get("started")
-
-
-# --- Signs of life of running trials, so that one whose worker was killed is tried once m --------
-
-#: Seconds between two signs of life, and after which silence means that a worker is gone.
-HEARTBEAT_SECONDS = 60
-GRACE_SECONDS = 120
-
-#: User attribute of a trial: who runs it, and how many signs of life there have been.
-HEARTBEAT = "heartbeat"
 #: User attribute of a trial: number of the trial that it repeats.
 RETRY_OF = "retry_of"
+#: User attribute of a trial: who runs it, and how many signs of life there have been.
+_HEARTBEAT = "heartbeat"
 #: User attribute of a study: its workers give signs of life, so that silence means something.
-BEATEN = "heartbeats"
+_HEARTBEATS = "heartbeats"
+#: Clocks may be set while a process runs: starts that are so many seconds apart are one.
+_SAME_START = 2.0
 
 #: What this process saw last: by storage, study and trial the sign of life, and since when. The
 #: time is this process's own, because the clocks of two machines may differ.
@@ -117,39 +51,70 @@ _SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] =
     weakref.WeakKeyDictionary()
 )
 _SEEN_LOCK = threading.Lock()
-#: Studies that this process has marked as `BEATEN`, so that it need not ask for every trial.
+#: Studies that this process has marked by `_HEARTBEATS`, so that it need not look for every trial.
 _MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 
 
 class Heartbeat:
-    """Tells a trial's storage again and again that its worker is alive; used as a context.
+    """Record in a trial's storage that its worker is alive, as long as the context lasts.
 
-    Made by :func:`beating`.
+    Wrap it around the objective of every worker of a study that others may join, together with
+    :func:`retry_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
 
     Parameters
     ----------
     trial : optuna.trial.Trial
-        A running trial.
-    interval : float
-        Seconds between two signs of life.
+        A running trial. Its user attribute ``heartbeat`` says who runs it.
+    interval : float, default=60
+        Seconds between two signs of life; at most half of the grace period of
+        :func:`retry_stale`.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether another worker took this one for dead: the trial is finished as failed, and its
+        result no longer counts.
+
+    Raises
+    ------
+    ValueError
+        If `interval` is not positive.
+
+    Notes
+    -----
+    From the first use on, every worker of the study must give signs of life; the study's user
+    attribute ``heartbeats`` says so.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study()
+    >>> trial = study.ask()
+    >>> with Heartbeat(trial) as heartbeat:
+    ...     value = trial.suggest_float("x", 0, 1) ** 2
+    >>> heartbeat.lost
+    False
+    >>> study.tell(trial, value).state.name
+    'COMPLETE'
     """
 
-    def __init__(self, trial: Any, interval: float) -> None:
+    def __init__(self, trial: Any, *, interval: float = 60) -> None:
         self.trial = trial
-        self.interval = interval
+        self.interval = _seconds("interval", interval)
         self._lost = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
     def lost(self) -> bool:
-        """Whether another worker has taken this one for dead and finished the trial as failed."""
+        """Whether another worker took this one for dead; see the attributes of the class."""
         return self._lost.is_set()
 
     def __enter__(self) -> Heartbeat:
-        if is_lasting(getattr(self.trial, "storage", None)):
-            _mark_as_beaten(self.trial.study)
-            worker = this_worker()
+        if _is_lasting(getattr(self.trial, "storage", None)):
+            _mark(self.trial.study)
+            worker = _this_worker()
             self._beat(worker, 0)
             if not self.lost:
                 # The process may end while the storage hangs: nothing waits for the thread.
@@ -177,65 +142,21 @@ class Heartbeat:
             try:
                 self._beat(worker, count)
             except Exception:
-                # A storage that is out of reach for a moment is asked again at the next beat; for
+                # A storage that is out of reach for a moment is told at the next beat; for
                 # longer, the worker hears of it where it reports its result.
                 continue
         self.trial.storage.remove_session()  # a database's connection of this thread
 
     def _beat(self, worker: dict[str, Any], count: int) -> None:
         try:
-            self.trial.set_user_attr(HEARTBEAT, worker | {"count": count})
+            self.trial.set_user_attr(_HEARTBEAT, worker | {"count": count})
         except UpdateFinishedTrialError:
             self._lost.set()
 
 
-def beating(trial: Any, *, interval: float = HEARTBEAT_SECONDS) -> Heartbeat:
-    """Record in a trial's storage that its worker is alive, as long as the context lasts.
-
-    Wrap it around the objective of every worker of a study that others may join, together with
-    :func:`revive_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
-
-    Parameters
-    ----------
-    trial : optuna.trial.Trial
-        A running trial. Its user attribute ``heartbeat`` says who runs it.
-    interval : float, default=60
-        Seconds between two signs of life; at most half of the grace period of
-        :func:`revive_stale`.
-
-    Returns
-    -------
-    Heartbeat
-        The context. Its ``lost`` is true when another worker took this one for dead: the trial is
-        finished as failed, and its result no longer counts.
-
-    Raises
-    ------
-    ValueError
-        If `interval` is not positive.
-
-    Notes
-    -----
-    From the first use on, every worker of the study must give signs of life; the study's user
-    attribute ``heartbeats`` says so.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study()
-    >>> trial = study.ask()
-    >>> with beating(trial) as heartbeat:
-    ...     value = trial.suggest_float("x", 0, 1) ** 2
-    >>> heartbeat.lost
-    False
-    >>> study.tell(trial, value).state.name
-    'COMPLETE'
-    """
-    return Heartbeat(trial, positive_seconds("interval", interval))
-
-
-def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[int]:
+def retry_stale(
+    study: optuna.Study, *, grace: float = 120, running: Sequence[FrozenTrial] | None = None
+) -> list[int]:
     """Fail the running trials whose workers are gone, and enqueue their parameters once more.
 
     Call it in every worker before it asks for a trial. A worker on the same machine whose process
@@ -247,7 +168,10 @@ def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[i
     study : optuna.Study
         The study.
     grace : float, default=120
-        Seconds of silence; at least twice the interval of :func:`beating`.
+        Seconds of silence; at least twice the interval of :class:`Heartbeat`.
+    running : sequence of FrozenTrial, optional
+        Its running trials, if they have been read already. One that has finished since is left as
+        it is.
 
     Returns
     -------
@@ -264,47 +188,24 @@ def revive_stale(study: optuna.Study, *, grace: float = GRACE_SECONDS) -> list[i
     Notes
     -----
     Of several workers that find the same trial one fails it, and only that one enqueues it again:
-    storages accept one end of a trial. A trial that has finished is left as it is. A trial without
-    any sign of life was killed between being asked for and starting, and has the same grace;
-    where no worker gives signs of life, nothing is failed. Trials of ``Study.optimize`` in a
-    database with heartbeats go by Optuna's own.
+    storages accept one end of a trial. A trial without any sign of life was killed between being
+    asked for and starting, and has the same grace; where no worker gives signs of life, nothing is
+    failed.
 
     Examples
     --------
     >>> import optuna
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> revive_stale(optuna.create_study())
+    >>> retry_stale(optuna.create_study())
     []
     """
-    return revive_of(study, None, positive_seconds("grace", grace))
-
-
-def revive_of(
-    study: optuna.Study, running: Sequence[FrozenTrial] | None, grace: float = GRACE_SECONDS
-) -> list[int]:
-    """Do what :func:`revive_stale` does, with running trials that may have been read already.
-
-    Parameters
-    ----------
-    study : optuna.Study
-        The study.
-    running : sequence of FrozenTrial or None
-        Its running trials; one that has finished since is left as it is.
-    grace : float
-        Seconds of silence.
-
-    Returns
-    -------
-    list of int
-        Numbers of the trials that this call failed.
-    """
+    grace = _seconds("grace", grace)
     # No public name; the study's own methods cannot say who came first.
-    if not is_lasting(study._storage):
+    if not _is_lasting(study._storage):
         return []
-    _revive_by_optuna(study)
     if running is None:
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    beaten = bool(running) and BEATEN in study.user_attrs
+    is_marked = bool(running) and _HEARTBEATS in study.user_attrs
     reasons = {}
     with _SEEN_LOCK:
         studies = _SEEN.setdefault(study._storage, {})
@@ -312,16 +213,16 @@ def revive_of(
         now = time.monotonic()
         seen = {}
         for trial in running:
-            beat = trial.user_attrs.get(HEARTBEAT)
-            if isinstance(beat, dict) and is_gone(beat):
-                reasons[trial.number] = f"The process of its {name_of(beat)} ended in mid-trial."
-            elif beaten:
+            beat = trial.user_attrs.get(_HEARTBEAT)
+            if isinstance(beat, dict) and _is_gone(beat):
+                reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
+            elif is_marked:
                 sign = json.dumps(beat, sort_keys=True)
                 last, since = before.get(trial.number, (None, now))
                 seen[trial.number] = sign, since if sign == last else now
                 if now - seen[trial.number][1] > grace:
                     reasons[trial.number] = (
-                        f"Its {name_of(beat)} gave no sign of life for more than {grace:g} s."
+                        f"Its {_name_of(beat)} gave no sign of life for more than {grace:g} s."
                     )
         studies[study.study_name] = seen
     return [
@@ -331,56 +232,8 @@ def revive_of(
     ]
 
 
-def enqueue_again(study: optuna.Study, trial: FrozenTrial) -> bool:
-    """Put the parameters of a failed trial back into the queue, unless it was a second attempt.
-
-    Parameters
-    ----------
-    study : optuna.Study
-        The study.
-    trial : optuna.trial.FrozenTrial
-        The failed trial.
-
-    Returns
-    -------
-    bool
-        Whether it is tried again.
-
-    Notes
-    -----
-    Also what our databases do when Optuna's own heartbeats stop, in place of Optuna's callback:
-    that copies all attributes, what an extraction had measured and who ran it included.
-    """
-    if RETRY_OF in trial.user_attrs:
-        return False
-    # Killed before it suggested what it was enqueued with, it has that in no parameter yet.
-    params = trial.system_attrs.get("fixed_params", {}) | trial.params
-    study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
-    return True
-
-
-def retry_once(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Be the callback of a storage with heartbeats of its own."""
-    enqueue_again(study, trial)
-
-
-def positive_seconds(name: str, value: Any) -> float:
-    """Give a number of seconds, or raise if it is none."""
-    valid = isinstance(value, Real) and not isinstance(value, bool)
-    if not valid or not 0 < float(value) < math.inf:
-        raise ValueError(f"{name} must be a positive number of seconds, got {value!r}.")
-    return float(value)
-
-
-def is_lasting(storage: Any) -> bool:
-    """Whether trials outlive the process that runs them."""
-    return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
-        storage, optuna.storages.InMemoryStorage
-    )
-
-
 def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
-    """Fail a trial unless its worker, or another one that revives, was quicker."""
+    """Fail a trial and enqueue it again, unless its worker or another one was quicker."""
     second = trial.user_attrs.get(RETRY_OF)
     outlook = (
         "Its hyper-parameters are tried once more."
@@ -394,21 +247,78 @@ def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
             return False
     except UpdateFinishedTrialError:
         return False
-    enqueue_again(study, trial)
+    if second is None:
+        # Killed before it suggested what it was enqueued with, it has that in no parameter yet.
+        params = trial.system_attrs.get("fixed_params", {}) | trial.params
+        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
     return True
 
 
-def _revive_by_optuna(study: optuna.Study) -> None:
-    """Let a database that has heartbeats of its own act on those of ``Study.optimize``."""
-    interval = getattr(study._storage, "get_heartbeat_interval", None)
-    if interval is not None and interval() is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            optuna.storages.fail_stale_trials(study)
-
-
-def _mark_as_beaten(study: optuna.Study) -> None:
+def _mark(study: optuna.Study) -> None:
     if study not in _MARKED:
-        if BEATEN not in study.user_attrs:
-            study.set_user_attr(BEATEN, True)
+        if _HEARTBEATS not in study.user_attrs:
+            study.set_user_attr(_HEARTBEATS, True)
         _MARKED.add(study)
+
+
+def _is_lasting(storage: Any) -> bool:
+    """Whether trials outlive the process that runs them."""
+    return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
+        storage, optuna.storages.InMemoryStorage
+    )
+
+
+def _seconds(name: str, value: Any) -> float:
+    valid = isinstance(value, Real) and not isinstance(value, bool)
+    if not valid or not 0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a positive number of seconds, got {value!r}.")
+    return float(value)
+
+
+# --- which process runs a trial, and whether it is known to have ended ---------------------------
+
+
+def _this_worker() -> dict[str, Any]:
+    """Who runs a trial: this process, and which of its attempts."""
+    return {
+        "host": platform.node(),
+        "machine": _machine(),
+        "process": os.getpid(),
+        "started": psutil.Process().create_time(),
+        # Two attempts of one process are told apart.
+        "attempt": uuid.uuid4().hex[:8],
+    }
+
+
+def _name_of(beat: Any) -> str:
+    if not isinstance(beat, dict):
+        return "worker"
+    return f"worker (process {beat.get('process')} on {beat.get('host')})"
+
+
+@functools.cache
+def _machine() -> str:
+    """Where a process number means this process: the running system, and the container in it."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{platform.node()} {uuid.getnode():x}"
+
+
+def _is_gone(beat: dict[str, Any]) -> bool:
+    """Whether the process behind a sign of life is known to have ended; only known nearby."""
+    pid, started = beat.get("process"), beat.get("started")
+    if beat.get("machine") != _machine() or not isinstance(pid, int):
+        return False
+    try:
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return True
+        # A later process may have the same number.
+        later = isinstance(started, Real) and process.create_time() - started > _SAME_START
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:  # another user's
+        return False
+    return later

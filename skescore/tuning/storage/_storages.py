@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import inspect
 import json
 import os
 import re
@@ -26,10 +25,9 @@ from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from skescore._optional import import_optional
-from skescore.tuning.storage._heartbeats import positive_seconds, retry_once
 
 #: Endings by which a path is known to be a journal.
-JOURNAL_ENDINGS = (".journal", ".log")
+_JOURNAL_ENDINGS = (".journal", ".log")
 #: How every journal begins.
 _JOURNAL_START = b'{"op_code":'
 _GRPC_PORT = 13000
@@ -43,12 +41,7 @@ _FORMS = (
 )
 
 
-def open_storage(
-    storage: str | Path | BaseStorage | None,
-    *,
-    heartbeat_interval: float | None = None,
-    grace_period: float | None = None,
-) -> BaseStorage:
+def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
     """Open the place where studies are kept.
 
     Use it for what a user names on a command line or in a configuration. Several processes may
@@ -63,13 +56,6 @@ def open_storage(
         ``"postgresql://user:password@host/database"`` is driven by psycopg 3, or by psycopg2 if
         only that is installed; ``"mysql://..."`` by what SQLAlchemy finds. ``"grpc://host:port"``
         is Optuna's storage proxy. An Optuna storage is given back as it is.
-    heartbeat_interval : float, optional
-        Turns on Optuna's own heartbeats, seconds apart, for workers that call ``Study.optimize``
-        on a database; such as 60. Workers that ask and tell would be warned: they have
-        :func:`skescore.tuning.beating`, in every storage.
-    grace_period : float, optional
-        Seconds of silence after which such a trial is failed and tried once more; by default twice
-        the interval.
 
     Returns
     -------
@@ -107,12 +93,6 @@ def open_storage(
     ...     again.best_params
     {'x': 0.5}
     """
-    for name, seconds in {
-        "heartbeat_interval": heartbeat_interval,
-        "grace_period": grace_period,
-    }.items():
-        if seconds is not None:
-            positive_seconds(name, seconds)
     if storage is None:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
@@ -122,21 +102,19 @@ def open_storage(
     text = str(storage)
     scheme, separator, rest = text.partition("://")
     if isinstance(storage, Path) or not separator:
-        if text.endswith(JOURNAL_ENDINGS):
+        if text.endswith(_JOURNAL_ENDINGS):
             return _open_journal(text)
         raise ValueError(f"storage must be {_FORMS}; got {text!r}.")
     kind = scheme.partition("+")[0]
     if scheme == "journal":
         if not rest.startswith("/") or not rest.strip("/"):
-            raise unknown_form(text)
+            raise _unknown_form(text)
         return _open_journal(rest[1:])
     if scheme == "grpc":
         return _open_proxy(text)
     if kind in {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}:
-        # SQLAlchemy takes a while to import, and only databases need it.
-
-        return open_database(text, heartbeat_interval, grace_period)
-    raise unknown_form(text)
+        return _open_database(text)
+    raise _unknown_form(text)
 
 
 def storage_name(storage: str | Path | BaseStorage | None) -> str:
@@ -228,7 +206,7 @@ def _cut_unfinished_line(file: BinaryIO) -> None:
 
 
 def _open_journal(path: str) -> BaseStorage:
-    check_folder(path)
+    _check_folder(path)
     if os.path.exists(path):
         with open(path, "rb") as file:
             begin = file.read(len(_JOURNAL_START))
@@ -248,7 +226,7 @@ def _no_journal(path: str, reason: str) -> ValueError:
     )
 
 
-def check_folder(path: str) -> None:
+def _check_folder(path: str) -> None:
     """Raise unless there is a folder for a file."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
@@ -265,9 +243,9 @@ def _open_proxy(text: str) -> BaseStorage:
         parts = urlsplit(text)
         host, port = parts.hostname, _GRPC_PORT if parts.port is None else parts.port
     except ValueError:
-        raise unknown_form(text) from None
+        raise _unknown_form(text) from None
     if not host or parts.path.strip("/") or parts.query or parts.username is not None:
-        raise unknown_form(text)
+        raise _unknown_form(text)
     purpose = f"The storage {text!r}"
     import_optional("grpc", extra="grpc", purpose=purpose)
     import_optional("google.protobuf", extra="grpc", purpose=purpose)
@@ -287,12 +265,12 @@ def _open_proxy(text: str) -> BaseStorage:
     return proxy
 
 
-def unknown_form(text: str) -> ValueError:
+def _unknown_form(text: str) -> ValueError:
     """The error for a storage that has none of the forms."""
     return ValueError(f"storage must be {_FORMS}; got {storage_name(text)!r}.")
 
 
-# --- databases that hold studies: SQLite, PostgreSQL and what else SQLAlchemy has drivers --------
+# --- databases -----------------------------------------------------------------------------------
 
 #: Drivers of PostgreSQL that may be installed, the better one first.
 _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
@@ -300,9 +278,6 @@ _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
 _SQLITE_SECONDS = 60.0
 #: How often an empty database is tried where several workers create its tables at the same time.
 _ATTEMPTS = 6
-
-
-# --- databases -----------------------------------------------------------------------------------
 
 
 class _SerialSQLite(RDBStorage):
@@ -340,32 +315,12 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def open_database(
-    text: str, heartbeat_interval: float | None, grace_period: float | None
-) -> BaseStorage:
-    """Open a database by its URL.
-
-    Parameters
-    ----------
-    text : str
-        A URL of SQLAlchemy; without a driver PostgreSQL gets one that is installed.
-    heartbeat_interval, grace_period : float or None
-        Seconds, for ``Study.optimize``.
-
-    Returns
-    -------
-    optuna.storages.RDBStorage
-        The storage.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError, ConnectionError, ImportError
-        See :func:`skescore.tuning.open_storage`.
-    """
+def _open_database(text: str) -> BaseStorage:
+    """Open a database by its URL; without a driver PostgreSQL gets one that is installed."""
     try:
         url = make_url(re.sub("^postgres(?=[:+])", "postgresql", text))
     except (SQLAlchemyError, ValueError):
-        raise unknown_form(text) from None  # whose text may show the password
+        raise _unknown_form(text) from None  # whose text may show the password
     kind = url.get_backend_name()
     options: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_SECONDS}}
     opened: Callable[..., RDBStorage] = _SerialSQLite
@@ -376,28 +331,17 @@ def open_database(
                 "None to keep studies in memory."
             )
         if not str(url.database).startswith("file:"):
-            check_folder(str(url.database))
+            _check_folder(str(url.database))
     else:
         # A connection that was cut in the meantime, as by a restart, is made anew.
         options, opened = {"pool_pre_ping": True}, RDBStorage
     if kind == "postgresql" and url.drivername == kind:
         url = url.set(drivername=f"postgresql+{_postgresql_driver()}")
-    # Named differently since Optuna 4.9.
-    known = inspect.signature(RDBStorage).parameters
-    names = ("heartbeat_stale_trial_callback", "failed_trial_callback")
-    callback = next(name for name in names if name in known)
     for attempt in range(_ATTEMPTS):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ExperimentalWarning)
-                storage = opened(
-                    # Optuna takes braces for a template.
-                    re.sub(r"([{}])", r"\1\1", url.render_as_string(hide_password=False)),
-                    engine_kwargs=options,
-                    heartbeat_interval=heartbeat_interval,
-                    grace_period=grace_period,
-                    **{callback: retry_once},
-                )
+            # Optuna takes braces for a template.
+            text_of_url = re.sub(r"([{}])", r"\1\1", url.render_as_string(hide_password=False))
+            storage = opened(text_of_url, engine_kwargs=options)
             # Drivers complain of connections that nobody closed.
             weakref.finalize(storage, storage.engine.dispose)
             return storage

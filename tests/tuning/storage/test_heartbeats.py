@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ import optuna
 import pytest
 from optuna.storages import BaseStorage
 from optuna.trial import Trial, TrialState
-from sqlalchemy import text
 
-from skescore.tuning import beating, open_storage, revive_stale
-from skescore.tuning.storage import _heartbeats as heartbeats
+from skescore.tuning import Heartbeat, open_storage, retry_stale
 
 Open = Callable[[], BaseStorage]
 
@@ -46,14 +45,14 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time as the observer sees it; what the wall says must not matter."""
     made = Clock()
-    monkeypatch.setattr(heartbeats, "time", made)
+    monkeypatch.setattr(time, "monotonic", made.monotonic)
     return made
 
 
 def killed(study: optuna.Study, **changes: Any) -> Trial:
     """A trial whose worker began, and is no more."""
     trial = study.ask()
-    with beating(trial):
+    with Heartbeat(trial):
         trial.suggest_float("x", 0, 1)
     beat = study.trials[trial.number].user_attrs["heartbeat"]
     trial.set_user_attr("heartbeat", beat | changes)
@@ -82,13 +81,13 @@ def retries(study: optuna.Study) -> list[int]:
 
 def test_a_dead_process_on_this_machine_is_dead_at_once(study: optuna.Study, ended: int) -> None:
     trial = killed(study, process=ended)
-    assert revive_stale(study) == [0]
+    assert retry_stale(study) == [0]
     failed, again = study.trials
     assert failed.state == TrialState.FAIL
     assert failed.user_attrs["error"].startswith(f"The process of its worker (process {ended} on")
     assert again.state == TrialState.WAITING
     assert again.user_attrs == {"retry_of": 0}
-    assert revive_stale(study) == []
+    assert retry_stale(study) == []
     retry = study.ask()
     assert retry.number == 1
     assert retry.suggest_float("x", 0, 1) == trial.params["x"]
@@ -96,16 +95,16 @@ def test_a_dead_process_on_this_machine_is_dead_at_once(study: optuna.Study, end
 
 def test_a_later_process_of_the_same_number_is_another(study: optuna.Study) -> None:
     killed(study)
-    assert revive_stale(study) == []
-    killed(study, started="1")
-    assert revive_stale(study) == [1]
+    assert retry_stale(study) == []
+    killed(study, started=1.0)
+    assert retry_stale(study) == [1]
 
 
 def test_a_process_that_is_not_buried_yet_is_dead(study: optuna.Study) -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     killed(study, process=process.pid)
-    assert revive_stale(study) == [0]
+    assert retry_stale(study) == [0]
     process.wait()
 
 
@@ -113,11 +112,11 @@ def test_elsewhere_a_process_number_says_nothing(
     study: optuna.Study, clock: Clock, ended: int
 ) -> None:
     killed(study, process=ended, **ELSEWHERE)
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 10
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 0.1
-    assert revive_stale(study, grace=10) == [0]
+    assert retry_stale(study, grace=10) == [0]
     assert "worker (process" in study.trials[0].user_attrs["error"]
     assert "no sign of life for more than 10 s" in study.trials[0].user_attrs["error"]
 
@@ -126,45 +125,45 @@ def test_every_new_sign_of_life_begins_the_grace_anew(study: optuna.Study, clock
     trial = killed(study, **ELSEWHERE)
     beat = study.trials[0].user_attrs["heartbeat"]
     for count in range(5):
-        assert revive_stale(study, grace=10) == []
+        assert retry_stale(study, grace=10) == []
         clock.now += 9
         trial.set_user_attr("heartbeat", beat | {"count": count})
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 11
-    assert revive_stale(study, grace=10) == [0]
+    assert retry_stale(study, grace=10) == [0]
 
 
 def test_each_observer_watches_for_itself(
     study: optuna.Study, clock: Clock, tmp_path: Path
 ) -> None:
     killed(study, **ELSEWHERE)
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 11
     other = joined(tmp_path)
-    assert revive_stale(other, grace=10) == []  # it came a moment ago
-    assert revive_stale(study, grace=10) == [0]
-    assert revive_stale(other, grace=10) == []
+    assert retry_stale(other, grace=10) == []  # it came a moment ago
+    assert retry_stale(study, grace=10) == [0]
+    assert retry_stale(other, grace=10) == []
 
 
 def test_studies_of_one_storage_are_told_apart(study: optuna.Study, clock: Clock) -> None:
     other = optuna.create_study(study_name="other", storage=study._storage)
     killed(study, **ELSEWHERE)
     killed(other, **ELSEWHERE)
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 6
-    assert revive_stale(other, grace=10) == []
+    assert retry_stale(other, grace=10) == []
     clock.now += 6
-    assert revive_stale(study, grace=10) == [0]
-    assert revive_stale(other, grace=10) == []
+    assert retry_stale(study, grace=10) == [0]
+    assert retry_stale(other, grace=10) == []
 
 
 def test_a_worker_killed_before_its_first_sign_of_life(study: optuna.Study, clock: Clock) -> None:
     killed(study)
     study.enqueue_trial({"x": 0.25})
     study.ask()  # and nothing more
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 11
-    assert revive_stale(study, grace=10) == [0, 1]
+    assert retry_stale(study, grace=10) == [0, 1]
     assert study.trials[1].params == {}
     study.ask()
     assert study.ask().suggest_float("x", 0, 1) == 0.25  # what it was enqueued with
@@ -174,9 +173,9 @@ def test_where_nobody_gives_signs_of_life_silence_means_nothing(
     study: optuna.Study, clock: Clock
 ) -> None:
     study.ask()
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     clock.now += 1000
-    assert revive_stale(study, grace=10) == []
+    assert retry_stale(study, grace=10) == []
     assert study.trials[0].state == TrialState.RUNNING
 
 
@@ -185,9 +184,9 @@ def test_where_nobody_gives_signs_of_life_silence_means_nothing(
 
 def test_there_is_one_retry(study: optuna.Study, ended: int) -> None:
     killed(study, process=ended)
-    assert revive_stale(study) == [0]
+    assert retry_stale(study) == [0]
     killed(study, process=ended)
-    assert revive_stale(study) == [1]
+    assert retry_stale(study) == [1]
     assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 2
     assert "second attempt, after trial 0" in study.trials[1].user_attrs["error"]
 
@@ -201,7 +200,7 @@ def test_a_trial_that_finishes_in_the_last_moment_is_left_as_it_is(
     after = study.get_trials()
     with monkeypatch.context() as patch:
         patch.setattr(study, "get_trials", lambda **options: before)
-        assert revive_stale(study) == []
+        assert retry_stale(study) == []
     assert study.get_trials() == after
     assert after[0].state == TrialState.COMPLETE
 
@@ -211,14 +210,14 @@ def test_several_workers_that_find_the_dead_retry_them_once(opened: Open, ended:
     dead = [killed(first, process=ended).number for _ in range(6)]
     others = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
     barrier = threading.Barrier(len(others))
-    revived: list[int] = []
+    found: list[int] = []
 
-    def revive(study: optuna.Study) -> None:
+    def retry(study: optuna.Study) -> None:
         barrier.wait()
-        revived.extend(revive_stale(study))
+        found.extend(retry_stale(study))
 
-    run_all([lambda study=study: revive(study) for study in others])
-    assert sorted(revived) == dead
+    run_all([lambda study=study: retry(study) for study in others])
+    assert sorted(found) == dead
     assert sorted(retries(first)) == dead
     assert len(first.trials) == 2 * len(dead)
 
@@ -269,7 +268,7 @@ def test_a_running_trial_gives_signs_of_life(
         return int(other.trials[0].user_attrs["heartbeat"]["count"])
 
     trial = study.ask()
-    with beating(trial, interval=0.01) as heartbeat:
+    with Heartbeat(trial, interval=0.01) as heartbeat:
         assert other.trials[0].user_attrs["heartbeat"]["process"] == os.getpid()
         workers.wait_until(lambda: count() >= 3)
         assert not heartbeat.lost
@@ -284,17 +283,17 @@ def test_a_worker_that_was_taken_for_dead_hears_of_it_and_changes_nothing(
 ) -> None:
     other = joined(tmp_path)
     trial = study.ask()
-    with beating(trial, interval=1000):
+    with Heartbeat(trial, interval=1000):
         trial.suggest_float("x", 0, 1)
-        assert revive_stale(other, grace=10) == []
+        assert retry_stale(other, grace=10) == []
         clock.now += 11
-        assert revive_stale(other, grace=10) == [0]
-        with beating(trial, interval=1000) as heartbeat:
+        assert retry_stale(other, grace=10) == [0]
+        with Heartbeat(trial, interval=1000) as heartbeat:
             assert heartbeat.lost
     assert study.tell(trial, 0.5, skip_if_finished=True).state == TrialState.FAIL
 
     trial = study.ask()
-    with beating(trial, interval=0.01) as heartbeat:
+    with Heartbeat(trial, interval=0.01) as heartbeat:
         other.tell(trial.number, state=TrialState.FAIL)
         workers.wait_until(lambda: heartbeat.lost)
 
@@ -311,8 +310,8 @@ def test_a_storage_that_is_out_of_reach_for_a_moment_is_asked_again(
             raise ConnectionError("out of reach")
         real(key, value)
 
-    with beating(study.ask()), monkeypatch.context() as patch:  # the study is marked
-        heartbeat = heartbeats.Heartbeat(trial, 0.01)
+    with Heartbeat(study.ask()), monkeypatch.context() as patch:  # the study is marked
+        heartbeat = Heartbeat(trial, interval=0.01)
         with heartbeat:
             patch.setattr(trial, "set_user_attr", sometimes)
             workers.wait_until(lambda: study.trials[0].user_attrs["heartbeat"]["count"] >= 4)
@@ -322,13 +321,13 @@ def test_a_storage_that_is_out_of_reach_for_a_moment_is_asked_again(
 def test_in_memory_nothing_is_recorded() -> None:
     study = optuna.create_study()
     trial = study.ask()
-    with beating(trial, interval=0.001) as heartbeat:
+    with Heartbeat(trial, interval=0.001) as heartbeat:
         assert not any(thread.name == "skescore-heartbeat" for thread in threading.enumerate())
-    assert revive_stale(study) == []
+    assert retry_stale(study) == []
     assert not heartbeat.lost
     assert study.trials[0].user_attrs == {}
     assert study.user_attrs == {}
-    with beating(optuna.trial.FixedTrial({"x": 1})) as heartbeat:
+    with Heartbeat(optuna.trial.FixedTrial({"x": 1})) as heartbeat:
         assert not heartbeat.lost
 
 
@@ -336,54 +335,6 @@ def test_in_memory_nothing_is_recorded() -> None:
 def test_seconds_must_be_positive(value: Any) -> None:
     study = optuna.create_study()
     with pytest.raises(ValueError, match="interval must be a positive number of seconds, got"):
-        beating(study.ask(), interval=value)
+        Heartbeat(study.ask(), interval=value)
     with pytest.raises(ValueError, match="grace must be a positive number of seconds, got"):
-        revive_stale(study, grace=value)
-
-
-# --- beside Optuna's own heartbeats --------------------------------------------------------------
-
-
-@pytest.fixture
-def optimised(tmp_path: Path) -> Iterator[Any]:
-    storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db", heartbeat_interval=60)
-    yield storage
-    storage.engine.dispose()
-
-
-def test_dead_trials_of_optimize_in_a_database_are_retried_once(optimised: Any) -> None:
-    study = optuna.create_study(storage=optimised)
-    for attempt in range(2):
-        with pytest.warns(UserWarning, match=r"Study\.optimize"):
-            trial = study.ask()
-        assert trial.number == attempt
-        x = trial.suggest_float("x", 0, 1)
-        trial.set_user_attr("folds", [{"score": 1.0}])
-        optimised.record_heartbeat(trial._trial_id)
-        assert revive_stale(study) == []
-        assert study.trials[attempt].state == TrialState.RUNNING
-        with optimised.engine.begin() as connection:  # as if all was an hour ago
-            connection.execute(
-                text("UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 hour')")
-            )
-        revive_stale(study)
-    failed, second = study.trials
-    assert [failed.state, second.state] == [TrialState.FAIL] * 2
-    assert second.params == {"x": x} == failed.params
-    assert second.user_attrs == {"retry_of": 0, "folds": [{"score": 1.0}]}
-
-
-def test_a_retry_takes_over_the_parameters_alone(optimised: Any) -> None:
-    study = optuna.create_study(storage=optimised)
-    study.add_trial(
-        optuna.create_trial(
-            state=TrialState.FAIL,
-            params={"x": 0.5},
-            distributions={"x": optuna.distributions.FloatDistribution(0, 1)},
-            user_attrs={"heartbeat": {"process": 1}, "folds": []},
-        )
-    )
-    heartbeats.retry_once(study, study.trials[0])
-    assert study.trials[1].user_attrs == {"retry_of": 0}
-    heartbeats.retry_once(study, study.trials[1])
-    assert len(study.trials) == 2
+        retry_stale(study, grace=value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import pickle
+import sqlite3
 import sys
 import threading
 import traceback
@@ -18,12 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage
 from optuna.trial import TrialState
-from sqlalchemy import event
 
 from skescore.tuning import open_storage
-from skescore.tuning.storage import _storages as _databases
-from skescore.tuning.storage import _storages as storages
-from skescore.tuning.storage._storages import storage_name
+from skescore.tuning.storage import storage_name
 
 
 def one_trial(storage: optuna.storages.BaseStorage) -> float:
@@ -123,21 +122,21 @@ def test_a_copy_in_another_process_still_locks_sqlite(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/{{a}}.db")
     copy = pickle.loads(pickle.dumps(storage))
     assert (tmp_path / "{a}.db").exists()
-    assert event.contains(copy.engine, "begin", _databases._begin_immediate)
     with copy.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        # It has only read, and nobody else may write.
+        other = sqlite3.connect(tmp_path / "{a}.db", timeout=0)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
     for one in (storage, copy):
         one.engine.dispose()
 
 
-def test_heartbeats_of_optuna_are_off_unless_asked_for(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/a.db"
-    storage: Any = open_storage(url)
+def test_heartbeats_of_optuna_are_off(tmp_path: Path) -> None:
+    storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     optuna.create_study(storage=storage).ask()  # without a warning that asking has no heartbeat
     assert storage.get_heartbeat_interval() is None
-    storage.engine.dispose()
-    storage = open_storage(url, heartbeat_interval=30, grace_period=90)
-    assert (storage.heartbeat_interval, storage.grace_period) == (30, 90)
     storage.engine.dispose()
 
 
@@ -196,7 +195,7 @@ def test_a_finished_trial_is_on_the_disk_before_it_counts(
     study = optuna.create_study(study_name="s", storage=open_storage(path))
     synced: list[str] = []
     monkeypatch.setattr(
-        storages.os, "fsync", lambda number: synced.append(path.read_text().splitlines()[-1])
+        os, "fsync", lambda number: synced.append(path.read_text().splitlines()[-1])
     )
     trial = study.ask()
     trial.set_user_attr("folds", [1])
@@ -230,13 +229,6 @@ def test_other_types(storage: Any) -> None:
         open_storage(storage)
 
 
-@pytest.mark.parametrize("name", ["heartbeat_interval", "grace_period"])
-@pytest.mark.parametrize("value", [0, -5, float("nan"), "60"])
-def test_seconds(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be a positive number of seconds"):
-        open_storage(None, **{name: value})
-
-
 @pytest.mark.parametrize(
     "form", ["{}/none/a.log", "journal:///{}/none/a", "sqlite:///{}/none/a.db"]
 )
@@ -255,8 +247,7 @@ def test_sqlite_in_memory_is_none_of_it(url: str) -> None:
         open_storage(url)
 
 
-def test_a_file_that_is_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_databases, "_ATTEMPTS", 1)
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("no database, and long enough to be looked at " * 10)
     with pytest.raises(ConnectionError, match="cannot be opened: file is not a database"):
         open_storage(f"sqlite:///{tmp_path}/a.db")
@@ -282,11 +273,17 @@ def test_a_missing_driver(
     assert "topsecret" not in everything_shown(caught.value)
 
 
-def test_the_driver_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "psycopg2")
-    assert _databases._postgresql_driver() == "psycopg2"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-    assert _databases._postgresql_driver() == "psycopg"
+@pytest.mark.parametrize(
+    ("installed", "driver"), [({"psycopg2"}, "psycopg2"), ({"psycopg", "psycopg2"}, "psycopg")]
+)
+def test_the_driver_is_one_that_is_installed(
+    installed: set[str], driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", installed.__contains__)
+    for module in ("psycopg", "psycopg2"):  # the one that is tried names itself
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"needs a driver '{driver}'"):
+        open_storage("postgresql://a:topsecret@b/c")
 
 
 def test_a_proxy_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,8 +294,12 @@ def test_a_proxy_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("grpc")
-    monkeypatch.setattr(storages, "_GRPC_SECONDS", 0.2)
-    with pytest.raises(ConnectionError, match=r"no proxy answers within 0\.2 s\. Start it"):
+
+    def not_ready(self: Any, timeout: float) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(optuna.storages.GrpcStorageProxy, "wait_server_ready", not_ready)
+    with pytest.raises(ConnectionError, match=r"no proxy answers within 20 s\. Start it"):
         open_storage("grpc://127.0.0.1:1")
 
 

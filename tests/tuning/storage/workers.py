@@ -24,8 +24,7 @@ from optuna.trial import TrialState
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-import skescore.tuning.storage._storages  # noqa: F401
-from skescore.tuning import ExtractorObjective, beating, open_storage, revive_stale
+from skescore.tuning import ExtractorObjective, Heartbeat, open_storage, retry_stale
 
 for module in ("psycopg", "grpc", "google.protobuf"):
     with contextlib.suppress(ImportError):
@@ -48,7 +47,7 @@ def work(order: dict[str, Any]) -> None:
     )
     objective = objective_of(order["extractor"])
     while True:
-        revive_stale(study, grace=order["grace"])
+        retry_stale(study, grace=order["grace"])
         states = [trial.state for trial in study.get_trials(deepcopy=False)]
         if (
             states.count(TrialState.COMPLETE) >= order["enough"]
@@ -59,7 +58,7 @@ def work(order: dict[str, Any]) -> None:
             time.sleep(0.05)
             continue
         trial = study.ask()
-        with beating(trial, interval=order["interval"]) as heartbeat:
+        with Heartbeat(trial, interval=order["interval"]) as heartbeat:
             if "hangs" in order:
                 objective.suggest(trial)
                 Path(order["hangs"]).write_text(str(trial.number))
