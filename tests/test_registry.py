@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 import skescore
 from skescore import extractors
 from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
-from skescore.extractors.psyke._algorithms import ALGORITHMS
+from skescore.extractors.psyke import ALGORITHMS
 from skescore.registry import (
     EXTRACTORS,
     PSYKE_EXTRACTORS,

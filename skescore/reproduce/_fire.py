@@ -158,7 +158,7 @@ def reproduce_fire(
     if n_splits < 1:
         raise ValueError(f"n_splits must be at least 1, got {n_splits!r}.")
     if "psyke" in engines:
-        from skescore.extractors.psyke._runtime import check_installation
+        from skescore.extractors.psyke import check_installation
 
         check_installation("gridex")
     keys: list[Key] = [("black box", "all", -1)]

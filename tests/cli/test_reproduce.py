@@ -179,9 +179,7 @@ def test_mistakes(words, code, told, run):
 
 
 def test_psyke_where_it_is_missing(run, monkeypatch):
-    from skescore.extractors.psyke import _runtime as _psyke_runtime
-
-    monkeypatch.setattr(_psyke_runtime, "missing_packages", lambda algorithm="": ["psyke"])
+    monkeypatch.setitem(sys.modules, "psyke", None)
     code, out, err = run("fire", "--psyke", "--quick", "--quiet")
     assert (code, out) == (1, "")
     assert "pip install" in err

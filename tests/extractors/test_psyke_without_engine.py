@@ -16,13 +16,13 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skescore.extractors import Discretiser
-from skescore.extractors.psyke import PSyKEExtractor
-from skescore.extractors.psyke._algorithms import (
+from skescore.extractors.psyke import (
     ALGORITHMS,
     PARAMETERS,
+    PSyKEExtractor,
     check_parameters,
+    missing_packages,
 )
-from skescore.extractors.psyke._runtime import missing_packages
 
 X = np.random.default_rng(0).uniform(size=(40, 2))
 y = (X[:, 0] > 0.5).astype(int)

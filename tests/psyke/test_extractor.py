@@ -23,9 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, Discretiser
-from skescore.extractors.psyke import PSyKEExtractor
-from skescore.extractors.psyke._algorithms import ALGORITHMS
-from skescore.extractors.psyke._runtime import contained, load_psyke
+from skescore.extractors.psyke import ALGORITHMS, PSyKEExtractor, contained, load_psyke
 
 #: Settings with which each is quick.
 QUICK = {

@@ -18,8 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import Discretiser
-from skescore.extractors.psyke import PSyKEExtractor
-from skescore.extractors.psyke._runtime import contained, load_psyke
+from skescore.extractors.psyke import PSyKEExtractor, contained, load_psyke
 
 X, y = load_iris(return_X_y=True)
 TREE = DecisionTreeClassifier(max_depth=4, random_state=0)

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors.psyke._runtime import load_psyke
+from skescore.extractors.psyke import load_psyke
 from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules.importers import read_psyke
 from skescore.rules.importers._psyke import Discretisation, psyke_predictions

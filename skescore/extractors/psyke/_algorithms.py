@@ -19,16 +19,9 @@ _METRICS = {"classification": ("ACC", "F1"), "regression": ("R2", "MAE", "MSE")}
 
 
 class Algorithm(NamedTuple):
-    """One of PSyKE's algorithms.
+    """One of PSyKE's algorithms: its authors' name for it, and what it can do and be given.
 
-    Parameters
-    ----------
-    title : str
-        Its name as its authors write it.
-    tasks : tuple of str
-        What it can do.
-    parameters : mapping of str to (default, check)
-        Its parameters; the check raises for a value that cannot be used.
+    Each parameter has a default and a check, which raises for a value that cannot be used.
     """
 
     title: str

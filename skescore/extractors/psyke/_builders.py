@@ -1,4 +1,4 @@
-"""Make and run PSyKE's extractors, mended where they would crash or answer nonsense."""
+"""Make and run PSyKE's extractors, mended where they would crash or predict nonsense."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def mend_iter(extractor: Any, names: Sequence[str]) -> None:
     Faces to move are met in the order of a set of texts, and the first of equally good ones is
     moved; here they come in the order of the features, lower face first. Boxes that begin in a
     gap have no label in PSyKE, so that nothing around ever joins them; here they get the label
-    that is commonest among their rows before they grow.
+    of the majority of their rows before they grow.
     """
-    place = {name: j for j, name in enumerate(names)}
+    index = {name: j for j, name in enumerate(names)}
     strips, iterate = extractor._create_temp_cubes, extractor._iterate
 
     def ordered_strips(*arguments: Any) -> Any:
-        return sorted(strips(*arguments), key=lambda s: (place[s.feature], s.direction != "-"))
+        return sorted(strips(*arguments), key=lambda s: (index[s.feature], s.direction != "-"))
 
     def labelled(frame: Any, boxes: Any, *arguments: Any) -> Any:
         label_boxes(boxes, frame, extractor.predictor)
@@ -83,7 +83,7 @@ def mend_iter(extractor: Any, names: Sequence[str]) -> None:
 
 
 def label_boxes(boxes: Any, frame: Any, predictor: Any) -> None:
-    """Give boxes without a label the commonest one among their rows."""
+    """Give boxes without a label that of the majority of their rows."""
     for box in boxes:
         if isinstance(box.output, str) and not box.output:
             box.update(frame, predictor)
@@ -119,15 +119,8 @@ def mend_clusterer(clusterer: Any) -> None:
 def mend_cosmik(extractor: Any, domain: Any) -> None:
     """Let COSMiK end at all, and leave out boxes that hold no row.
 
-    It looks for the faces of the box around all rows before it makes that box. Boxes that have
-    their rows on their upper faces, which do not belong to them, get no output (or 0).
-
-    Parameters
-    ----------
-    extractor : COSMiK
-        The extractor.
-    domain : HyperCube
-        The box around all rows.
+    It looks for the faces of the box around all rows before it makes that box, the `domain`. Boxes
+    that have their rows on their upper faces, which do not belong to them, get no output (or 0).
     """
     extractor._surrounding = domain
     sort = extractor._sort_cubes
@@ -141,7 +134,7 @@ def mend_cosmik(extractor: Any, domain: Any) -> None:
 
 
 def mend_hex(extractor: Any) -> None:
-    """Let the rule for all other rows have the output of the rows that it answers.
+    """Let the rule for all other rows have the output of the rows that it is for.
 
     PSyKE gives it that of the rows outside of cells that it then drops.
     """
@@ -174,22 +167,12 @@ def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[
 #: PSyKE compares numbers with a precision of 1e-6: not enough for a smaller range, and lost in
 #: larger numbers.
 _LEAST_RANGE, _LARGEST = 1e-4, 1e9
-#: Means of equal answers differ by rounding.
+#: Means of equal predictions differ by rounding.
 _LEAST_THRESHOLD = 1e-6
 
 
 class Run(NamedTuple):
-    """An extractor of PSyKE that is ready to run.
-
-    Parameters
-    ----------
-    extractor : psyke.Extractor
-        The extractor.
-    frame : DataFrame
-        The rows in the form that it wants.
-    warning : str, default=""
-        What the user should know.
-    """
+    """An extractor of PSyKE, the rows in the form that it wants, and what the user should know."""
 
     extractor: Any
     frame: pd.DataFrame
@@ -197,20 +180,9 @@ class Run(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a builder needs.
+    """What a builder needs: PSyKE, rows and predictions, all parameters, PSyKE's own seed.
 
-    Parameters
-    ----------
-    psyke : module
-        The package.
-    extraction : Extraction
-        Rows and answers.
-    parameters : dict
-        All parameters of the algorithm.
-    seed : int
-        PSyKE's own seed.
-    containment : Containment
-        The way out of PSyKE's world, for the black box.
+    The containment is the way out of PSyKE's world, for the black box.
     """
 
     psyke: Any
@@ -249,16 +221,14 @@ class Task(NamedTuple):
         """Add the last column, which PSyKE takes no more than the name of."""
         return frame.assign(y=0.0)
 
-    def scale(self, share: float) -> float:
-        """The threshold that None stands for: 0.1, or a share of the answers' deviation."""
+    def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
+        """The threshold given, or 0.1, or a share of the predictions' standard deviation."""
+        given = self.parameters[name]
+        if given is not None:
+            return float(given)
         if self.classification:
             return 0.1
         return max(share * float(np.std(self.extraction.answers)), _LEAST_THRESHOLD)
-
-    def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
-        """The threshold given, or the one that None stands for."""
-        given = self.parameters[name]
-        return float(given) if given is not None else self.scale(share)
 
     def importances(self) -> np.ndarray:
         """Importance of each feature, the largest is 1."""
@@ -282,16 +252,13 @@ class Task(NamedTuple):
             )
 
 
-# --- Make and run PSyKE's extractors, mended where they would crash or answer nonsense -----------
+# --- one builder for each algorithm --------------------------------------------------------------
 
 #: PSyKE looks at every cell of the grid, with or without rows; HEx at every pair of them.
 _MOST_CELLS = {"gridex": 10_000, "hex": 1000}
 #: REAL keeps a row for every combination of bins that a rule still allows.
 _MOST_COMBINATIONS = 1000
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
-
-
-# --- trees ---------------------------------------------------------------------------------------
 
 
 def _cart(task: Task) -> Run:
@@ -310,7 +277,7 @@ def _cart(task: Task) -> Run:
         if leaves < n_classes:
             return run._replace(
                 warning=f"max_leaves={leaves} is less than the {n_classes} classes that the black "
-                "box answers, so no rule can conclude some of them."
+                "box predicts, so no rule can conclude some of them."
             )
     return run
 
@@ -375,9 +342,6 @@ def _trepan(task: Task) -> Run:
     return Run(extractor, task.with_target(bins.frame))
 
 
-# --- grids ---------------------------------------------------------------------------------------
-
-
 def _grid(task: Task, most: int = _MOST_CELLS["gridex"]) -> Any:
     from psyke.extraction.hypercubic import Grid
     from psyke.extraction.hypercubic.strategy import AdaptiveStrategy, FixedStrategy
@@ -406,37 +370,29 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def _gridex(task: Task) -> Run:
     task.check_numbers()
-    return task.run(
-        task.psyke.Extractor.gridex(
-            task.predictor(),
-            _grid(task),
-            min_examples=task.parameters["min_examples"],
-            threshold=task.threshold(),
-            seed=task.seed,
-        )
-    )
+    extractor = task.psyke.Extractor.gridex(
+        task.predictor(), _grid(task), min_examples=task.parameters["min_examples"],
+        threshold=task.threshold(), seed=task.seed,
+    )  # fmt: skip
+    return task.run(extractor)
 
 
 def _gridrex(task: Task) -> Run:
     task.check_numbers()
     given = task.parameters["threshold"]
-    return task.run(
-        task.psyke.Extractor.gridrex(
-            task.predictor(),
-            _grid(task),
-            min_examples=task.parameters["min_examples"],
-            threshold=_residual(task.extraction) if given is None else float(given),
-            seed=task.seed,
-        )
-    )
+    extractor = task.psyke.Extractor.gridrex(
+        task.predictor(), _grid(task), min_examples=task.parameters["min_examples"],
+        threshold=_residual(task.extraction) if given is None else float(given), seed=task.seed,
+    )  # fmt: skip
+    return task.run(extractor)
 
 
 def _residual(extraction: Extraction) -> float:
-    """Half the mean absolute residual of one plane through all answers, or 1 % of their spread."""
-    X = np.column_stack([extraction.X, np.ones(len(extraction.X))])
-    plane = np.linalg.lstsq(X, extraction.answers, rcond=None)[0]
-    rest = float(np.mean(np.abs(X @ plane - extraction.answers)))
-    return max(rest / 2, 0.01 * float(np.std(extraction.answers)))
+    """Half the mean absolute residual of one linear model, or 1 % of the standard deviation."""
+    X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.answers
+    coefficients = np.linalg.lstsq(X, y_pred, rcond=None)[0]
+    rest = float(np.mean(np.abs(X @ coefficients - y_pred)))
+    return max(rest / 2, 0.01 * float(np.std(y_pred)))
 
 
 def _hex(task: Task) -> Run:
@@ -448,9 +404,6 @@ def _hex(task: Task) -> Run:
     )  # fmt: skip
     mend_hex(extractor)
     return task.run(extractor)
-
-
-# --- boxes that grow -----------------------------------------------------------------------------
 
 
 def _iter(task: Task) -> Run:
@@ -468,9 +421,8 @@ def _iter(task: Task) -> Run:
 
 def _divine(task: Task) -> Run:
     task.check_numbers()
-    return task.run(
-        task.psyke.Extractor.divine(task.predictor(), **_bottom_up(task), seed=task.seed)
-    )
+    extractor = task.psyke.Extractor.divine(task.predictor(), **_bottom_up(task), seed=task.seed)
+    return task.run(extractor)
 
 
 def _bottom_up(task: Task) -> dict[str, Any]:
@@ -497,9 +449,6 @@ def _cosmik(task: Task) -> Run:
     return run
 
 
-# --- clusters ------------------------------------------------------------------------------------
-
-
 def _clusters(name: str) -> Callable[[Task], Run]:
     def build(task: Task) -> Run:
         task.check_numbers()
@@ -515,9 +464,6 @@ def _clusters(name: str) -> Callable[[Task], Run]:
         return task.run(extractor)
 
     return build
-
-
-# --- genes ---------------------------------------------------------------------------------------
 
 
 def _ginger(task: Task) -> Run:

@@ -14,15 +14,7 @@ from skescore.extractors.real._codes import CodedFeature, code_rows
 
 
 class Predictor(BaseEstimator):
-    """Answers from memory where it can: PSyKE asks about the same rows over and over.
-
-    Parameters
-    ----------
-    extraction : Extraction
-        Rows, answers, and the way to ask for more.
-    containment : Containment
-        The way out of PSyKE's world.
-    """
+    """Predicts from its cache where it can: PSyKE queries the same rows over and over."""
 
     def __init__(self, extraction: Extraction, containment: Containment) -> None:
         self.extraction = extraction
@@ -30,7 +22,7 @@ class Predictor(BaseEstimator):
         rows = np.ascontiguousarray(extraction.X, dtype=float)
         self._known = dict(zip(_keys(rows), extraction.answers.tolist(), strict=True))
 
-    def answers(self, points: np.ndarray) -> np.ndarray:
+    def y_pred(self, points: np.ndarray) -> np.ndarray:
         """Class indices or numbers, one per point."""
         points = np.ascontiguousarray(points, dtype=float)
         keys = _keys(points)
@@ -56,20 +48,19 @@ class LabelPredictor(ClassifierMixin, Predictor):
         return class_texts(len(self.extraction.classes))
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Answer rows by texts that stand for classes."""
-        return self.labels[self.answers(frame.to_numpy())]
+        """Texts that stand for classes."""
+        return self.labels[self.y_pred(frame.to_numpy())]
 
 
 class NumberPredictor(RegressorMixin, Predictor):
     """And a regressor by not being a classifier."""
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Answer rows by numbers."""
-        return self.answers(frame.to_numpy())
+        return self.y_pred(frame.to_numpy())
 
 
 class BinPredictor(LabelPredictor):
-    """Answers rows of zeros and ones, one column per bin of every feature.
+    """Predicts for rows of zeros and ones, one column per bin of every feature.
 
     A row stands for the point that has in every feature the middle value of the rows in that bin.
     """
@@ -79,29 +70,19 @@ class BinPredictor(LabelPredictor):
         self.bins = bins
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Answer rows by texts that stand for classes."""
-        return self.labels[self.answers(self.bins.points(frame))]
+        return self.labels[self.y_pred(self.bins.points(frame))]
 
 
 class RowPredictor(LabelPredictor):
-    """Answers the training rows, in whatever form they are shown."""
+    """Predicts for the training rows, in whatever form they are shown."""
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Answer the training rows by texts that stand for classes."""
         assert len(frame) == len(self.extraction.answers)
         return self.labels[self.extraction.answers]
 
 
 class Bins:
-    """Rows as zeros and ones: one column per bin of every feature that has more than one.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        The rows.
-    cuts : sequence of ndarray
-        Cut points of each feature.
-    """
+    """Rows as zeros and ones: one column per bin of every feature that has more than one."""
 
     def __init__(self, X: np.ndarray, cuts: Any) -> None:
         codes, self.features = code_rows(X, dict(enumerate(cuts)), {})

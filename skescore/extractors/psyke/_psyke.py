@@ -52,11 +52,11 @@ class PSyKEExtractor(BaseExtractor):
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds (there PSyKE answers None): the black box's
-        majority class or mean, the answer of the nearest box, or `abstain_label` (NaN in
+        What ``predict`` gives where no rule holds (there PSyKE gives None): the black box's
+        majority class or mean, the output of the nearest box, or `abstain_label` (NaN in
         regression).
     abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
+        Prediction of ``uncovered="abstain"`` in classification.
     batch_size : int, optional
         Most rows in one call of the black box; by default all at once.
     random_state : int, RandomState instance or None, default=None
@@ -70,8 +70,8 @@ class PSyKEExtractor(BaseExtractor):
           :class:`GridRExExtractor`; hex has ``min_examples=0`` instead, since it fills up cells
           without rows as well, and also ``output="constant"`` (or ``"linear"``).
         - iter: ``min_update=0.1``, ``n_points=1``, ``max_iterations=600``, ``min_examples=250``,
-          ``threshold=None`` (0.1, or half the answers' standard deviation), ``fill_gaps=True``.
-        - cream, exact: ``depth=3``, ``error_threshold=None`` (0.1, or a tenth of the answers'
+          ``threshold=None`` (0.1, or half the predictions' standard deviation), ``fill_gaps=True``.
+        - cream, exact: ``depth=3``, ``error_threshold=None`` (0.1, or a tenth of the predictions'
           standard deviation), ``gauss_components=2``, ``ignore_threshold=0.0`` (features of less
           importance are left out of the rules), ``output="constant"`` (or ``"linear"``).
         - divine, cosmik: ``k=5`` (rows whose k nearest rows have several classes are set aside),
@@ -92,7 +92,7 @@ class PSyKEExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules. They answer as PSyKE's own ``predict`` does, to PSyKE's 6 decimals.
+        The rules. They predict as PSyKE's own ``predict`` does, to PSyKE's 6 decimals.
     n_rules_ : int
         Their number.
     coverage_ : float
@@ -102,7 +102,7 @@ class PSyKEExtractor(BaseExtractor):
     estimator_ : estimator
         The fitted black box.
     oracle_ : Oracle
-        Asks the black box and counts the questions; answers are remembered row by row.
+        Queries the black box and counts the queries; predictions are cached row by row.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
@@ -120,7 +120,7 @@ class PSyKEExtractor(BaseExtractor):
 
     PSyKE sees columns ``x0``, ``x1``, ... and labels ``c0``, ``c1``, ... in the order of
     ``classes_``, so that names and labels may be anything. The black box may be a pipeline or a
-    search: its kind is asked for, where PSyKE looks at its base classes.
+    search: scikit-learn's tags say what it is, where PSyKE looks at its base classes.
 
     Faults of PSyKE 1.0.4 that are kept out or mended:
 
@@ -130,7 +130,7 @@ class PSyKEExtractor(BaseExtractor):
     2. CART crashes in regression with NumPy 2.4 and later; mended.
     3. ITER's result changes with PYTHONHASHSEED; here it is one of them, always the same.
     4. ITER gives boxes that begin in a gap no label in classification; here they get the label
-       that is commonest among their rows before they grow, which takes far fewer of them.
+       of the majority of their rows before they grow, which takes far fewer of them.
     5. ITER uses up its `n_points`, so that an object can be fitted once; every fit has a new one.
     6. REAL and Trepan need columns of zeros and ones and what they mean; a discretiser makes them,
        and the rules are in the features' units. For REAL, a combination of bins stands for the
@@ -139,20 +139,20 @@ class PSyKEExtractor(BaseExtractor):
     8. COSMiK always crashes, and gives boxes without rows the output 0; mended, without them.
     9. CReEPy gives a root that cannot be split no output, and crashes on nodes too small for a
        mixture; here they are leaves with the output of their rows.
-    10. HEx may give the rule for all other rows the output of a few rows that others answer; here
-        it is that of the rows it answers (of all rows, if it is the only rule).
+    10. HEx may give the rule for all other rows the output of a few rows that other rules are for;
+        here it is that of its own rows (of all rows, if it is the only rule).
     11. Grids whose levels cut different features give wrong rules; there is no such parameter.
     12. Features with a range below 0.0001 or numbers above 10⁹ do not go with its precision of
         0.000001, and grids of more than 10000 cells (HEx: 1000), or more than 1000 combinations of
         bins for REAL, would not end: an error. So is any other crash.
 
     Faults that stay, since they are the algorithms as published there: ITER begins, in regression,
-    at half the range of the answers instead of its middle, and boxes keep the output of their
+    at half the range of the predictions instead of its middle, and boxes keep the output of their
     first rows; grids join rounded cells and so fewer of them; distances of CREAM and ExACT are
-    unscaled, and their noise may be the largest cluster; GridREx fits planes to too few rows;
-    DiViNE's boxes lack the rows on their upper faces; GInGER keeps the worst of several numbers
-    of cuts (with a warning; there is but one for ``max_slices=1``); HEx answers rows without a cell
-    by its last cell, if the training rows all had one; and CART always has seed 123.
+    unscaled, and their noise may be the largest cluster; GridREx fits linear models to too few
+    rows; DiViNE's boxes lack the rows on their upper faces; GInGER keeps the worst of several
+    numbers of cuts (with a warning; there is but one for ``max_slices=1``); HEx gives rows without a cell
+    the output of its last cell, if the training rows all had one; and CART always has seed 123.
 
     References
     ----------
@@ -331,7 +331,7 @@ class PSyKEExtractor(BaseExtractor):
         rules = self._read(self._run(extraction), extraction)
         if not len(rules):
             warnings.warn(
-                f"PSyKE's {self.algorithm!r} found no rule, so that every row is answered as "
+                f"PSyKE's {self.algorithm!r} found no rule, so that every row is predicted as "
                 f"uncovered={self.uncovered!r} says.",
                 UserWarning,
                 stacklevel=3,
@@ -339,7 +339,7 @@ class PSyKEExtractor(BaseExtractor):
         return rules
 
     def _run(self, extraction: Extraction) -> Any:
-        """Let PSyKE extract; gives its own extractor."""
+        """Let PSyKE extract and return its own extractor."""
         psyke = load_psyke(self.algorithm)
         parameters = check_parameters(self.algorithm, self.params, extraction.task)
         seed = self._seed()

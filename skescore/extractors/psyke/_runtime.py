@@ -66,9 +66,6 @@ _LOCK = threading.RLock()
 _process: int | None = None
 
 
-# --- what is there -------------------------------------------------------------------------------
-
-
 def missing_packages(algorithm: str = "") -> list[str]:
     """Name the packages that PSyKE needs and that are not installed.
 
@@ -94,6 +91,11 @@ def check_installation(algorithm: str) -> None:
     """Raise an ImportError with the commands to run if PSyKE cannot be loaded.
 
     Nothing is imported. Whether there is a Java machine shows when it is started.
+
+    Parameters
+    ----------
+    algorithm : str
+        Which algorithm will be used; ``"ginger"`` needs one package more than the others.
     """
     purpose = f"PSyKEExtractor(algorithm={algorithm!r})"
     missing = missing_packages(algorithm)
@@ -268,6 +270,11 @@ def contained(seed: int | None) -> Iterator[Containment]:
     ----------
     seed : int or None
         Seed of the global generators inside.
+
+    Yields
+    ------
+    Containment
+        The way out, for the black box.
     """
     with _LOCK:
         root = logging.getLogger()
