@@ -151,8 +151,9 @@ class PSyKEExtractor(BaseExtractor):
     first rows; grids join rounded cells and so fewer of them; distances of CREAM and ExACT are
     unscaled, and their noise may be the largest cluster; GridREx fits linear models to too few
     rows; DiViNE's boxes lack the rows on their upper faces; GInGER keeps the worst of several
-    numbers of cuts (with a warning; there is but one for ``max_slices=1``); HEx gives rows without a cell
-    the output of its last cell, if the training rows all had one; and CART always has seed 123.
+    numbers of cuts (with a warning; there is but one for ``max_slices=1``); HEx gives rows without
+    a cell the output of its last cell, if the training rows all had one; and CART always has seed
+    123.
 
     References
     ----------
