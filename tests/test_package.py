@@ -10,6 +10,7 @@ import json
 import math
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -108,20 +109,6 @@ def test_a_star_import_brings_the_public_names() -> None:
     assert names["ExtractorSearchCV"] is skescore.ExtractorSearchCV
 
 
-@pytest.mark.parametrize(
-    "room",
-    [
-        "attribution", "bench", "extractors", "metrics", "plots", "report", "reproduce", "rules",
-        "scorers", "testing", "tuning",
-    ],
-)  # fmt: skip
-def test_the_rooms_say_what_is_public(room: str) -> None:
-    module = importlib.import_module(f"skescore.{room}")
-    assert len(set(module.__all__)) == len(module.__all__)
-    for name in module.__all__:
-        assert hasattr(module, name)
-
-
 # --- who may import whom -------------------------------------------------------------------------
 
 HELPERS = {"_io", "_optional", "_random", "_text", "_validation"}
@@ -167,81 +154,168 @@ TUNING_OF_EXTRACTORS = {
 }
 
 
-def imports_of(module: str) -> Iterator[tuple[str, str]]:
-    """The modules of ours that a module imports, wherever it does, and the names from them."""
-    parent = module.split(".")[:-1]
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.partition(".")[0] == "skescore":
-                    yield alias.name.removeprefix("skescore").lstrip(".") or "__init__", ""
-        elif isinstance(node, ast.ImportFrom):
-            source = (node.module or "").split(".") if node.module else []
-            if node.level:
-                source = parent[: len(parent) - node.level + 1] + source
-            elif source[:1] == ["skescore"]:
-                source = source[1:]
-            else:
-                continue
-            for alias in node.names:
-                yield ".".join(source or [alias.name]), alias.name
+#: How imports are found, and circles among them: ``python benchmarks/house.py`` reports on both.
+HOUSE = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "house.py"))
+GRAPH = HOUSE["import_graph"](PACKAGE)
 
 
-def test_imports_are_found_in_all_their_forms(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(
+def test_imports_are_found_in_all_their_forms(tmp_path: Path) -> None:
+    for name in ("rules/rule.py", "scorers/__init__.py", "cli/output.py", "tuning/__init__.py",
+                 "metrics/__init__.py", "_text.py"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "tuning/module.py").write_text(
         "import numpy\nimport skescore.rules.rule\nfrom skescore import scorers\n"
         "from skescore.cli import output\nfrom ..metrics import knowledge\nfrom . import folds\n"
+        "if TYPE_CHECKING:\n    from skescore.cli.output import Printer\n"
         "def late():\n    from .._text import did_you_mean\n"
     )
-    monkeypatch.setitem(MODULES, "tuning.module", path)
-    assert [source for source, _ in imports_of("tuning.module")] == [
-        "rules.rule", "scorers", "cli", "metrics", "tuning", "_text",
-    ]  # fmt: skip
+    found = HOUSE["import_graph"](tmp_path)["tuning.module"]
+    assert sorted((used.source, used.name, used.for_types) for used in found) == [
+        ("_text", "did_you_mean", False),
+        ("cli.output", "Printer", True),
+        ("cli.output", "output", False),
+        ("metrics.__init__", "knowledge", False),
+        ("rules.rule", "", False),
+        ("scorers.__init__", "scorers", False),
+        ("tuning.__init__", "folds", False),
+    ]
+    assert HOUSE["circles"]({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [
+        ["a", "b", "c"]
+    ]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_room_imports_only_what_is_below(module: str) -> None:
-    room = module.partition(".")[0]
-    assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
-    allowed = MAY_IMPORT[room] | HELPERS | {room}
-    used = {source.partition(".")[0] for source, _ in imports_of(module)}
-    assert used <= allowed, f"{module} imports {sorted(used - allowed)}"
+def test_each_room_imports_only_what_is_below() -> None:
+    beyond = []
+    for module, imports in GRAPH.items():
+        room = module.partition(".")[0]
+        assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
+        allowed = MAY_IMPORT[room] | HELPERS | {room}
+        beyond += [
+            f"{module}:{used.line} imports {used.source}"
+            for used in imports
+            if used.source.partition(".")[0] not in allowed
+        ]
+    assert not beyond
 
 
-def test_no_room_is_above_itself() -> None:
-    def below(room: str, seen: tuple[str, ...] = ()) -> None:
-        assert room not in seen, f"a circle: {' > '.join([*seen, room])}"
-        for other in MAY_IMPORT[room]:
-            below(other, (*seen, room))
+def test_no_two_files_import_each_other() -> None:
+    assert HOUSE["file_circles"](PACKAGE) == []
 
-    for room in MAY_IMPORT:
-        below(room)
+
+def test_nobody_outside_a_class_touches_its_underscored_members() -> None:
+    trees = {module: ast.parse(path.read_text("utf-8")) for module, path in MODULES.items()}
+    classes = [
+        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
+    parents = {
+        node.name: [ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases]
+        for node in classes
+    }
+    own = {node.name: set(underscored_members(node)) for node in classes}
+
+    def members(name: str) -> set[str]:
+        inherited = [members(parent) for parent in parents.get(name, ()) if parent != name]
+        return own.get(name, set()).union(*inherited)
+
+    ours = set().union(*own.values())
+
+    def outside(node: ast.AST, known: set[str]) -> Iterator[ast.Attribute]:
+        if isinstance(node, ast.ClassDef):
+            known = known | members(node.name)
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in ours - known
+            and node.attr not in OF_NAMED_TUPLES
+            and ast.unparse(node.value) not in {"self", "cls", "super()"}
+        ):
+            yield node
+        for child in ast.iter_child_nodes(node):
+            yield from outside(child, known)
+
+    touched = [
+        f"{module}:{node.lineno} {ast.unparse(node)}"
+        for module, tree in trees.items()
+        for node in outside(tree, set())
+        if (module, node.attr) not in MEMBERS_OF_OTHERS
+    ]
+    assert not touched
+
+
+#: Which the standard library documents in spite of their underscore.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+#: Members of classes of other libraries that bear the name of one of ours.
+MEMBERS_OF_OTHERS = {
+    ("rules.importers._psyke", name) for name in ("_output", "_predict", "_root", "_ruleset")
+}
+
+
+def underscored_members(kind: ast.ClassDef) -> Iterator[str]:
+    """The names with one underscore that a class defines, in its body or on its instances."""
+    names = [node.name for node in kind.body if isinstance(node, ast.FunctionDef)]
+    for node in kind.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+    names += [
+        node.attr
+        for node in ast.walk(kind)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node.value) in {"self", "cls"}
+    ]
+    return (name for name in names if name.startswith("_") and not name.startswith("__"))
 
 
 def test_searches_know_extractors_by_the_registry_alone() -> None:
-    used = {
-        module: names
-        for module in MODULES
-        if module.startswith("tuning")
-        and (names := {n for source, n in imports_of(module) if source.startswith("extractors")})
-    }
+    used: dict[str, set[str]] = {}
+    for module, imports in GRAPH.items():
+        if module.startswith("tuning"):
+            names = {i.name for i in imports if i.source.startswith("extractors")}
+            used |= {module: names} if names else {}
     assert used == TUNING_OF_EXTRACTORS
 
 
 # --- manners -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_module_prints_or_configures_logging(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in {"print", "logging.basicConfig", "basicConfig"}, node.lineno
-            assert called not in {"pickle.load", "pickle.loads", "eval", "exec"}, node.lineno
+def test_no_module_prints_or_configures_logging() -> None:
+    refused = {
+        "print",
+        "logging.basicConfig",
+        "basicConfig",
+        "pickle.load",
+        "pickle.loads",
+        "eval",
+        "exec",
+    }
+    found = [
+        f"{module}:{node.lineno} {ast.unparse(node.func)}"
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in refused
+    ]
+    assert not found
+
+
+def test_packages_are_the_only_public_paths() -> None:
+    public = {
+        module
+        for module in MODULES
+        if not any(part.startswith("_") for part in module.removesuffix("__init__").split("."))
+    }
+    packages = {module for module in public if module.endswith("__init__")} - {"cli.__init__"}
+    assert public - packages == PUBLIC_MODULES | {"cli.__init__"}
+    for module in sorted(packages):
+        dotted = ".".join(["skescore", *module.split(".")[:-1]])
+        names = importlib.import_module(dotted).__all__
+        assert len(set(names)) == len(names), dotted
+        for name in names:
+            assert hasattr(importlib.import_module(dotted), name), f"{dotted}.{name}"
+
+
+#: Rooms of one file.
+PUBLIC_MODULES = {"black_boxes", "registry"}
 
 
 def test_type_hints_are_announced() -> None:

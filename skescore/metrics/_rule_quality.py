@@ -538,7 +538,7 @@ class Measure:
         TypeError
             If something is no number, or there is no such parameter.
         """
-        arrays = self._settings(parameters)
+        arrays = self.settings_of(parameters)
         for name, value in (("P", P), ("N", N)):
             arrays[name] = as_numbers(name, value, low=0.0, strict=True, remedy=_COUNTS_REMEDY)
             check_magnitude(name, arrays[name])
@@ -547,7 +547,7 @@ class Measure:
         low, high = self.limits(**arrays)
         return _filled(low, shape), _filled(high, shape)
 
-    def _settings(self, parameters: Mapping[str, ArrayLike]) -> dict[str, Numbers]:
+    def settings_of(self, parameters: Mapping[str, ArrayLike]) -> dict[str, Numbers]:
         """Fill in the defaults and check what was passed."""
         for name in parameters:
             if name not in self.parameters:
@@ -666,7 +666,7 @@ def rule_quality(
     chosen = measure if isinstance(measure, Measure) else _named(measure)
     check_number("undefined", undefined, nan=True)
     counts = as_counts(p, n, P, N)
-    settings = chosen._settings(parameters)
+    settings = chosen.settings_of(parameters)
     check_shapes(counts=counts.p, **settings)
     shape = np.broadcast_shapes(counts.p.shape, *(array.shape for array in settings.values()))
     values = np.asarray(chosen.function(counts, **settings), dtype=np.float64)

@@ -344,11 +344,12 @@ class RuleSet(Sequence[Rule]):
         """Indices of the rules, the one that answers first in front (ndarray of int)."""
         if self.ordered or self.disjoint:
             return np.arange(len(self))
-        purity = [rule.purity(self._output_index(rule)) or 0.0 for rule in self.rules]
+        purity = [rule.purity(self.output_index(rule)) or 0.0 for rule in self.rules]
         rows = [rule.statistics.n_rows if rule.statistics else 0 for rule in self.rules]
         return np.lexsort((-np.asarray(rows, float), -np.asarray(purity, float)))
 
-    def _output_index(self, rule: Rule) -> int | None:
+    def output_index(self, rule: Rule) -> int | None:
+        """The index of a rule's label in :attr:`classes`; None in regression."""
         return None if self.classes is None else self.classes.index(rule.output)
 
     @cached_property

@@ -276,7 +276,7 @@ class RuleTable:
 
     def _merit(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
         old = self.ruleset.rules[rule]
-        return merit_of(Rule((), old.output, seen), self.ruleset._output_index(old))
+        return merit_of(Rule((), old.output, seen), self.ruleset.output_index(old))
 
     def ranks_after(self, kept: int, lost: int) -> np.ndarray:
         """What :attr:`rank` would be if a rule took over another one's rows."""
