@@ -28,9 +28,10 @@ from skescore.metrics._prediction import (
     prediction_performance,
 )
 from skescore.metrics._rule_counts import RuleCounts, confusion
-from skescore.metrics._rule_quality import MEASURES, rule_quality
+from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
 from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.metrics._significance import (
+    CORRECTIONS,
     adjust_p_values,
     fisher_p_value,
     significant_fraction,
@@ -56,11 +57,13 @@ from skescore.metrics.attribution import (
 )
 
 __all__ = [
+    "CORRECTIONS",
     "MEASURES",
     "METRICS",
     "PERFORMANCE_METRICS",
     "Completeness",
     "LogRank",
+    "Measure",
     "PerformanceMetric",
     "PredictionMetric",
     "RuleCounts",

@@ -1,8 +1,8 @@
 """What each rule of a set meets in labelled rows: the counts that every measure of a rule needs.
 
 Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
-regression looks at them again, first for the spread of each rule's labels, then for the rows within
-that spread; which rules hold is kept as bits in between, unless there are too many.
+regression looks at them again, first for the standard deviation of each rule's labels, then for the
+rows within it; which rules hold is kept as bits in between, unless there are too many.
 """
 
 from __future__ import annotations
@@ -15,40 +15,388 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skescore._validation import as_numbers, row_weights
+from skescore._validation import finite_numbers, row_weights
 from skescore.metrics._rule_quality import Measure, rule_quality
-from skescore.metrics._significance import adjust_p_values, fisher_p_value, variance_p_value
+from skescore.metrics._significance import (
+    adjust_p_values,
+    fisher_p_value,
+    significant,
+    variance_p_value,
+)
 from skescore.rules._columns import Table
 from skescore.rules._ruleset import RuleSet
 
-__all__ = ["RuleCounts", "confusion"]
-
-
-# --- rows and labels as the measures of single rules read them: in batches, and checked ----------
+__all__ = ["Flags", "Floats", "RuleCounts", "Tally", "class_codes", "confusion"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 #: Labels on the border of a closed interval stay inside whatever the last bits of its ends are.
-BORDER = 32 * np.finfo(np.float64).eps
+_BORDER = 32 * np.finfo(np.float64).eps
 #: Share of squared deviations below which too few digits of a difference of squares are left.
 _NARROW = 1e-3
+#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
+_NUMBERS = 1 << 17
+#: Bytes of bits that a regression keeps rather than matching its rows a second time.
+_KEPT = 1 << 26
 
-_ALPHA_REMEDY = "Pass a share such as 0.05 for 5 %."
+
+@dataclass(frozen=True, eq=False)
+class RuleCounts:
+    """What each rule of a set meets in labelled rows; every array has one entry per rule.
+
+    Counts are sums of weights where rows have weights.
+
+    Attributes
+    ----------
+    p, n : ndarray of float
+        Positive and negative rows that the rule holds for.
+    P, N : ndarray of float
+        Positive and negative rows altogether.
+    unique : ndarray of float
+        Rows that the rule holds for and no other rule does.
+    mean, std : ndarray of float or None
+        Regression: mean and population standard deviation of the labels where the rule holds; NaN
+        where it holds for no row.
+    label_std : float or None
+        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> counts = confusion(rules, [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"])
+    >>> counts.covered.tolist(), counts.overlap.round(3).tolist()
+    ([2.0, 3.0], [0.5, 0.333])
+    >>> counts.quality("precision").round(3).tolist()
+    [1.0, 0.333]
+    """
+
+    p: Floats
+    n: Floats
+    P: Floats
+    N: Floats
+    unique: Floats
+    mean: Floats | None = None
+    std: Floats | None = None
+    label_std: float | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    @property
+    def covered(self) -> Floats:
+        """Rows that each rule holds for."""
+        return np.asarray(self.p + self.n)
+
+    @property
+    def overlap(self) -> Floats:
+        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
+        covered = self.covered
+        shared = np.maximum(covered - self.unique, 0.0)
+        return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
+
+    def quality(
+        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
+    ) -> Floats:
+        """Measure every rule.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+        undefined : float, default=NaN
+            The value where the measure is not defined.
+        **parameters : float
+            Parameters of the measure.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+        """
+        values = rule_quality(
+            measure, self.p, self.n, self.P, self.N, undefined=undefined, **parameters
+        )
+        return np.asarray(values, dtype=np.float64)
+
+    def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
+        """Return the probability of every rule's success, were it mere chance.
+
+        Parameters
+        ----------
+        correction : str, optional
+            How to correct for the number of rules, see
+            :func:`skescore.metrics.adjust_p_values`; not at all by default.
+        untested : float, default=NaN
+            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
+            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+            Classification: one-sided Fisher test, of as many or more positive rows among those that
+            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
+            as close together or closer.
+        """
+        if self.std is None or self.label_std is None:
+            raw = fisher_p_value(self.p, self.n, self.P, self.N)
+        else:
+            # One row has no deviation to expect, and no rule of one row can be tested either.
+            expected = np.nan_to_num(self.label_std, nan=0.0)
+            found = np.nan_to_num(self.std, nan=0.0)
+            raw = variance_p_value(expected, found, self.covered, undefined=untested)
+        if correction is not None:
+            return adjust_p_values(raw, correction)
+        return np.asarray(raw, dtype=np.float64)
+
+    def significant(
+        self,
+        alpha: float = 0.05,
+        correction: str | None = "fdr_bh",
+        *,
+        untested: float = np.nan,
+    ) -> Flags:
+        """Return which rules succeed beyond chance.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Level of significance, between 0 and 1.
+        correction : str or None, default="fdr_bh"
+            As for :meth:`p_values`; :func:`skescore.metrics.significant_fraction` says what is
+            significant by each of them.
+        untested : float, default=NaN
+            As for :meth:`p_values`; NaN is never significant.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rules,)
+        """
+        return significant(self.p_values(untested=untested), alpha, correction)
 
 
-class LabelMoments:
-    """Means and standard deviations of labels per rule, from batches of rows.
+def confusion(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    answering: bool = False,
+) -> RuleCounts:
+    r"""Count the positive and negative rows of every rule, those it holds for and all.
 
-    Sums of squares are cheap, but little is left of their digits where labels lie close together
-    and far from the centre. Such rules are `narrow`, and want a second look.
+    Use it to judge each rule by itself: all measures of rules start from these counts.
 
     Parameters
     ----------
-    n_rules : int
-        Number of rules.
-    centre : float
-        Where labels lie; numbers near zero lose the fewest digits.
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the predictions of a black box. Labels of a classification that
+        are no classes of the rules are negative rows of every rule.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; a row of weight 2 counts as two rows.
+    answering : bool, default=False
+        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
+        it reads, taken by itself. True counts the rows that are assigned to it, which matters in
+        ordered rule sets, whose later rules mean "else".
+
+    Returns
+    -------
+    RuleCounts
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
+        negative, not finite, all zero or not one per row; if rules that predict together
+        (:attr:`RuleSet.voting`) are to count assigned rows.
+
+    Notes
+    -----
+    In a classification the rows of the rule's class are its positive ones. In a regression with
+    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
+    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
+    is evaluated on each row, while :math:`s` remains that of the labels: so it is seen how much
+    better than a constant it fits. Where it lacks a value, a row is negative. A rule that holds for
+    no row has no standard deviation and hence no positive rows: :math:`P = 0`.
+
+    References
+    ----------
+    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
+    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Positive and negative
+    examples of rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> counts = confusion(rules, X, y)
+    >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
+    ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
+    >>> confusion(rules, X, y, answering=True).n.tolist()
+    [0.0, 1.0]
+    """
+    tally = Tally(ruleset, X, sample_weight, assigned=answering)
+    if ruleset.classes is None:
+        return tally.regression(y)
+    return tally.classification(class_codes(ruleset, y, len(tally.table)))
+
+
+class Tally:
+    """Counts over the rows of one table; what they mean is said by :func:`confusion`."""
+
+    def __init__(
+        self, ruleset: RuleSet, X: Any, sample_weight: ArrayLike | None, *, assigned: bool = False
+    ) -> None:
+        self.ruleset, self.table = ruleset, Table.of(X, ruleset.feature_names)
+        self.weights = _checked_weights(sample_weight, len(self.table))
+        self._assigned = ruleset.assign(self.table) if assigned else None
+        self._unique = np.zeros(len(ruleset))
+
+    def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
+        """How many rows have each flag, shape (n_rules,)."""
+        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
+            ones = np.ones(len(flags), dtype=np.float32)
+            return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
+        return np.asarray(weights @ flags)
+
+    def _batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
+        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
+        n_rules = len(self.ruleset)
+        size = max(1, _NUMBERS // max(1, n_rules))
+        every = np.ones(n_rules, dtype=np.float32)
+        for rows, held in self.ruleset.iter_match(self.table):
+            for begin in range(0, len(held), size):
+                flags = held[begin : begin + size]
+                part = slice(rows.start + begin, rows.start + begin + len(flags))
+                alone = flags.astype(np.float32) @ every == 1
+                if self._assigned is not None:
+                    flags = self._assigned[part, None] == np.arange(n_rules)
+                yield part, flags, None if self.weights is None else self.weights[part], alone
+
+    def _add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
+        self._unique += self._sums(flags[alone], None if weights is None else weights[alone])
+
+    def classification(
+        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
+    ) -> RuleCounts:
+        """Count for classes; `watch` is shown which rules count for few rows at a time."""
+        outputs = self.ruleset.conclusions.outputs.astype(np.intp)
+        p, n = np.zeros((2, len(outputs)))
+        for rows, held, weights, alone in self._batches():
+            self._add_unique(held, weights, alone)
+            if watch is not None:
+                watch(rows, held)
+            positive = codes[rows, None] == outputs
+            hits = self._sums(held & positive, weights)
+            p += hits
+            if weights is None:
+                n += self._sums(held, None) - hits
+            else:  # differences of sums of weights could leave a trifle where there is no row
+                n += self._sums(held & ~positive, weights)
+        # One more code, the last, takes the labels that are no classes.
+        n_classes = len(self.ruleset.classes or ())
+        known = np.where(codes < 0, n_classes, codes)
+        totals = np.bincount(known, self.weights, n_classes + 1).astype(np.float64)
+        # Not the total less the class: what remains beside the only class must be nothing at all.
+        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
+        return self._counts(p, n, totals[outputs], others[outputs])
+
+    def regression(self, labels: ArrayLike) -> RuleCounts:
+        """Count for numbers."""
+        y = finite_numbers("y", _one_per_row(labels, len(self.table)))
+        n_rules = len(self.ruleset)
+        centre = float(np.average(y, weights=self.weights))
+        moments = _LabelMoments(n_rules, centre)
+        keep = len(y) * -(-n_rules // 8) <= _KEPT
+        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
+        for rows, held, weights, alone in self._batches():
+            self._add_unique(held, weights, alone)
+            moments.add(held, y[rows], weights)
+            if keep:
+                kept.append((rows, np.packbits(held, axis=1), weights))
+
+        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
+            if not keep:
+                return (batch[:3] for batch in self._batches())
+            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
+            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
+
+        if len(moments.narrow):
+            for rows, held, weights in again():
+                moments.look_again(held, y[rows], weights)
+        mean, std = moments.result()
+        p, n, P, N = np.zeros((4, n_rules))
+        everywhere = self._within(y, std)
+        for rows, held, weights in again():
+            positive = self._close(y, std, rows)
+            p += self._sums(held & positive, weights)
+            P += self._sums(positive, weights) if everywhere is None else 0.0
+            if weights is not None:
+                n += self._sums(held & ~positive, weights)
+                N += self._sums(~positive, weights)
+        P = P if everywhere is None else everywhere
+        if self.weights is None:
+            n, N = moments.weight - p, len(y) - P
+        return self._counts(p, n, P, N, mean, std, _sample_std(y, self.weights, centre))
+
+    def _reach(self, std: Floats) -> tuple[Floats, Floats]:
+        """The ends of the interval of labels that are positive, for each constant rule."""
+        outputs = self.ruleset.conclusions.outputs
+        reach = std + _BORDER * (np.abs(outputs) + std)
+        return outputs - reach, outputs + reach
+
+    def _within(self, y: Floats, std: Floats) -> Floats | None:
+        """Count the positive labels of each rule; None where sorting them does not tell."""
+        if self.weights is not None or self.ruleset.conclusions.linear:
+            return None
+        (low, high), ordered = self._reach(std), np.sort(y)
+        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+        # A rule without rows has no deviation; NaN would be sorted behind all labels.
+        return np.where(np.isnan(std), 0.0, count)
+
+    def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
+        """Whether labels lie within a standard deviation of what each rule predicts."""
+        labels = y[rows]
+        low, high = self._reach(std)
+        result = (labels[:, None] >= low) & (labels[:, None] <= high)
+        for index, function in self.ruleset.conclusions.linear.items():
+            predicted = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
+            noise = _BORDER * (np.abs(predicted) + std[index])
+            result[:, index] = np.abs(labels - predicted) <= std[index] + noise
+        return np.asarray(result)
+
+    def _counts(self, p: Floats, n: Floats, P: Floats, N: Floats, *rest: Any) -> RuleCounts:
+        # Sums of the same weights in another order may differ in their last bits.
+        p, n = np.minimum(p, P), np.minimum(n, N)
+        return RuleCounts(p, n, P, N, np.minimum(self._unique, p + n), *rest)
+
+
+# --- labels and weights --------------------------------------------------------------------------
+
+
+class _LabelMoments:
+    """Means and standard deviations of labels per rule, from batches of rows.
+
+    Sums of squares, around a `centre` near the labels, are cheap, but little is left of their
+    digits where labels lie close together and far from the centre. Such rules are `narrow`, and
+    need a second look.
     """
 
     def __init__(self, n_rules: int, centre: float) -> None:
@@ -75,8 +423,8 @@ class LabelMoments:
     def narrow(self) -> NDArray[np.intp]:
         """Indices of the rules whose rows should be looked at again."""
         weight, first, second = self._sums
-        spread = second - first**2 / np.where(weight > 0, weight, 1.0)
-        return np.flatnonzero((weight > 0) & (spread <= _NARROW * second))
+        squares = second - first**2 / np.where(weight > 0, weight, 1.0)
+        return np.flatnonzero((weight > 0) & (squares <= _NARROW * second))
 
     def look_again(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
         """Take in some rows once more, for the rules that are narrow."""
@@ -84,10 +432,10 @@ class LabelMoments:
         if not self._looks.size:
             self._looks = np.zeros((2, len(narrow)))
         deviations = labels[:, None] - self._rough_mean()[narrow]
-        shares = held[:, narrow] * (1.0 if weights is None else weights[:, None])
+        factors = held[:, narrow] * (1.0 if weights is None else weights[:, None])
         for total in self._looks:
-            shares *= deviations
-            total += shares.sum(axis=0)
+            factors *= deviations
+            total += factors.sum(axis=0)
 
     def _rough_mean(self) -> Floats:
         weight = np.where(self.weight > 0, self.weight, np.nan)
@@ -102,22 +450,22 @@ class LabelMoments:
             first, second = self._looks
             mean[narrow] += first / weight[narrow]
             squares[narrow] = second - first**2 / weight[narrow]
-        spread = np.sqrt(np.maximum(squares, 0.0) / weight)
-        # Equal labels have a spread of zero, which their rounded mean must not hide.
-        return mean, np.where(spread <= BORDER * np.abs(mean), 0.0, spread)
+        std = np.sqrt(np.maximum(squares, 0.0) / weight)
+        # Equal labels have a deviation of zero, which their rounded mean must not hide.
+        return mean, np.where(std <= _BORDER * np.abs(mean), 0.0, std)
 
 
-def label_spread(y: Floats, weights: Floats | None, centre: float) -> float:
+def _sample_std(y: Floats, weights: Floats | None, centre: float) -> float:
     """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
-    shares = np.ones(len(y)) if weights is None else weights
-    total = shares.sum()
+    factors = np.ones(len(y)) if weights is None else weights
+    total = factors.sum()
     if not total > 1:
         return np.nan
-    spread = float(np.sqrt(shares @ (y - centre) ** 2 / (total - 1)))
-    return 0.0 if spread <= BORDER * abs(centre) else spread
+    std = float(np.sqrt(factors @ (y - centre) ** 2 / (total - 1)))
+    return 0.0 if std <= _BORDER * abs(centre) else std
 
 
-def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
+def _checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
     """Weights of rows, at least one of which counts; None where all count the same."""
     if not n_rows:
         raise ValueError("X must hold at least one row to count rows of rules, got 0 rows.")
@@ -132,8 +480,8 @@ def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | No
     return weights
 
 
-def label_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
-    """Positions of labels among the classes of a rule set, -1 for others."""
+def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
+    """Indices of labels among the classes of a rule set, -1 for others."""
     found, labels = pd.factorize(_one_per_row(y, n_rows))
     if found.min() < 0:
         raise ValueError(
@@ -150,21 +498,6 @@ def label_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]
     return np.asarray(codes[found])
 
 
-def finite_labels(y: ArrayLike, n_rows: int) -> Floats:
-    """Labels of a regression as numbers."""
-    labels = _one_per_row(y, n_rows)
-    try:
-        numbers = labels.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers for rules of a regression: {error}.") from error
-    if not np.isfinite(numbers).all():
-        row = int(np.argmin(np.isfinite(numbers)))
-        raise ValueError(
-            f"y must hold finite numbers, got {float(numbers[row])!r} in row {row}. Drop such rows."
-        )
-    return numbers
-
-
 def _one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
@@ -172,379 +505,3 @@ def _one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
             f"y must hold one label per row, shape ({n_rows},), got shape {labels.shape}."
         )
     return labels
-
-
-def check_alpha(alpha: float) -> None:
-    """Raise a ValueError for what is no level of significance."""
-    value = float(as_numbers("alpha", alpha, low=0.0, high=1.0, strict=True, remedy=_ALPHA_REMEDY))
-    if value == 1.0:
-        raise ValueError(f"alpha must be < 1, got {alpha!r}. {_ALPHA_REMEDY}")
-
-
-# --- What each rule of a set meets in labelled rows: the counts that every measure of a r --------
-
-#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
-_NUMBERS = 1 << 17
-#: Bytes of bits that a regression keeps rather than matching its rows a second time.
-_KEPT = 1 << 26
-#: A p-value corrected to the very level of significance is at that level whatever its last bits.
-_ROUNDING = 8 * np.finfo(np.float64).eps
-
-
-@dataclass(frozen=True, eq=False)
-class RuleCounts:
-    """What each rule of a set meets in labelled rows; every array has one entry per rule.
-
-    Counts are sums of weights where rows have weights.
-
-    Attributes
-    ----------
-    p, n : ndarray of float
-        Positive and negative rows that the rule holds for.
-    P, N : ndarray of float
-        Positive and negative rows altogether.
-    unique : ndarray of float
-        Rows that the rule holds for and no other rule does.
-    mean, spread : ndarray of float or None
-        Regression: mean and population standard deviation of the labels where the rule holds; NaN
-        where it holds for no row.
-    label_spread : float or None
-        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
-
-    Examples
-    --------
-    >>> from skescore.rules import Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
-    ...     ["length"], task="classification",
-    ... )
-    >>> counts = confusion(rules, [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"])
-    >>> counts.covered.tolist(), counts.overlap.round(3).tolist()
-    ([2.0, 3.0], [0.5, 0.333])
-    >>> counts.quality("precision").round(3).tolist()
-    [1.0, 0.333]
-    """
-
-    p: Floats
-    n: Floats
-    P: Floats
-    N: Floats
-    unique: Floats
-    mean: Floats | None = None
-    spread: Floats | None = None
-    label_spread: float | None = None
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-
-    def __len__(self) -> int:
-        return len(self.p)
-
-    @property
-    def covered(self) -> Floats:
-        """Rows that each rule holds for."""
-        return np.asarray(self.p + self.n)
-
-    @property
-    def overlap(self) -> Floats:
-        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
-        covered = self.covered
-        shared = np.maximum(covered - self.unique, 0.0)
-        return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
-
-    def quality(
-        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
-    ) -> Floats:
-        """Give a measure of every rule.
-
-        Parameters
-        ----------
-        measure : str or Measure
-            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
-        undefined : float, default=NaN
-            The value where the measure is not defined.
-        **parameters : float
-            Parameters of the measure.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rules,)
-        """
-        values = rule_quality(
-            measure, self.p, self.n, self.P, self.N, undefined=undefined, **parameters
-        )
-        return np.asarray(values, dtype=np.float64)
-
-    def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
-        """Give the probability of every rule's success, were it mere chance.
-
-        Parameters
-        ----------
-        correction : str, optional
-            How to correct for the number of rules, see
-            :func:`skescore.metrics.adjust_p_values`; not at all by default.
-        untested : float, default=NaN
-            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
-            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rules,)
-            Classification: one-sided Fisher test, of as many or more positive rows among those that
-            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
-            as close together or closer.
-        """
-        if self.spread is None or self.label_spread is None:
-            raw = fisher_p_value(self.p, self.n, self.P, self.N)
-        else:
-            # One row has no spread to expect, and no rule of one row can be tested either.
-            expected = np.nan_to_num(self.label_spread, nan=0.0)
-            found = np.nan_to_num(self.spread, nan=0.0)
-            raw = variance_p_value(expected, found, self.covered, undefined=untested)
-        if correction is not None:
-            return adjust_p_values(raw, correction)
-        return np.asarray(raw, dtype=np.float64)
-
-    def significant(
-        self,
-        alpha: float = 0.05,
-        correction: str | None = "fdr_bh",
-        *,
-        untested: float = np.nan,
-    ) -> Flags:
-        """Tell which rules succeed beyond chance.
-
-        Parameters
-        ----------
-        alpha : float, default=0.05
-            Level of significance, between 0 and 1.
-        correction : str or None, default="fdr_bh"
-            As for :meth:`p_values`; what is significant by each of them is told by
-            :func:`skescore.metrics.significant_fraction`.
-        untested : float, default=NaN
-            As for :meth:`p_values`; NaN is never significant.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rules,)
-        """
-        check_alpha(alpha)
-        corrected = self.p_values(correction, untested=untested)
-        if correction in ("fdr_bh", "holm"):
-            return np.asarray(corrected <= alpha * (1 + _ROUNDING))
-        # RuleKit stops at the first rule that is not significant, from the least p-value on.
-        order = np.argsort(self.p_values(untested=untested), kind="stable")
-        result = np.zeros(len(self), dtype=bool)
-        result[order] = np.logical_and.accumulate(corrected[order] < alpha)
-        return result
-
-
-def confusion(
-    ruleset: RuleSet,
-    X: Any,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    *,
-    answering: bool = False,
-) -> RuleCounts:
-    r"""Count the positive and negative rows of every rule, those it holds for and all.
-
-    Use it to judge each rule by itself: all measures of rules start from these counts.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, at least one.
-    y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box. Labels of a classification that are
-        no classes of the rules are negative rows of every rule.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weight of each row, zero or positive; a row of weight 2 counts as two rows.
-    answering : bool, default=False
-        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
-        it reads, taken by itself. True counts the rows for which it gives the answer, which matters
-        in ordered rule sets, whose later rules mean "else".
-
-    Returns
-    -------
-    RuleCounts
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
-        negative, not finite, all zero or not one per row; if `answering` is asked of rules that
-        answer together (:attr:`RuleSet.voting`).
-
-    Notes
-    -----
-    In a classification the rows of the rule's class are its positive ones. In a regression with
-    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
-    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
-    is evaluated on each row, while :math:`s` remains the spread of the labels: so it is seen how
-    much better than a constant it fits. Where it lacks a value, a row is negative. A rule that
-    holds for no row has no spread and hence no positive rows: :math:`P = 0`.
-
-    References
-    ----------
-    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
-    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Positive and negative
-    examples of rules.
-
-    Examples
-    --------
-    >>> from skescore.rules import Interval, Rule, RuleSet
-    >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
-    ...     ["length"], task="classification",
-    ... )
-    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
-    >>> counts = confusion(rules, X, y)
-    >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
-    ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
-    >>> confusion(rules, X, y, answering=True).n.tolist()
-    [0.0, 1.0]
-    """
-    table = Table(X, ruleset.feature_names)
-    weights = checked_weights(sample_weight, len(table))
-    tally = Tally(ruleset, table, weights, ruleset.assign(table) if answering else None)
-    if ruleset.classes is None:
-        return tally.regression(finite_labels(y, len(table)))
-    return tally.classification(label_codes(ruleset, y, len(table)))
-
-
-class Tally:
-    """Sums over the rows of one table; what the arrays mean is told by :func:`confusion`."""
-
-    def __init__(
-        self,
-        ruleset: RuleSet,
-        table: Table,
-        weights: Floats | None,
-        assigned: NDArray[np.intp] | None = None,
-    ) -> None:
-        self.ruleset, self.table = ruleset, table
-        self.weights, self.assigned = weights, assigned
-        self.unique = np.zeros(len(ruleset))
-
-    def sums(self, flags: Flags, weights: Floats | None) -> Floats:
-        """How many rows have each flag, shape (n_rules,)."""
-        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
-            ones = np.ones(len(flags), dtype=np.float32)
-            return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
-        return np.asarray(weights @ flags)
-
-    def batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
-        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
-        n_rules = len(self.ruleset)
-        size = max(1, _NUMBERS // max(1, n_rules))
-        every = np.ones(n_rules, dtype=np.float32)
-        for rows, held in self.ruleset.iter_match(self.table):
-            for begin in range(0, len(held), size):
-                flags = held[begin : begin + size]
-                part = slice(rows.start + begin, rows.start + begin + len(flags))
-                alone = flags.astype(np.float32) @ every == 1
-                if self.assigned is not None:
-                    flags = self.assigned[part, None] == np.arange(n_rules)
-                yield part, flags, None if self.weights is None else self.weights[part], alone
-
-    def add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
-        self.unique += self.sums(flags[alone], None if weights is None else weights[alone])
-
-    def classification(
-        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
-    ) -> RuleCounts:
-        """Count for classes; `watch` is shown which rules count for few rows at a time."""
-        outputs = self.ruleset.conclusions.outputs.astype(np.intp)
-        p, n = np.zeros((2, len(outputs)))
-        for rows, held, weights, alone in self.batches():
-            self.add_unique(held, weights, alone)
-            if watch is not None:
-                watch(rows, held)
-            positive = codes[rows, None] == outputs
-            hits = self.sums(held & positive, weights)
-            p += hits
-            if weights is None:
-                n += self.sums(held, None) - hits
-            else:  # differences of sums of weights could leave a trifle where there is no row
-                n += self.sums(held & ~positive, weights)
-        # One more place, the last, takes the labels that are no classes.
-        n_classes = len(self.ruleset.classes or ())
-        places = np.where(codes < 0, n_classes, codes)
-        totals = np.bincount(places, self.weights, n_classes + 1).astype(np.float64)
-        # Not the total less the class: what remains beside the only class must be nothing at all.
-        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
-        return self.counts(p, n, totals[outputs], others[outputs])
-
-    def regression(self, y: Floats) -> RuleCounts:
-        """Count for numbers."""
-        n_rules = len(self.ruleset)
-        centre = float(np.average(y, weights=self.weights))
-        moments = LabelMoments(n_rules, centre)
-        keep = len(y) * -(-n_rules // 8) <= _KEPT
-        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
-        for rows, held, weights, alone in self.batches():
-            self.add_unique(held, weights, alone)
-            moments.add(held, y[rows], weights)
-            if keep:
-                kept.append((rows, np.packbits(held, axis=1), weights))
-
-        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
-            if not keep:
-                return (batch[:3] for batch in self.batches())
-            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
-            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
-
-        if len(moments.narrow):
-            for rows, held, weights in again():
-                moments.look_again(held, y[rows], weights)
-        mean, spread = moments.result()
-        p, n, P, N = np.zeros((4, n_rules))
-        everywhere = self.within(y, spread)
-        for rows, held, weights in again():
-            positive = self.close(y, spread, rows)
-            p += self.sums(held & positive, weights)
-            P += self.sums(positive, weights) if everywhere is None else 0.0
-            if weights is not None:
-                n += self.sums(held & ~positive, weights)
-                N += self.sums(~positive, weights)
-        P = P if everywhere is None else everywhere
-        if self.weights is None:
-            n, N = moments.weight - p, len(y) - P
-        return self.counts(p, n, P, N, mean, spread, label_spread(y, self.weights, centre))
-
-    def reach(self, spread: Floats) -> tuple[Floats, Floats]:
-        """The ends of the interval of labels that are positive, for each constant rule."""
-        outputs = self.ruleset.conclusions.outputs
-        reach = spread + BORDER * (np.abs(outputs) + spread)
-        return outputs - reach, outputs + reach
-
-    def within(self, y: Floats, spread: Floats) -> Floats | None:
-        """Count the positive labels of each rule; None where sorting them does not tell."""
-        if self.weights is not None or self.ruleset.conclusions.linear:
-            return None
-        (low, high), ordered = self.reach(spread), np.sort(y)
-        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
-        # A rule without rows has no spread; NaN would be sorted behind all labels.
-        return np.where(np.isnan(spread), 0.0, count)
-
-    def close(self, y: Floats, spread: Floats, rows: slice) -> Flags:
-        """Whether the labels of some rows lie within a spread of what each rule says."""
-        labels = y[rows]
-        low, high = self.reach(spread)
-        result = (labels[:, None] >= low) & (labels[:, None] <= high)
-        for index, function in self.ruleset.conclusions.linear.items():
-            said = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
-            noise = BORDER * (np.abs(said) + spread[index])
-            result[:, index] = np.abs(labels - said) <= spread[index] + noise
-        return np.asarray(result)
-
-    def counts(self, p: Floats, n: Floats, P: Floats, N: Floats, *rest: Any) -> RuleCounts:
-        # Sums of the same weights in another order may differ in their last bits.
-        p, n = np.minimum(p, P), np.minimum(n, N)
-        return RuleCounts(p, n, P, N, np.minimum(self.unique, p + n), *rest)

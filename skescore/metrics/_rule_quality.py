@@ -19,19 +19,8 @@ from scipy.special import rel_entr, xlog1py, xlogy
 from skescore._text import did_you_mean
 from skescore._validation import as_numbers, check_number, check_shapes, plain
 
-__all__ = [
-    "MEASURES",
-    "Counts",
-    "Measure",
-    "as_counts",
-    "check_magnitude",
-    "divergence",
-    "ratio",
-    "rule_quality",
-]
+__all__ = ["MEASURES", "Counts", "Measure", "as_counts", "rule_quality"]
 
-
-# --- the four counts that measures of a rule are made of, checked, and what follows from  --------
 
 Numbers = NDArray[np.float64]
 
@@ -97,35 +86,17 @@ class Counts:
     @cached_property
     def information(self) -> Numbers:
         """Total information of the rule about the class, in nats: T times mutual information."""
-        inside = divergence(self, self.covered)
-        return inside + divergence(self, self.uncovered, outside=True)
+        inside = _divergence(self, self.covered)
+        return inside + _divergence(self, self.uncovered, outside=True)
 
 
 def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
-    """Check four counts against each other.
-
-    Parameters
-    ----------
-    p, n, P, N : array-like
-        As for :func:`skescore.metrics.rule_quality`.
-
-    Returns
-    -------
-    Counts
-        The counts, of one shape.
-
-    Raises
-    ------
-    ValueError
-        If there is a negative count or one that is not finite, p > P, n > N, or P = N = 0.
-    TypeError
-        If something is no number.
-    """
+    """Return four counts of one shape once they are possible and fit each other."""
     remedy = "Counts are numbers of rows, or sums of their weights."
     given = {"p": p, "n": n, "P": P, "N": N}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
     for name, array in arrays.items():
-        check_magnitude(name, array)
+        _check_magnitude(name, array)
     check_shapes(**arrays)
     counts = Counts(**arrays)
     for part, whole in (("p", "P"), ("n", "N")):
@@ -146,7 +117,7 @@ def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
     return counts
 
 
-def check_magnitude(name: str, array: Numbers) -> None:
+def _check_magnitude(name: str, array: Numbers) -> None:
     """Raise a ValueError for numbers so large or small that products of them leave the floats."""
     wrong = (array > _LARGEST) | ((array < _SMALLEST) & (array > 0))
     if wrong.any():
@@ -162,17 +133,14 @@ def _position(at: ArrayLike) -> str:
     return f" at position {index[0] if len(index) == 1 else index}" if index else ""
 
 
-# --- tools ---------------------------------------------------------------------------------------
-
-
-def ratio(numerator: Numbers, denominator: Numbers, otherwise: float = np.nan) -> Numbers:
-    """Divide, and answer `otherwise` where the denominator is 0."""
+def _ratio(numerator: Numbers, denominator: Numbers, otherwise: float = np.nan) -> Numbers:
+    """Divide; `otherwise` where the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result = np.full(shape, otherwise)
     return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) != 0)
 
 
-def divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
+def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
     """Sum of O ln(O/E) - O + E over both classes in or outside the rule.
 
     O are the observed counts and E those expected of a rule no better than chance. The last two
@@ -181,7 +149,7 @@ def divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
     parts = []
     for whole, sign in ((k.P, 1.0), (k.N, -1.0)):
         expected = side * whole / k.total
-        excess = (-sign if outside else sign) * ratio(k.difference, side * whole, 0.0)
+        excess = (-sign if outside else sign) * _ratio(k.difference, side * whole, 0.0)
         # An empty cell has an excess of -1, and must not lie below by rounding.
         parts.append(expected * _relative_divergence(np.maximum(excess, -1.0)))
     return parts[0] + parts[1]
@@ -202,16 +170,12 @@ def _lost_by_product(a: Numbers, b: Numbers, product: Numbers) -> Numbers:
     return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-# --- the formulas behind the measures of a rule: one small function each, of four counts ---------
-# A formula gets :class:`Counts` and its parameters as arrays, and answers NaN exactly where it is
-# undefined. The counts have been checked by then, so that no formula checks anything. Removable
-# singularities have no NaN: each formula is written in the form that has none, mostly by way of the
-# difference D = pN - nP, which is 0 for a rule no better than chance.
+# --- formulas ------------------------------------------------------------------------------------
+# A formula gets :class:`Counts` and its parameters as arrays, and has NaN exactly where it is
+# undefined. Removable singularities have no NaN: each formula is written in the form that has none,
+# mostly by way of the difference D = pN - nP, which is 0 for a rule no better than chance.
 
 Limits = Callable[..., tuple[ArrayLike, ArrayLike]]
-
-
-# --- tools ---------------------------------------------------------------------------------------
 
 
 def _entropy(a: Numbers, b: Numbers) -> Numbers:
@@ -222,9 +186,9 @@ def _entropy(a: Numbers, b: Numbers) -> Numbers:
 def _positives_times_log_lift(k: Counts) -> Numbers:
     """Evaluate p ln(pT / (cP)), 0 if p = 0."""
     baseline = k.covered * k.P
-    excess = ratio(k.difference, baseline, 0.0)
+    excess = _ratio(k.difference, baseline, 0.0)
     near = np.abs(excess) < 0.5  # where the quotient is near 1, its logarithm would be noise
-    lift_ = ratio(k.p * k.total, baseline, 1.0)
+    lift_ = _ratio(k.p * k.total, baseline, 1.0)
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
 
 
@@ -240,27 +204,27 @@ def full_coverage(k: Counts) -> Numbers:
 
 
 def precision(k: Counts) -> Numbers:
-    return ratio(k.p, k.covered)
+    return _ratio(k.p, k.covered)
 
 
 def ripper(k: Counts) -> Numbers:
-    return ratio(k.p - k.n, k.covered)
+    return _ratio(k.p - k.n, k.covered)
 
 
 def sensitivity(k: Counts) -> Numbers:
-    return ratio(k.p, k.P)
+    return _ratio(k.p, k.P)
 
 
 def specificity(k: Counts) -> Numbers:
-    return ratio(k.rejected, k.N)
+    return _ratio(k.rejected, k.N)
 
 
 def mutual_support(k: Counts) -> Numbers:
-    return ratio(k.p, k.n + k.P)
+    return _ratio(k.p, k.n + k.P)
 
 
 def f_measure(k: Counts, beta: Numbers) -> Numbers:
-    return ratio((1 + beta**2) * k.p, beta**2 * k.P + k.covered)
+    return _ratio((1 + beta**2) * k.p, beta**2 * k.P + k.covered)
 
 
 def geo_rss(k: Counts) -> Numbers:
@@ -280,26 +244,26 @@ def laplace(k: Counts) -> Numbers:
 
 
 def weighted_laplace(k: Counts) -> Numbers:
-    return ratio((k.p + 1) * k.total, (k.covered + 2) * k.P)
+    return _ratio((k.p + 1) * k.total, (k.covered + 2) * k.P)
 
 
 def m_estimate(k: Counts, m: Numbers) -> Numbers:
-    return ratio(k.p + m * k.P / k.total, k.covered + m)
+    return _ratio(k.p + m * k.P / k.total, k.covered + m)
 
 
 def g_measure(k: Counts, g: Numbers) -> Numbers:
-    return ratio(k.p, k.covered + g)
+    return _ratio(k.p, k.covered + g)
 
 
 # --- distance from chance ------------------------------------------------------------------------
 
 
 def coleman(k: Counts) -> Numbers:
-    return ratio(k.difference, k.N * k.covered)
+    return _ratio(k.difference, k.N * k.covered)
 
 
 def kappa(k: Counts) -> Numbers:
-    return ratio(2 * k.difference, k.N * k.covered + k.P * k.uncovered)
+    return _ratio(2 * k.difference, k.N * k.covered + k.P * k.uncovered)
 
 
 def c1(k: Counts) -> Numbers:
@@ -307,28 +271,28 @@ def c1(k: Counts) -> Numbers:
 
 
 def c2(k: Counts) -> Numbers:
-    return coleman(k) * ratio(k.P + k.p, 2 * k.P)
+    return coleman(k) * _ratio(k.P + k.p, 2 * k.P)
 
 
 def correlation(k: Counts) -> Numbers:
-    value = ratio(k.difference, np.sqrt(k.P * k.N * k.covered * k.uncovered))
+    value = _ratio(k.difference, np.sqrt(k.P * k.N * k.covered * k.uncovered))
     return np.clip(value, -1.0, 1.0)  # the root may round down
 
 
 def f_bayesian_confirmation(k: Counts) -> Numbers:
-    return ratio(k.difference, k.p * k.N + k.n * k.P)
+    return _ratio(k.difference, k.p * k.N + k.n * k.P)
 
 
 def s_bayesian(k: Counts) -> Numbers:
-    return ratio(k.difference, k.covered * k.uncovered)
+    return _ratio(k.difference, k.covered * k.uncovered)
 
 
 def pawlak_dependency_factor(k: Counts) -> Numbers:
-    return ratio(k.difference, k.p * k.total + k.P * k.covered)
+    return _ratio(k.difference, k.p * k.total + k.P * k.covered)
 
 
 def rss(k: Counts) -> Numbers:
-    return ratio(k.difference, k.P * k.N)
+    return _ratio(k.difference, k.P * k.N)
 
 
 def q2(k: Counts) -> Numbers:
@@ -344,7 +308,7 @@ def novelty(k: Counts) -> Numbers:
 
 
 def klosgen(k: Counts, omega: Numbers) -> Numbers:
-    better = ratio(k.difference, k.covered * k.total)
+    better = _ratio(k.difference, k.covered * k.total)
     value = full_coverage(k) ** omega * better
     # Small rules count for ever less, unless size does not count at all.
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
@@ -354,19 +318,19 @@ def klosgen(k: Counts, omega: Numbers) -> Numbers:
 
 
 def lift(k: Counts) -> Numbers:
-    return ratio(k.p * k.total, k.covered * k.P)
+    return _ratio(k.p * k.total, k.covered * k.P)
 
 
 def logical_sufficiency(k: Counts, smoothing: Numbers) -> Numbers:
-    return ratio(k.p * k.N, k.n * k.P + smoothing)
+    return _ratio(k.p * k.N, k.n * k.P + smoothing)
 
 
 def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
-    return ratio(k.p * k.rejected, k.n * k.missed + smoothing)
+    return _ratio(k.p * k.rejected, k.n * k.missed + smoothing)
 
 
 def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
-    return ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
+    return _ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
 
 
 # --- information ---------------------------------------------------------------------------------
@@ -377,7 +341,7 @@ def cfoil(k: Counts) -> Numbers:
 
 
 def one_way_support(k: Counts) -> Numbers:
-    return ratio(_positives_times_log_lift(k), k.covered)
+    return _ratio(_positives_times_log_lift(k), k.covered)
 
 
 def two_way_support(k: Counts) -> Numbers:
@@ -385,11 +349,11 @@ def two_way_support(k: Counts) -> Numbers:
 
 
 def cn2_significance(k: Counts) -> Numbers:
-    return 2 * divergence(k, k.covered)
+    return 2 * _divergence(k, k.covered)
 
 
 def j_measure(k: Counts) -> Numbers:
-    return divergence(k, k.covered) / k.total
+    return _divergence(k, k.covered) / k.total
 
 
 def information_gain(k: Counts) -> Numbers:
@@ -433,12 +397,12 @@ def novelty_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
 
 
 def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    return 0.0, ratio(P * N, smoothing, np.inf)
+    return 0.0, _ratio(P * N, smoothing, np.inf)
 
 
 def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
     # A pure rule covers either all positives or, with much smoothing, next to nothing.
-    all_positives = ratio(N, smoothing, np.inf)
+    all_positives = _ratio(N, smoothing, np.inf)
     return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
 
 
@@ -447,7 +411,7 @@ def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, A
 
     def greatest(kind: Numbers) -> Numbers:
         # Best is a rule that covers a whole class; if size counts a lot, it takes in others.
-        covered = np.maximum(kind, total * (1 - ratio(np.ones_like(omega), omega, np.inf)))
+        covered = np.maximum(kind, total * (1 - _ratio(np.ones_like(omega), omega, np.inf)))
         return (covered / total) ** omega * kind * (1 / covered - 1 / total)
 
     return -greatest(N), greatest(P)
@@ -458,7 +422,7 @@ def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, Ar
     return m * prior / (N + m), (P + m * prior) / (P + m)
 
 
-# --- Measures of a single rule, from how many rows of which kind it covers -----------------------
+# --- measures ------------------------------------------------------------------------------------
 
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
 _PARAMETER_REMEDY = "See MEASURES for the default."
@@ -477,7 +441,7 @@ class Measure:
     function : callable
         ``function(counts, **parameters)``; `counts` has the arrays ``p``, ``n``, ``P``, ``N``,
         ``covered``, ``uncovered``, ``total``, ``missed`` (P - p), ``rejected`` (N - n) and
-        ``difference`` (pN - nP). The answer is an array, NaN where the measure is undefined.
+        ``difference`` (pN - nP). It returns an array, NaN where the measure is undefined.
     formula : str
         The same to be read, with c = p + n, T = P + N, u = T - c, D = pN - nP.
     range : str
@@ -541,7 +505,7 @@ class Measure:
         arrays = self.settings_of(parameters)
         for name, value in (("P", P), ("N", N)):
             arrays[name] = as_numbers(name, value, low=0.0, strict=True, remedy=_COUNTS_REMEDY)
-            check_magnitude(name, arrays[name])
+            _check_magnitude(name, arrays[name])
         check_shapes(**arrays)
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         low, high = self.limits(**arrays)
@@ -560,7 +524,7 @@ class Measure:
             for name, value in {**self.parameters, **parameters}.items()
         }
         for name, array in settings.items():
-            check_magnitude(name, array)
+            _check_magnitude(name, array)
         return settings
 
 
@@ -642,7 +606,7 @@ def rule_quality(
     value: 0 ln 0 is 0. Differences and sums of logarithms are taken in a form that keeps them
     accurate for counts of any size: the sign of pN - nP is always right.
 
-    RuleKit 2.1.24 answers NaN for some values that have a limit, minus infinity for the
+    RuleKit 2.1.24 has NaN for some values that have a limit, minus infinity for the
     correlation of a rule that covers every row, and plus infinity for the weighted Laplace
     estimate without positives. All its finite values are reproduced.
 
@@ -664,13 +628,13 @@ def rule_quality(
     [0.75, 0.0]
     """
     chosen = measure if isinstance(measure, Measure) else _named(measure)
-    check_number("undefined", undefined, nan=True)
+    otherwise = check_number("undefined", undefined, nan=True)
     counts = as_counts(p, n, P, N)
     settings = chosen.settings_of(parameters)
     check_shapes(counts=counts.p, **settings)
     shape = np.broadcast_shapes(counts.p.shape, *(array.shape for array in settings.values()))
     values = np.asarray(chosen.function(counts, **settings), dtype=np.float64)
-    return _filled(np.where(np.isnan(values), float(undefined), values), shape)
+    return _filled(np.where(np.isnan(values), otherwise, values), shape)
 
 
 def _named(name: object) -> Measure:

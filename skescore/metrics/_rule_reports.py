@@ -1,7 +1,7 @@
-"""A rule set in a few figures: its size, the worth of its rules, their significance and conflicts.
+"""Reports of rules on labelled rows: each rule by itself, and the rule set in a few figures.
 
 The figures are those by which RuleKit describes a model, as far as rules and rows tell them. How
-long an induction took, rules do not remember: who made them has to say. What it tried is not told.
+long an induction took is only known to who made the rules.
 """
 
 from __future__ import annotations
@@ -14,21 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from skescore._text import did_you_mean
 from skescore._validation import as_numbers
-from skescore.metrics._rule_counts import (
-    Flags,
-    Floats,
-    Tally,
-    check_alpha,
-    checked_weights,
-    confusion,
-    finite_labels,
-    label_codes,
-)
+from skescore.metrics._rule_counts import Flags, Tally, class_codes, confusion
 from skescore.metrics._rule_quality import MEASURES, Measure
-from skescore.metrics._significance import significant_fraction
-from skescore.rules._columns import Table
+from skescore.metrics._significance import check_alpha, significant_fraction
 from skescore.rules._domain import Fallback
-from skescore.rules._rule import LinearOutput
 from skescore.rules._ruleset import RuleSet
 
 if TYPE_CHECKING:
@@ -37,10 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["characteristics", "rule_report"]
 
 
-# --- a table of rules with what each of them is worth on labelled rows ---------------------------
-
 #: Corrections that bound the share of false discoveries, and the chance of any.
 _FDR, _FWER = ("fdr_bh", "rulekit_fdr"), ("holm", "rulekit_fwer")
+#: Corrections of p-values by the part of a figure's name that tells them.
+_CORRECTIONS = {
+    "": None,
+    "fdr_": "fdr_bh",
+    "fwer_": "holm",
+    "rulekit_fdr_": "rulekit_fdr",
+    "rulekit_fwer_": "rulekit_fwer",
+}
+#: What an induction took: altogether, growing and pruning rules.
+TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
 
 
 def rule_report(
@@ -67,7 +64,7 @@ def rule_report(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     measures : sequence of str or Measure, or "all", default=("precision", "coverage", "c2")
         Names in :data:`skescore.metrics.MEASURES`, or measures of your own; a column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
@@ -78,7 +75,7 @@ def rule_report(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; the tests take them for numbers of rows.
     answering : bool, default=False
-        True counts for each rule only the rows that it answers, see :func:`confusion`.
+        True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
         :meth:`RuleCounts.p_values`. RuleKit has 0.0.
@@ -172,22 +169,6 @@ def _texts(ruleset: RuleSet) -> list[str]:
     return texts
 
 
-# --- A rule set in a few figures: its size, the worth of its rules, their significance an --------
-
-#: Corrections of p-values by the part of the name that tells them.
-_CORRECTIONS = {
-    "": None,
-    "fdr_": "fdr_bh",
-    "fwer_": "holm",
-    "rulekit_fdr_": "rulekit_fdr",
-    "rulekit_fwer_": "rulekit_fwer",
-}
-#: What an induction took: altogether, growing and pruning rules.
-TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
-#: Sums of greater weights might overflow in one order of adding and not in another.
-_LARGEST_VOTES = 1e300
-
-
 def characteristics(
     ruleset: RuleSet,
     X: Any,
@@ -211,7 +192,7 @@ def characteristics(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     measure : str or Measure, default="c2"
         What `avg_rule_quality` is the average of: a name in
         :data:`skescore.metrics.MEASURES`, or a measure of your own.
@@ -251,7 +232,7 @@ def characteristics(
             How many rules hold for a row on average.
         ``voting_conflicts``, ``negative_voting_conflicts``
             Classification only: rows that rules of two or more classes hold for, and those of them
-            that the rule set answers wrongly.
+            that the rule set predicts wrongly.
         ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
             Those of `times` that are given.
 
@@ -273,8 +254,8 @@ def characteristics(
     Notes
     -----
     All rows that a rule holds for count, also where the rules are ordered. RuleKit counts conflicts
-    without weights, and gives the p-value 0 to rules of one row in a regression, where a spread has
-    no meaning: ``untested=0.0`` does so too.
+    without weights, and gives the p-value 0 to rules of one row in a regression, where a
+    standard deviation has no meaning: ``untested=0.0`` does so too.
 
     References
     ----------
@@ -295,15 +276,18 @@ def characteristics(
     """
     check_alpha(alpha)
     seconds = _checked_times(times or {})
-    table = Table(X, ruleset.feature_names)
-    weights = checked_weights(sample_weight, len(table))
-    tally = Tally(ruleset, table, weights)
+    tally = Tally(ruleset, X, sample_weight)
+    weights = np.ones(len(tally.table)) if tally.weights is None else tally.weights
+    conflicts: dict[str, float] = {}
     if ruleset.classes is None:
-        counts, conflicts = tally.regression(finite_labels(y, len(table))), None
+        counts = tally.regression(y)
     else:
-        codes = label_codes(ruleset, y, len(table))
-        conflicts = _Conflicts(ruleset, table)
-        counts = tally.classification(codes, conflicts.watch)
+        codes = class_codes(ruleset, y, len(weights))
+        torn = _Torn(ruleset, len(weights))
+        counts = tally.classification(codes, torn.watch)
+        wrong = torn.rows & (_predicted(ruleset, tally) != codes) if torn.rows.any() else torn.rows
+        conflicts["voting_conflicts"] = float(weights[torn.rows].sum())
+        conflicts["negative_voting_conflicts"] = float(weights[wrong].sum())
     features = [{f for c in rule.conditions for f in c.features} for rule in ruleset.rules]
     total = counts.P + counts.N
     figures: dict[str, float] = {
@@ -319,14 +303,8 @@ def characteristics(
         figures[f"avg_{part}pvalue"] = _mean(counts.p_values(correction, untested=untested))
     for part, correction in _CORRECTIONS.items():
         figures[f"fraction_{part}significant"] = significant_fraction(raw, alpha, correction)
-    if weights is None:
-        weights = np.ones(len(table))
     figures["rules_per_example"] = float(counts.covered.sum() / weights.sum())
-    if conflicts is not None:
-        wrong = conflicts.torn & (conflicts.answers() != codes)
-        figures["voting_conflicts"] = float(weights[conflicts.torn].sum())
-        figures["negative_voting_conflicts"] = float(weights[wrong].sum())
-    return figures | seconds
+    return figures | conflicts | seconds
 
 
 def _checked_times(times: Mapping[str, float]) -> dict[str, float]:
@@ -349,70 +327,23 @@ def _mean(values: Sequence[float] | NDArray[Any]) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-class _Conflicts:
-    """Rows that rules of different classes hold for, and what the rule set makes of them.
+class _Torn:
+    """Which rows rules of different classes hold for, from what holds for few rows at a time."""
 
-    Most rule sets can be asked while rows are counted, so that nothing is matched again.
-    """
-
-    def __init__(self, ruleset: RuleSet, table: Table) -> None:
-        self.ruleset, self.table = ruleset, table
-        self.torn = np.zeros(len(table), dtype=bool)
-        self._codes = np.full(len(table), -1, dtype=np.intp)
-        self._outputs = ruleset.conclusions.outputs.astype(np.intp)
-        self._votes = _constant_votes(ruleset)
-        columns = [np.ones(len(ruleset)), self._outputs, self._outputs**2]
-        self._factors = np.stack(columns).astype(np.float64)
-        if self._votes is not None:
-            by_class = np.arange(len(ruleset.classes or ()))[:, None] == self._outputs
-            self._factors = np.vstack([self._factors, by_class * self._votes])
-            # The product adds in an order of its own; sums nearer than this are added as votes are.
-            self._doubt = 4 * len(ruleset) * np.finfo(np.float64).eps * np.abs(self._votes).sum()
+    def __init__(self, ruleset: RuleSet, n_rows: int) -> None:
+        self.rows = np.zeros(n_rows, dtype=bool)
+        outputs = ruleset.conclusions.outputs
+        self._factors = np.stack([np.ones(len(ruleset)), outputs, outputs**2])
 
     def watch(self, rows: slice, held: Flags) -> None:
-        """See which rules hold for some rows."""
-        if not len(self.ruleset):
-            return
         numbers = held.astype(np.float64)
         # One sum at a time: products of thin matrices are slow, the more so on several threads.
-        sums = np.stack([numbers @ factor for factor in self._factors])
+        count, codes, squares = (numbers @ factor for factor in self._factors)
         # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
-        torn = sums[0] * sums[2] != sums[1] ** 2
-        self.torn[rows] = torn
-        if self._votes is not None:
-            self._codes[rows] = self._winners(held, torn, sums[3:])
-        elif self.ruleset.ordered or self.ruleset.disjoint:
-            self._codes[rows] = self._outputs[held.argmax(axis=1)]
-
-    def _winners(self, held: Flags, torn: Flags, sums: Floats) -> NDArray[np.intp]:
-        assert self._votes is not None
-        winners = sums.argmax(axis=0)
-        rivals = (sums >= sums.max(axis=0) - self._doubt).sum(axis=0)
-        near = np.flatnonzero(torn & (rivals > 1))
-        if len(near):
-            row, rule = np.nonzero(held[near])
-            exact = np.zeros((len(near), len(sums)))
-            # In the order of the rules and starting from 0, as RuleSet.predict adds them.
-            np.add.at(exact, (row, self._outputs[rule]), self._votes[rule])
-            winners[near] = exact.argmax(axis=1)
-        return winners
-
-    def answers(self) -> NDArray[np.intp]:
-        """Classes that torn rows are given; what stands for others does not matter."""
-        if self.torn.any() and (self._codes[self.torn] < 0).any():
-            # Rules hold for all of these rows: it does not matter what a fallback would say.
-            fallback = Fallback((self.ruleset.classes or ())[0])
-            labels = self.ruleset.replace(fallback=fallback).predict(self.table)
-            return label_codes(self.ruleset, labels, len(self.table))
-        return self._codes
+        self.rows[rows] = count * squares != codes**2
 
 
-def _constant_votes(ruleset: RuleSet) -> Floats | None:
-    """Weights of rules whose sums by class decide; None where it takes more than that."""
-    if ruleset.voting not in ("votes", "logistic"):
-        return None
-    votes = [rule.weight for rule in ruleset.rules]
-    if any(isinstance(vote, LinearOutput) for vote in votes):
-        return None
-    weights = np.nan_to_num(np.asarray(votes, dtype=np.float64), nan=0.0)
-    return weights if np.abs(weights).sum() < _LARGEST_VOTES else None
+def _predicted(ruleset: RuleSet, tally: Tally) -> NDArray[np.intp]:
+    """Codes of the predicted classes; the fallback stands where no rule holds."""
+    known = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0]))
+    return class_codes(ruleset, known.predict(tally.table), len(tally.table))

@@ -11,15 +11,17 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtr, gammaln, xlogy
+from scipy.stats import false_discovery_control
 
-from skescore._text import did_you_mean
-from skescore._validation import as_numbers, check_number, check_shapes, plain
+from skescore._validation import as_numbers, check_choice, check_number, check_shapes, plain
 from skescore.metrics._rule_quality import Counts, as_counts
 
 __all__ = [
     "CORRECTIONS",
     "adjust_p_values",
+    "check_alpha",
     "fisher_p_value",
+    "significant",
     "significant_fraction",
     "variance_p_value",
 ]
@@ -34,7 +36,8 @@ _MOST_ROWS = 2.0**53  # above, whole numbers are not exact
 _STIRLING_FROM = 16.0
 _FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # of a tail, taken at a time
 _CELLS = 1 << 20  # numbers held at a time
-_NOISE = 8 * np.finfo(np.float64).eps  # a p-value adjusted to alpha but for rounding is at alpha
+#: A p-value corrected to the very level of significance is at that level whatever its last bits.
+_ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 @overload
@@ -242,11 +245,11 @@ def variance_p_value(
     remedy = "Leave out missing labels before taking standard deviations."
     given = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
-    check_number("undefined", undefined, nan=True)
+    otherwise = check_number("undefined", undefined, nan=True)
     check_shapes(**arrays)
     expected, sample, size = np.broadcast_arrays(*arrays.values())
     tested = (size > 1) & (expected > 0)
-    result = np.full(tested.shape, float(undefined))
+    result = np.full(tested.shape, otherwise)
     freedom = size[tested] - 1
     with np.errstate(over="ignore", under="ignore"):  # infinitely larger, infinitely smaller
         result[tested] = chdtr(freedom, freedom * (sample[tested] / expected[tested]) ** 2)
@@ -300,20 +303,39 @@ def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
     [0.03, 0.04, 0.04]
     """
     values = _p_values(p_values)
-    _check_correction(correction)
+    check_choice("correction", correction, CORRECTIONS)
     tested = np.flatnonzero(~np.isnan(values))
+    result = np.full(values.shape, np.nan)
+    if correction == "fdr_bh":
+        result[tested] = false_discovery_control(values[tested])
+        return result
     order = tested[np.argsort(values[tested], kind="stable")]
     n_tests, rank = len(order), np.arange(1, len(order) + 1)
-    if correction in ("fdr_bh", "rulekit_fdr"):
-        adjusted = values[order] * (n_tests / rank)  # the last stays what it is
+    if correction == "rulekit_fdr":
+        result[order] = values[order] * (n_tests / rank)
     else:
-        adjusted = values[order] * (n_tests + 1 - rank)
-    if correction == "fdr_bh":
-        adjusted = np.minimum.accumulate(adjusted[::-1])[::-1]
-    elif correction == "holm":
-        adjusted = np.maximum.accumulate(adjusted)
-    result = np.full(values.shape, np.nan)
-    result[order] = adjusted if correction.startswith("rulekit") else np.minimum(adjusted, 1.0)
+        result[order] = values[order] * (n_tests + 1 - rank)
+    if correction == "holm":
+        result[order] = np.minimum(np.maximum.accumulate(result[order]), 1.0)
+    return result
+
+
+def check_alpha(alpha: float) -> float:
+    """Return a level of significance, a number between 0 and 1."""
+    return check_number("alpha", alpha, above=0.0, below=1.0, remedy="Pass 0.05 for 5 %.")
+
+
+def significant(p_values: ArrayLike, alpha: float, correction: str | None) -> NDArray[np.bool_]:
+    """Return which raw p-values are significant, as :func:`significant_fraction` has it."""
+    values, level = _p_values(p_values), check_alpha(alpha)
+    if correction is None:
+        return np.asarray(values < level)
+    adjusted = adjust_p_values(values, correction)
+    if not correction.startswith("rulekit"):
+        return np.asarray(adjusted <= level * (1 + _ROUNDING))
+    order = np.argsort(values, kind="stable")
+    result = np.zeros(len(values), dtype=bool)
+    result[order] = np.logical_and.accumulate(adjusted[order] < level)
     return result
 
 
@@ -357,21 +379,8 @@ def significant_fraction(
     >>> [significant_fraction(p_values, correction=c) for c in (None, "fdr_bh", "rulekit_fdr")]
     [0.8, 0.8, 0.2]
     """
-    values = _p_values(p_values)
-    level = as_numbers("alpha", alpha, low=0.0, strict=True, remedy="Pass 0.05 for five percent.")
-    if level.ndim or not level < 1:
-        raise ValueError(f"alpha must be one number below 1, got {alpha!r}. Pass 0.05 for 5 %.")
-    values = values[~np.isnan(values)]
-    if correction is None:
-        significant = values < level
-    else:
-        adjusted = adjust_p_values(values, correction)
-        if correction.startswith("rulekit"):
-            order = np.argsort(values, kind="stable")
-            significant = np.logical_and.accumulate(adjusted[order] < level)
-        else:
-            significant = adjusted <= level * (1 + _NOISE)
-    return float(significant.mean()) if significant.size else np.nan
+    flags = significant(p_values, alpha, correction)[~np.isnan(_p_values(p_values))]
+    return float(flags.mean()) if flags.size else np.nan
 
 
 def _p_values(p_values: ArrayLike) -> Numbers:
@@ -388,10 +397,3 @@ def _p_values(p_values: ArrayLike) -> Numbers:
     if untested is not None:
         values[untested] = np.nan
     return values
-
-
-def _check_correction(correction: object) -> None:
-    if correction not in CORRECTIONS:
-        raise ValueError(
-            f"There is no correction {correction!r}. {did_you_mean(correction, CORRECTIONS)}"
-        )

@@ -18,8 +18,7 @@ from skescore._optional import import_optional
 from skescore._validation import check_choice
 from skescore.metrics._completeness import instance_completeness, volume_completeness
 from skescore.metrics._knowledge import fire_score, ice_score, q_score
-from skescore.metrics._rule_counts import check_alpha
-from skescore.metrics._significance import adjust_p_values
+from skescore.metrics._significance import adjust_p_values, check_alpha
 from skescore.rules._bounding_box import domain_around
 from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
 
@@ -209,8 +208,7 @@ def survival_report(
 
     check_survival_rules(rules)
     check_alpha(alpha)
-    if correction is not None and correction not in CORRECTIONS:
-        raise ValueError(f"correction must be 'fdr_bh', 'holm' or None, got {correction!r}.")
+    check_choice("correction", correction, (*CORRECTIONS, None))
     members = rules.members(X)
     time, event = read_outcomes(y, len(members))
     tests = [log_rank(rows, (time, event)) for rows in members.T]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import math
 from pathlib import Path
@@ -27,9 +26,6 @@ from skescore.rules import (
     Rule,
     RuleSet,
 )
-
-# The function bears the name of its module.
-confusion_module = importlib.import_module("skescore.metrics._rule_counts")
 
 # RuleKit engine 2.1.24: the rules of ten models with the counts that the engine gives.
 REFERENCE = json.loads(
@@ -100,8 +96,8 @@ def test_weights_and_p_values_of_the_engine(case: Any) -> None:
 def test_spreads_of_the_engine(case: Any) -> None:
     X, y = training_rows(case)
     counts = confusion(engine_rules(case, X.shape[1]), X, y)
-    np.testing.assert_allclose(counts.spread, engine_values(case, "sd"), rtol=1e-9)
-    assert counts.label_spread == pytest.approx(np.std(y, ddof=1), rel=1e-12)
+    np.testing.assert_allclose(counts.std, engine_values(case, "sd"), rtol=1e-9)
+    assert counts.label_std == pytest.approx(np.std(y, ddof=1), rel=1e-12)
     if case["id"] != "p09_diabetes":  # there, outputs are medians
         np.testing.assert_allclose(counts.mean, engine_values(case, "output"), rtol=1e-9)
 
@@ -123,7 +119,7 @@ def counted_in_loops(
     rules: RuleSet, X: np.ndarray, y: Any, weights: list[float], answering: bool
 ) -> dict[str, list[float]]:
     """Everything a row, a rule and a definition at a time."""
-    result: dict[str, list[float]] = {k: [] for k in ("p", "n", "P", "N", "unique", "spread")}
+    result: dict[str, list[float]] = {k: [] for k in ("p", "n", "P", "N", "unique", "std")}
     for index, rule in enumerate(rules):
         counted = []
         for row in X:
@@ -140,10 +136,10 @@ def counted_in_loops(
             positive = [
                 abs(v - said(rule, row)) <= spread + 1e-9 for v, row in zip(y, X, strict=True)
             ]
-            result["spread"].append(spread)
+            result["std"].append(spread)
         else:
             positive = [False] * len(y)
-            result["spread"].append(math.nan)
+            result["std"].append(math.nan)
 
         def total_of(flags: Any) -> float:
             return math.fsum(w for w, flag in zip(weights, flags, strict=True) if flag)
@@ -206,8 +202,8 @@ def test_loops_count_the_same(case: Any, answering: bool, data: st.DataObject) -
     counts = confusion(rules, X, y, weights, answering=answering)
     expected = counted_in_loops(rules, X, y, weights or [1.0] * len(y), answering)
     if rules.task == "classification":
-        assert counts.spread is counts.mean is counts.label_spread is None
-        del expected["spread"]
+        assert counts.std is counts.mean is counts.label_std is None
+        del expected["std"]
     for key, values in expected.items():
         np.testing.assert_allclose(getattr(counts, key), values, rtol=1e-12, atol=1e-12)
     assert (counts.p <= counts.P).all()
@@ -229,7 +225,7 @@ def test_a_weight_stands_for_that_many_rows(
     weighted = confusion(rules, X, y, weights, answering=answering)
     again = np.repeat(np.arange(len(y)), weights)
     repeated = confusion(rules, X[again], y[again], answering=answering)
-    for key in ("p", "n", "P", "N", "unique", "overlap", "mean", "spread", "label_spread"):
+    for key in ("p", "n", "P", "N", "unique", "overlap", "mean", "std", "label_std"):
         given_, wanted = getattr(weighted, key), getattr(repeated, key)
         if wanted is not None:
             np.testing.assert_allclose(given_, wanted, rtol=1e-12, atol=1e-12, err_msg=key)
@@ -243,14 +239,14 @@ def test_batches_do_not_show(case: Any) -> None:
         in_threes = functools.partialmethod(RuleSet.iter_match, batch_size=3)
         patch.setattr(RuleSet, "iter_match", in_threes)
         patch.setattr("skescore.rules._matching._BLOCK", 2)
-        patch.setattr(confusion_module, "_NUMBERS", 5)
+        patch.setattr("skescore.metrics._rule_counts._NUMBERS", 5)
         for kept in (0, 1 << 20):
-            patch.setattr(confusion_module, "_KEPT", kept)
+            patch.setattr("skescore.metrics._rule_counts._KEPT", kept)
             in_parts = confusion(rules.replace(), X, y)  # matched anew
             for key in ("p", "n", "P", "N", "unique"):
                 assert getattr(in_parts, key).tolist() == getattr(whole, key).tolist()
-            if whole.spread is not None:
-                np.testing.assert_allclose(in_parts.spread, whole.spread, rtol=1e-12, atol=1e-14)
+            if whole.std is not None:
+                np.testing.assert_allclose(in_parts.std, whole.std, rtol=1e-12, atol=1e-14)
 
 
 def test_many_rows_and_rules_against_whole_matrices() -> None:
@@ -276,8 +272,8 @@ def test_many_rows_and_rules_against_whole_matrices() -> None:
     rules = RuleSet.from_boxes(boxes, Conclusions(np.full(n_rules, 1e6)), names, task="regression")
     counts = confusion(rules, X, labels)
     spread = np.array([labels[column].std() if column.any() else np.nan for column in held.T])
-    np.testing.assert_allclose(counts.spread, spread, rtol=1e-9, atol=1e-9)
-    close = np.abs(labels[:, None] - 1e6) <= counts.spread
+    np.testing.assert_allclose(counts.std, spread, rtol=1e-9, atol=1e-9)
+    close = np.abs(labels[:, None] - 1e6) <= counts.std
     assert counts.p.tolist() == (held & close).sum(axis=0).tolist()
     assert counts.N.tolist() == (~close).sum(axis=0).tolist()
 
@@ -297,7 +293,7 @@ def test_labels_close_together_and_far_from_all_others() -> None:
             mean = np.average(inside, weights=shares)
             spread = np.sqrt(np.average((inside - mean) ** 2, weights=shares))
             # The labels themselves are rounded to 1e-11.
-            assert counts.spread[k] == pytest.approx(spread, rel=1e-9, abs=1e-12)
+            assert counts.std[k] == pytest.approx(spread, rel=1e-9, abs=1e-12)
             assert counts.mean[k] - 1e4 * k == pytest.approx(mean, abs=2e-11)
 
 
@@ -321,7 +317,7 @@ def test_equal_labels_have_no_spread() -> None:
     for label in (0.1, -7.3, 1e9 / 3):
         labels = [label] * 7
         counts = confusion(regression(([], label)), np.zeros((7, 1)), labels)
-        assert (counts.spread.tolist(), counts.label_spread) == ([0.0], 0.0)
+        assert (counts.std.tolist(), counts.label_std) == ([0.0], 0.0)
         assert counts.p.tolist() == [7.0]
         assert np.isnan(counts.p_values()).all()
 
@@ -331,7 +327,7 @@ def test_an_affine_output_is_judged_row_by_row_by_the_spread_of_the_labels() -> 
     rules = regression(([], 4.5), ([], LinearOutput(0.0, [(0, 1.0)])))
     counts = confusion(rules, x[:, None], x)
     assert counts.p.tolist() == [6.0, 10.0]
-    assert counts.spread.tolist() == [pytest.approx(np.std(x))] * 2
+    assert counts.std.tolist() == [pytest.approx(np.std(x))] * 2
     # A missing value leaves its answer unknown, which is no success.
     x_missing = np.where(x == 3, np.nan, x)
     assert confusion(rules, x_missing[:, None], x).p.tolist() == [6.0, 9.0]
@@ -342,7 +338,7 @@ def test_a_rule_for_no_row_has_no_positive_rows() -> None:
     counts = confusion(rules, [[0.0], [1.0], [2.0]], [1.0, 2.0, 3.0])
     assert counts.P.tolist()[0] == 0
     assert counts.N.tolist()[0] == 3
-    assert np.isnan([counts.mean[0], counts.spread[0], counts.overlap[0]]).all()
+    assert np.isnan([counts.mean[0], counts.std[0], counts.overlap[0]]).all()
     assert np.isnan(counts.p_values("holm")).tolist() == [True, False]
 
 

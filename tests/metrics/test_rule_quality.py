@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.metrics import MEASURES, rule_quality
-from skescore.metrics._rule_quality import Measure
+from skescore.metrics import MEASURES, Measure, rule_quality
 
 # Values of RuleKit 2.1.24, see the file for how they were made.
 DATA = Path(__file__).parents[1] / "data"

@@ -13,8 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skescore.metrics import adjust_p_values, fisher_p_value, significant_fraction, variance_p_value
-from skescore.metrics._significance import CORRECTIONS
+from skescore.metrics import (
+    CORRECTIONS,
+    adjust_p_values,
+    fisher_p_value,
+    significant_fraction,
+    variance_p_value,
+)
 
 # Values of RuleKit 2.1.24, see the files for how they were made.
 DATA = Path(__file__).parents[1] / "data"
@@ -375,15 +380,15 @@ def test_bad_p_values(values, error, message):
 
 
 def test_bad_settings():
-    with pytest.raises(ValueError, match=r"no correction 'fdr'. Did you mean 'fdr_bh'\? Known"):
+    with pytest.raises(ValueError, match=r"got 'fdr'\. Did you mean 'fdr_bh'"):
         adjust_p_values([0.5], "fdr")
-    with pytest.raises(ValueError, match="no correction None"):
+    with pytest.raises(ValueError, match=r"correction must be one of .* got None"):
         adjust_p_values([0.5], None)
-    with pytest.raises(ValueError, match="no correction 'bonferroni'"):
+    with pytest.raises(ValueError, match="got 'bonferroni'"):
         significant_fraction([], correction="bonferroni")
-    with pytest.raises(ValueError, match="no correction"):
+    with pytest.raises(ValueError, match="correction must be one of"):
         adjust_p_values([0.5], ["holm"])
-    for alpha in (0, -1, 1, 5, math.nan, [0.05, 0.1]):
+    for alpha in (0, -1, 1, 5, math.nan):
         with pytest.raises(ValueError, match="alpha must be"):
             significant_fraction([0.5], alpha)
     with pytest.raises(TypeError, match="alpha must be a number"):

@@ -28,12 +28,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.extractors import CARTExtractor
 from skescore.metrics import (
     MEASURES,
+    Measure,
     fire_score,
     ice_score,
     rule_quality,
     volume_completeness,
 )
-from skescore.metrics._rule_quality import Measure
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
 from skescore.rules._bounding_box import domain_around
 from skescore.scorers import evaluate_rules, get_rule_scorer, ice, make_rule_scorer, neg_fire

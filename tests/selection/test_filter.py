@@ -162,7 +162,7 @@ def test_bad_input(leaves: RuleSet) -> None:
         select_rules(leaves, X, y, "precision", "half")
     with pytest.raises(ValueError, match="alpha must be"):
         significant_rules(leaves, X, y, 5)
-    with pytest.raises(ValueError, match="no correction 'bh'"):
+    with pytest.raises(ValueError, match="got 'bh'"):
         significant_rules(leaves, X, y, correction="bh")
     with pytest.raises(ValueError, match="labels that the rules know"):
         significant_rules(leaves, X, np.where(y == 1, "a", "b"))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.metrics import rule_quality
-from skescore.metrics._rule_quality import Measure
+from skescore.metrics import Measure, rule_quality
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics, as_ruleset
 from skescore.selection import with_weights
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore._validation import check_choice
+from skescore._validation import check_choice, check_integer
 from skescore.metrics.attribution._inputs import open_attributions, scores_for_targets
 from skescore.metrics.attribution._maps import descending
 
@@ -218,12 +218,8 @@ def _check_top_k(top_k: Any, marks: list[NDArray[np.bool_]]) -> int:
     if isinstance(top_k, str) and top_k == "mean":
         lengths = [int(row.sum()) for row in marks]
         return max(1, int(np.floor(np.mean(lengths) + 0.5))) if lengths else 1
-    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)) or top_k < 1:
-        raise ValueError(
-            f"top_k must be an integer of at least 1 or 'mean', got {top_k!r}. The papers take the "
-            "average length of the rationales."
-        )
-    return int(top_k)
+    remedy = "Or pass 'mean' for the average length of the rationales, as the papers do."
+    return check_integer("top_k", top_k, 1, remedy=remedy)
 
 
 def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp], int]:

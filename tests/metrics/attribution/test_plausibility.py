@@ -123,7 +123,7 @@ def test_attributions_of_each_class() -> None:
         ({"attributions": np.ones((1, 3, 2)), "target": "a"}, ValueError, "'a'"),
         ({"target": 1}, ValueError, "leave it out"),
         ({"top_k": 0}, ValueError, "top_k"),
-        ({"top_k": "median"}, ValueError, "'median'"),
+        ({"top_k": "median"}, TypeError, "'median'"),
         ({"measures": ["iou"]}, ValueError, "'token_iou'"),
         ({"measures": []}, ValueError, "at least one"),
         ({"measures": ["auprc"], "average": "micro"}, ValueError, "made of counts"),
