@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore.report._candidates_file import NEEDED, PAGE_SCORES
+from skescore.scorers import SCORE_SPECS
+
 __all__ = ["find_rows", "groups_of"]
 
 #: By these a table is known as the rows of a bench run.
 _KEYS = ("data", "black_box", "extractor", "seed", "fold", "state")
-_MEASURES = (
-    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
-    "completeness_instances",
-)  # fmt: skip
 _FURTHER = ("seconds", "black_box_rows", "fidelity")
 
 
@@ -57,7 +56,7 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
     list of dict
         Per data set and black box its candidates, ready for JSON, in the order of the rows.
     """
-    missing = [name for name in (*_KEYS, *_MEASURES) if name not in rows.columns]
+    missing = [name for name in (*_KEYS, *NEEDED) if name not in rows.columns]
     if missing:
         raise ValueError(
             f"The rows of the bench run lack the columns {', '.join(missing)}. Make the run again "
@@ -94,12 +93,13 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any]:
     """What was measured of one extractor; a row that lacks a measure cannot be judged."""
-    numbers = rows[list(_MEASURES)].apply(pd.to_numeric, errors="coerce")
+    numbers = rows[list(NEEDED)].apply(pd.to_numeric, errors="coerce")
     usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
     usable &= numbers["size"] > 0
     kept = numbers[usable]
-    folds = {name: kept[name].tolist() for name in _MEASURES}
-    for name in _FURTHER:
+    folds = {name: kept[name].tolist() for name in NEEDED}
+    recorded = [name for name in SCORE_SPECS if name not in PAGE_SCORES]
+    for name in (*_FURTHER, *recorded):
         if name in rows.columns:
             values = pd.to_numeric(rows.loc[usable, name], errors="coerce")
             folds[name] = [v if np.isfinite(v) else None for v in values.tolist()]

@@ -7,23 +7,29 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from skescore.scorers import SCORE_SPECS
+from skescore.scorers._specs import measured_names
 from skescore.tuning._candidates import Candidate, Candidates
 
 __all__ = [
-    "FORMAT", "KEPT", "KEPT_OF_ALL_ROWS", "Kept", "candidates_json", "read_candidates",
+    "FORMAT", "PAGE_SCORES", "Kept", "candidates_json", "kept_names", "read_candidates",
 ]  # fmt: skip
 
 FORMAT = "skescore.candidates"
 VERSION = 1
+#: Scores whose formulas the page has; others are shown as they were recorded.
+PAGE_SCORES = ("ice", "fire", "q")
 #: Without these a candidate cannot be judged by other weights.
-_NEEDED = (
-    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
-    "completeness_instances",
+NEEDED = (
+    *(SCORE_SPECS[name].kept_as for name in PAGE_SCORES), "n_rules", "size",
+    "completeness_volume", "completeness_instances",
 )  # fmt: skip
-#: What is kept of the rules of all rows, where there are any.
-KEPT_OF_ALL_ROWS = _NEEDED
-#: What is kept of every fold.
-KEPT = (*_NEEDED, "score", "seconds", "black_box_calls", "black_box_rows")
+
+
+def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
+    """What is kept of every fold, or of the rules of all rows."""
+    more = () if all_rows else ("score", "seconds", "black_box_calls", "black_box_rows")
+    return (*dict.fromkeys((*NEEDED, *measured_names())), *more)
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def candidates_json(
     for candidate in candidates:
         folds = {
             name: [_number(fold[name]) for fold in candidate.folds]
-            for name in KEPT
+            for name in kept_names()
             if candidate.folds and all(name in fold for fold in candidate.folds)
         }
         record = {
@@ -102,7 +108,8 @@ def candidates_json(
         }
         if candidate.all_rows is not None:
             known = candidate.all_rows
-            record["all_rows"] = {n: _number(known.get(n, math.nan)) for n in KEPT_OF_ALL_ROWS}
+            names = kept_names(all_rows=True)
+            record["all_rows"] = {name: _number(known.get(name, math.nan)) for name in names}
         lines.append("  " + _dumps(record))
     head = {
         "format": FORMAT,
@@ -166,7 +173,7 @@ def read_candidates(text: str) -> Kept:
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"Candidate {number} must have an extractor, params, a trial and, for every fold, "
-                f"{', '.join(_NEEDED)}; it has not: {error}. Make the run again."
+                f"{', '.join(NEEDED)}; it has not: {error}. Make the run again."
             ) from error
     chosen = data.get("winner")
     places = [
@@ -185,7 +192,7 @@ def read_candidates(text: str) -> Kept:
 
 def _candidate(record: dict[str, Any]) -> Candidate:
     columns = record["folds"]
-    for name in _NEEDED:
+    for name in NEEDED:
         if not columns[name] or not all(math.isfinite(value) for value in columns[name]):
             raise ValueError(f"{name} must be finite numbers, got {columns[name]!r}")
     names = list(columns)
@@ -195,7 +202,7 @@ def _candidate(record: dict[str, Any]) -> Candidate:
     ]
     all_rows = record.get("all_rows")
     if all_rows is not None:
-        all_rows = {name: _number_read(all_rows[name]) for name in KEPT_OF_ALL_ROWS}
+        all_rows = {name: _number_read(all_rows[name]) for name in (*NEEDED, *all_rows)}
     return Candidate(
         str(record["extractor"]), dict(record["params"]), int(record["trial"]), tuple(rows),
         all_rows,

@@ -18,9 +18,11 @@ from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
 from skescore.extractors import is_prefit
 from skescore.registry import make_extractor
 from skescore.report._bench_rows import find_rows, groups_of
-from skescore.report._candidates_file import KEPT, KEPT_OF_ALL_ROWS, Kept, read_candidates
+from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
+from skescore.scorers import SCORE_SPECS, Weight
+from skescore.scorers._specs import all_weights
 from skescore.tuning._candidates import Candidates
 from skescore.tuning._pareto import pareto_mask
 from skescore.tuning._winner import SHARE_OF_ALL_ROWS
@@ -244,26 +246,31 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
             break
         views[place] = view
         shown.append(ruleset)
+    score = _score_of(search["scoring"])
+    groups = [
+        {
+            "name": about["name"],
+            "data": about["name"],
+            "black_box": run["black_box"]["name"],
+            "task": about["task"],
+            "quality": run["black_box"]["quality"],
+            "candidates": [_candidate(kept, place, score) for place in range(len(kept.candidates))],
+            "winner": kept.winner,
+            "failures": _failures(folder / "leaderboard.csv"),
+            "standard_errors": kept.standard_errors,
+            "share_of_all_rows": SHARE_OF_ALL_ROWS,
+        }
+    ]
+    scores = page_scores(groups)
     return {
         "kind": "tune",
         "run": run,
-        "groups": [
-            {
-                "name": about["name"],
-                "data": about["name"],
-                "black_box": run["black_box"]["name"],
-                "task": about["task"],
-                "quality": run["black_box"]["quality"],
-                "candidates": [_candidate(kept, place) for place in range(len(kept.candidates))],
-                "winner": kept.winner,
-                "failures": _failures(folder / "leaderboard.csv"),
-                "standard_errors": kept.standard_errors,
-                "share_of_all_rows": SHARE_OF_ALL_ROWS,
-            }
-        ],
+        "groups": groups,
+        "scores": scores,
         "start": {
-            "score": _score_of(search["scoring"]),
+            "score": score if score in scores else "ice",
             "completeness": search["completeness"],
+            **all_weights(),
             **search["weights"],
         },
         "views": {str(place): view for place, view in views.items()},
@@ -306,20 +313,24 @@ def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
     return data, ""
 
 
-def _candidate(kept: Kept, place: int) -> dict[str, Any]:
+def _candidate(kept: Kept, place: int, score: str) -> dict[str, Any]:
     candidate = kept.candidates[place]
     folds = {
         name: [_finite(fold[name]) for fold in candidate.folds]
-        for name in KEPT
+        for name in kept_names()
         if all(name in fold for fold in candidate.folds)
     }
+    if score not in PAGE_SCORES and "score" in folds:
+        spec = SCORE_SPECS[score]
+        folds[score] = [None if v is None else spec.signed(v) for v in folds["score"]]
+    names = kept_names(all_rows=True)
     return {
         "extractor": candidate.extractor,
         "params": candidate.params,
         "trial": candidate.trial,
         "folds": folds,
         "all_rows": candidate.all_rows
-        and {name: [_finite(candidate.all_rows.get(name))] for name in KEPT_OF_ALL_ROWS},
+        and {name: [_finite(candidate.all_rows.get(name))] for name in names if name in folds},
         "missing": 0,
     }
 
@@ -329,9 +340,34 @@ def _finite(value: Any) -> Any:
 
 
 def _score_of(scoring: Any) -> str:
-    """The score that the page starts with: the search's own, if its weights can be moved."""
+    """The score that the page starts with: the search's own, if it is one of rule sets."""
     name = scoring.removeprefix("neg_") if isinstance(scoring, str) else ""
-    return name if name in ("ice", "fire", "q") else "ice"
+    return name if name in SCORE_SPECS else "ice"
+
+
+def page_scores(groups: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What the page is told of the scores that it can show: computed there, or recorded."""
+    folds = [candidate["folds"] for group in groups for candidate in group["candidates"]]
+    return {
+        name: {
+            "label": spec.label,
+            "greater": spec.greater_is_better,
+            "prediction": spec.prediction,
+            "kept_as": spec.kept_as,
+            "completeness": spec.uses_completeness,
+            "least_size": spec.least_size,
+            "weights": list(spec.weight_names) if name in PAGE_SCORES else [],
+            "text": spec.text,
+        }
+        for name, spec in SCORE_SPECS.items()
+        if name in PAGE_SCORES or any(name in some for some in folds)
+    }
+
+
+def page_weights(scores: Iterable[str]) -> list[Weight]:
+    """The weights that can be moved on the page."""
+    return list({w.name: w for n in scores if n in PAGE_SCORES
+                 for w in SCORE_SPECS[n].weights}.values())  # fmt: skip
 
 
 def _failures(path: Path) -> list[dict[str, Any]]:
@@ -357,11 +393,13 @@ def _failures(path: Path) -> list[dict[str, Any]]:
 def _bench(folder: Path, rows: Any) -> dict[str, Any]:
     path = folder / "run.json"
     run = _read_json(path) if path.exists() else {}
+    groups = groups_of(rows)
     return {
         "kind": "bench",
         "run": run,
-        "groups": groups_of(rows),
-        "start": {"score": "ice", "completeness": "volume", "psi": 1.0, "phi": 1.0, "rho": 1.0},
+        "groups": groups,
+        "scores": page_scores(groups),
+        "start": {"score": "ice", "completeness": "volume", **all_weights()},
         "views": {},
         "rows": None,
         "notes": [

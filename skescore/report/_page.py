@@ -15,7 +15,7 @@ from typing import Any
 from skescore._io import write_atomically
 from skescore._optional import import_optional
 from skescore.datasets._loading import Dataset
-from skescore.report._gathering import gather
+from skescore.report._gathering import gather, page_weights
 from skescore.report._rule_views import plain
 
 __all__ = ["write_report"]
@@ -114,6 +114,8 @@ def write_report(
         run=content["run"],
         notes=content["notes"],
         rankings=rankings,
+        scores=content["scores"],
+        weights=page_weights(content["scores"]),
         command=shlex.join(map(str, (content["run"].get("run") or {}).get("command_line") or ())),
         quality_names=_QUALITY_NAMES,
         winners_text=_winners_text(content),

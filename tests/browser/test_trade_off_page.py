@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skescore.report import write_report
-from skescore.scorers import SCORE_SPECS
+from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.tuning import Candidates
 from skescore.tuning._winner import judged, winner
 
@@ -452,3 +453,29 @@ def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
     assert measured[1] == "0.0000"
     assert failed == ["–", "–"]
     assert browser.complaints() == []
+
+
+def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatch) -> None:
+    terse = ScoreSpec(
+        "terse", lambda loss, size: loss + 0.1 * size, greater_is_better=False, label="Terse",
+        prediction="loss", uses_completeness=False,
+        metrics={"classification": "accuracy", "regression": "mean_squared_error"},
+    )  # fmt: skip
+    monkeypatch.setitem(SCORE_SPECS, "terse", terse)
+    candidates = Candidates(
+        replace(one, folds=tuple(fold | {"score": -place - k} for k, fold in enumerate(one.folds)))
+        for place, one in enumerate(runs.random_candidates(12))
+    )
+    browser = opened(candidates, search={"scoring": "neg_terse"})
+    found = browser.run(
+        "const { settings, ranking } = page.tradeOff; return { settings, order: ranking.order,"
+        "  scores: ranking.scored.map((entry) => entry.score), choice: ranking.choice,"
+        "  formulas: Object.keys(FORMULAS) }"
+    )
+    assert found["settings"]["score"] == "terse"
+    assert found["order"] == list(range(12))
+    assert found["scores"] == [place + 2 for place in range(12)]
+    assert found["choice"] is None
+    assert browser.text("#formula") == "Terse, as the run recorded it; smaller is better."
+    # Of these, and of no others, the page is told to compute the scores.
+    assert set(found["formulas"]) == set(SCORE_SPECS) - {"terse"}

@@ -5,6 +5,7 @@ const page = {};
 function start() {
   const content = JSON.parse(byId("content").textContent);
   page.content = content;
+  Object.assign(SCORES, content.scores);
   content.groups.forEach((group) => {
     group.has_rules = Object.keys(content.views).length > 0;
     prepare(group);

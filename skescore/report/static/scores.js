@@ -1,10 +1,14 @@
 "use strict";
-// The scores of skescore.metrics.knowledge, candidate by candidate and fold by fold.
+// Scores of rule sets, candidate by candidate and fold by fold: formulas by name, as in
+// skescore.metrics. What else there is to a score comes from skescore.scorers.SCORE_SPECS. One
+// without a formula here is shown as it was recorded.
 
-const SCORES = {
-  ice: { label: "ICE", greater: true, weights: ["phi", "rho"], completeness: true },
-  fire: { label: "FiRe", greater: false, weights: ["psi"], completeness: false },
-  q: { label: "Q", greater: false, weights: [], completeness: true },
+const SCORES = {};
+const FORMULAS = {
+  ice: (p, r, c, weights) =>
+    sigmoid(-5 * (weights.phi * (1 - p) - 1)) * sigmoid(5 - 0.3 * (weights.rho * r)) * c,
+  fire: (p, r, c, weights) => p * wholeSteps(r, weights.psi) * Math.pow(r, 0.05),
+  q: (p, r, c) => p * r * (2 - c),
 };
 
 function sigmoid(x) {
@@ -22,16 +26,16 @@ function wholeSteps(rules, psi) {
 }
 
 function foldScore(settings, folds, k) {
-  const size = folds.size[k];
-  const share = folds["completeness_" + settings.completeness][k];
-  if (settings.score === "fire") {
-    // Defined from one rule on, as in Python.
-    if (size < 1) return NaN;
-    return folds.loss[k] * wholeSteps(size, settings.psi) * Math.pow(size, 0.05);
+  const spec = SCORES[settings.score], formula = FORMULAS[settings.score];
+  if (!formula) {
+    const recorded = (folds[settings.score] || [])[k];
+    return typeof recorded === "number" ? recorded : NaN;
   }
-  if (settings.score === "q") return folds.loss_q[k] * size * (2 - share);
-  const performance = sigmoid(-5 * (settings.phi * (1 - folds.performance[k]) - 1));
-  return performance * sigmoid(5 - 0.3 * (settings.rho * size)) * share;
+  const size = folds.size[k];
+  // Where a score is not defined in Python, it is not here either.
+  if (size < spec.least_size) return NaN;
+  const share = folds["completeness_" + settings.completeness][k];
+  return formula(folds[spec.kept_as][k], size, share, settings);
 }
 
 function mean(values) {
@@ -129,6 +133,7 @@ function judged(group, settings, scored, places, sign) {
 // one can tell from the differences on the folds.
 function choice(group, settings, scored, order) {
   const known = order.filter((place) => !Number.isNaN(scored[place].score));
+  if (!FORMULAS[settings.score]) return null;
   if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
   const found = judged(group, settings, scored, known, sign);

@@ -1,14 +1,5 @@
 // The weights, the plot and the leaderboard: whatever changes, all three follow.
 
-const WEIGHTS = ["phi", "rho", "psi"];
-const FORMULAS = {
-  ice: (c) => `ICE = c · 1 / (1 + e^(5 (φ (1 − p) − 1))) · 1 / (1 + e^(0.3 ρ r − 5)); greater is ` +
-    `better. p: performance, r: rules, c: completeness ${c}.`,
-  fire: () => "FiRe = p · ⌈r / ψ⌉ · r^0.05; smaller is better. p: loss, r: rules. Completeness " +
-    "has no part in it.",
-  q: (c) => `Q = p · r · (2 − c); smaller is better, without weights. p: loss, r: rules, c: ` +
-    `completeness ${c}.`,
-};
 const SHARES = { volume: "of the volume", instances: "of the rows" };
 const PRINTED = 20;
 // Rows of the leaderboard until all are asked for.
@@ -62,7 +53,7 @@ class TradeOff {
         this.soon();
       });
     }
-    for (const name of WEIGHTS) {
+    for (const name of weightNames()) {
       const slider = byId(name), number = byId(name + "-number");
       slider.addEventListener("input", () => {
         // Three digits, so that the number beside the slider is the weight, not a rounding of it.
@@ -99,7 +90,7 @@ class TradeOff {
       const input = document.querySelector(`input[name=${name}][value=${this.settings[name]}]`);
       input.checked = true;
     }
-    for (const name of WEIGHTS) {
+    for (const name of weightNames()) {
       byId(name).value = Math.log10(this.settings[name]);
       byId(name + "-number").value = this.settings[name];
       byId(name + "-number").setAttribute("aria-invalid", "false");
@@ -116,13 +107,13 @@ class TradeOff {
   update() {
     const begin = performance.now();
     const kind = SCORES[this.settings.score];
-    for (const name of WEIGHTS) {
+    for (const name of weightNames()) {
       const used = kind.weights.includes(name);
       byId("field-" + name).hidden = !used;
       byId(name).setAttribute("aria-valuetext", String(this.settings[name]));
     }
-    byId("completeness").disabled = !kind.completeness;
-    byId("formula").textContent = FORMULAS[this.settings.score](SHARES[this.settings.completeness]);
+    byId("completeness").disabled = !kind.completeness || !FORMULAS[this.settings.score];
+    byId("formula").textContent = formulaText(this.settings);
     this.ranking = rank(this.group, this.settings);
     this.fillTable();
     this.colour();
@@ -150,8 +141,8 @@ class TradeOff {
     }
     const sentences = [element("strong", { text: `Best score: ${this.describe(best)}.` })];
     let extra = "";
-    if (this.group.standard_errors !== null) {
-      if (choice !== best && choice !== null) {
+    if (this.group.standard_errors !== null && choice !== null) {
+      if (choice !== best) {
         extra += ` Counting the rules of all rows as well, the search would choose with these weights: ` +
           `${this.describe(choice)}.`;
       } else extra += " With these weights the search would choose it, too.";
@@ -472,6 +463,19 @@ function shade(share) {
   const k = Math.min(Math.floor(at), VIRIDIS.length - 2), part = at - k;
   const mixed = VIRIDIS[k].map((c, i) => Math.round(c + part * (VIRIDIS[k + 1][i] - c)));
   return `rgb(${mixed.join()})`;
+}
+
+function weightNames() {
+  return [...new Set(Object.values(SCORES).flatMap((score) => score.weights))];
+}
+
+function formulaText(settings) {
+  const score = SCORES[settings.score];
+  const better = `${score.greater ? "greater" : "smaller"} is better`;
+  if (!FORMULAS[settings.score]) return `${score.label}, as the run recorded it; ${better}.`;
+  return `${score.label} = ${score.text}; ${better}${score.weights.length ? "" : ", without weights"}. ` +
+    `p: ${score.prediction}, r: rules${score.completeness
+      ? `, c: completeness ${SHARES[settings.completeness]}.` : ". Completeness has no part in it."}`;
 }
 
 function kind_label(settings) {

@@ -1,0 +1,253 @@
+"""A further score is one row: everything that knows FiRe, Q and ICE then knows it as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+
+from skescore.bench import config_from, rank_extractors, read_rows, run_bench, summarise
+from skescore.cli import main
+from skescore.extractors import CARTExtractor
+from skescore.metrics import volume_completeness
+from skescore.report import write_report
+from skescore.scorers import (
+    SCORE_SPECS,
+    SCORERS,
+    ScoreSpec,
+    Weight,
+    get_rule_scorer,
+    make_knowledge_scorer,
+    make_rule_scorer,
+    make_score_scorer,
+    register_score,
+)
+from skescore.selection import prune, selection_effect
+from skescore.tuning import ExtractorSearchCV
+
+
+def formula() -> Callable[..., Any]:
+    # As a function inside of another, it goes to other processes by value.
+    def terse(loss: Any, size: Any, completeness: Any, *, tau: Any) -> Any:
+        return (loss + tau * np.log2(size)) / np.maximum(completeness, 1e-9)
+
+    return terse
+
+
+terse = formula()
+TERSE = ScoreSpec(
+    "terse", terse, greater_is_better=False, prediction="loss", label="Terse",
+    metrics={"classification": "balanced_accuracy", "regression": "mean_squared_error"},
+    weights=(Weight("tau", "price of doubling the rules", default=0.1),),
+)  # fmt: skip
+
+X, Y = load_iris(return_X_y=True)
+BLACK_BOX = KNeighborsClassifier(9)
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    before = dict(SCORE_SPECS), dict(SCORERS)
+    register_score(TERSE)
+    yield
+    for table, content in zip((SCORE_SPECS, SCORERS), before, strict=True):
+        table.clear()
+        table.update(content)
+
+
+def by_hand(model: Any, X: Any, y: Any, tau: float = 0.1) -> float:
+    covered = model.covers(X)
+    loss = 1 - balanced_accuracy_score(y[covered], model.predict(X)[covered])
+    return -(loss + tau * np.log2(len(model.rules_))) / float(volume_completeness(model.rules_))
+
+
+# --- scorers -------------------------------------------------------------------------------------
+
+
+def test_it_is_a_scorer_by_name_with_weights_and_settings() -> None:
+    model = CARTExtractor(BLACK_BOX, max_leaf_nodes=4, random_state=0).fit(X, Y)
+    scorer = get_rule_scorer("terse")
+    assert scorer is get_rule_scorer("neg_terse") is SCORERS["neg_terse"]
+    assert scorer(model, X, Y) == pytest.approx(by_hand(model, X, Y))
+    assert make_score_scorer("terse", tau=2.0)(model, X, Y) == pytest.approx(
+        by_hand(model, X, Y, 2.0)
+    )
+    whole = make_knowledge_scorer(tau=2.0)(model, X, Y)
+    assert whole["neg_terse"] == pytest.approx(by_hand(model, X, Y, 2.0))
+    assert whole["loss_terse"] == pytest.approx(-by_hand(model, X, Y, 0.0))
+    assert get_rule_scorer("knowledge")(model, X, Y).keys() == whole.keys()
+
+
+def test_grid_search() -> None:
+    search = GridSearchCV(
+        CARTExtractor(BLACK_BOX, random_state=0), {"max_leaf_nodes": [3, 6]}, scoring="accuracy"
+    ).set_params(scoring=get_rule_scorer("terse"))
+    search.fit(X, Y)
+    assert search.best_params_ == {"max_leaf_nodes": 3}
+    assert search.score(X, Y) == pytest.approx(by_hand(search.best_estimator_, X, Y))
+
+
+# --- searches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_extractor_search(n_jobs: int | None) -> None:
+    search = ExtractorSearchCV(
+        BLACK_BOX, extractors=("cart", "gridex"), scoring="terse", n_trials=8, cv=3,
+        pruner="bound", random_state=0, n_jobs=n_jobs,
+    ).fit(X, Y)  # fmt: skip
+    board = search.leaderboard_
+    assert {"loss_terse", "loss", "loss_q", "performance"} <= set(board)
+    best = board[board["state"] == "complete"].iloc[0]
+    scores = search.candidates_.scores("terse", tau=0.1).mean(axis=1)
+    assert scores.min() <= -best["score"] <= scores.max()
+    assert search.score(X, Y) == pytest.approx(by_hand(search.best_extractor_, X, Y))
+    # Few rules are all that matters, or nothing but errors.
+    heavy, light = search.best_for(tau=100.0), search.best_for("terse", tau=1e-9)
+    assert heavy["n_rules"] <= light["n_rules"]
+    assert light["loss_terse"] <= heavy["loss_terse"]
+    assert search.best_for(psi=1)["extractor"] in ("cart", "gridex")
+
+
+def test_a_score_that_is_not_registered_can_be_searched_for() -> None:
+    own = ScoreSpec(
+        "own", lambda performance, size: performance - 0.01 * size, greater_is_better=True,
+        prediction="performance", uses_completeness=False,
+        metrics={"classification": "f1_macro", "regression": "r2"},
+    )  # fmt: skip
+    search = ExtractorSearchCV(
+        BLACK_BOX, extractors=("cart",), scoring={"mine": make_score_scorer(own)}, n_trials=3,
+        measures={"lift": make_rule_scorer("lift"), "half": lambda model, X, y: 0.5}, cv=3,
+        random_state=0,
+    ).fit(X, Y)  # fmt: skip
+    assert (search.leaderboard_["half"] == 0.5).all()
+    assert search.leaderboard_["lift"].notna().all()
+    folds = search.candidates_[0].folds
+    assert [f["score"] for f in folds] == pytest.approx(
+        [f["performance_own"] - 0.01 * f["size"] for f in folds]
+    )
+
+
+# --- pruning -------------------------------------------------------------------------------------
+
+
+def test_pruning_follows_it_as_if_it_were_asked_each_time() -> None:
+    black_box = KNeighborsClassifier(1).fit(X, Y)
+    rules = CARTExtractor(black_box, max_leaf_nodes=9, random_state=0).fit(X, Y).rules_
+    y = black_box.predict(X)
+    scorer = make_score_scorer("terse", tau=0.01)
+    fewer = prune(rules, X, y, scorer)
+    assert len(fewer) < len(rules)
+    assert scorer(fewer, X, y) > scorer(rules, X, y)
+    slow = prune(rules, X, y, lambda ruleset, X, y: scorer(ruleset, X, y))
+    assert str(fewer) == str(slow)
+    effect = selection_effect(rules, fewer, X, y, tau=0.01)
+    assert effect.loc["terse", "after"] == pytest.approx(-scorer(fewer, X, y))
+
+
+# --- benches, the command line and the page ------------------------------------------------------
+
+
+def embedded(page: Path) -> dict[str, Any]:
+    """What the page's scripts read."""
+    text = page.read_text(encoding="utf-8").split('id="content">')[1].split("</script>")[0]
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def assert_shown(page: Path, recorded: list[float]) -> None:
+    """The page offers the score with what was recorded, and keeps its direction."""
+    assert '<input type="radio" name="score" value="terse"> Terse' in page.read_text("utf-8")
+    content = embedded(page)
+    told = content["scores"]["terse"]
+    assert (told["label"], told["greater"], told["weights"]) == ("Terse", False, [])
+    found = [v for c in content["groups"][0]["candidates"] for v in c["folds"]["terse"]]
+    assert found == pytest.approx(recorded)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
+    config = config_from({
+        "data": ["iris"], "black_boxes": ["knn"], "folds": 2,
+        "extractors": ["cart", {"name": "search", "extractors": ["cart"], "trials": 2, "cv": 2,
+                                "scoring": "terse"}],
+    })  # fmt: skip
+    measures = {"lift": make_rule_scorer("lift")}
+    rows = run_bench(config, tmp_path, measures=measures, n_jobs=n_jobs).rows
+    assert (rows["state"] == "complete").all(), rows["error"].tolist()
+    expected = [
+        terse(r.loss_terse, r.size, r.completeness_volume, tau=0.1)
+        for r in rows.itertuples()
+    ]  # fmt: skip
+    assert rows["terse"].tolist() == pytest.approx(expected)
+    assert (rows["lift"] > 1).all()
+    assert read_rows(tmp_path / "rows.csv").equals(rows)
+    assert summarise(rows)["terse_mean"].notna().all()
+    assert summarise(rows)["lift_mean"].notna().all()
+    assert rank_extractors(rows, "terse")[0].score == "terse"
+    assert rank_extractors(rows, "lift")[0].score == "lift"
+    assert_shown(write_report(tmp_path), rows["terse"].tolist())
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench, tune = tmp_path / "bench", tmp_path / "tune"
+    options = ["--black-boxes", "knn", "--extractors", "cart", "--folds", "2", "--quiet"]
+    told = ["bench", "--data", "iris", *options, "--rank-by", "terse", "--output", str(bench)]
+    assert main(told) == 0
+    out = capsys.readouterr().out
+    assert "Terse" in out
+    assert "terse" in read_rows(bench / "rows.csv")
+    told = [
+        "tune", "iris", "--black-box", "knn", "--extractors", "cart", "--trials", "4", "--cv", "3",
+        "--scoring", "terse", "--tau", "0.5", "--quiet", "--output", str(tune),
+    ]  # fmt: skip
+    assert main(told) == 0
+    assert "Terse" in capsys.readouterr().out
+    run = json.loads((tune / "run.json").read_text(encoding="utf-8"))
+    assert (run["search"]["scoring"], run["search"]["weights"]["tau"]) == ("neg_terse", 0.5)
+    page = write_report(tune)
+    assert embedded(page)["start"]["score"] == "terse"
+    kept = json.loads((tune / "candidates.json").read_text(encoding="utf-8"))["candidates"]
+    assert_shown(page, [-value for one in kept for value in one["folds"]["score"]])
+    assert main(["score", str(tune / "rules.json"), "iris", "--tau", "2"]) == 0
+    assert "less is better (tau 2)" in capsys.readouterr().out
+
+
+# --- what cannot be a score ----------------------------------------------------------------------
+
+
+def test_registering_it_again_changes_nothing() -> None:
+    scorer = SCORERS["neg_terse"]
+    register_score(TERSE)
+    assert SCORERS["neg_terse"] is scorer
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "fire"}, "The name 'fire' is taken"),
+        ({"name": "accuracy"}, "The name 'accuracy' is taken"),
+        ({"name": "other", "kept_as": "loss"}, "The name 'loss' is taken"),
+        ({"name": "other", "prediction": "gain"}, "prediction must be one of loss, performance"),
+        ({"name": "other", "uncovered": "skip"}, "uncovered must be one of ignore, penalise"),
+        ({"name": "other", "metrics": {"classification": "r2"}}, r"metrics\['classification'\]"),
+        ({"name": "other", "formula": lambda p, r, c, tau: np.nan}, "a number for perfect rules"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
+    given = {
+        "name": TERSE.name, "formula": terse, "greater_is_better": False, "prediction": "loss",
+        "metrics": TERSE.metrics, "weights": TERSE.weights,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        register_score(ScoreSpec(**given | changes))
+    with pytest.raises(TypeError, match=r"Terse has no weight 'psi'. Known: tau"):
+        make_score_scorer("terse", psi=1.0)
