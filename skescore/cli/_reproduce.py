@@ -16,19 +16,19 @@ from skescore._optional import package_versions
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._parser import OF_FOLDER
-from skescore.reproduce import _printed
-from skescore.reproduce._brex import (
+from skescore.reproduce import (
     BrexRun,
     TableLine,
+    _printed,
+    as_frame,
     plot_divergence,
     reproduce_brex,
+    reproduce_fire,
+    reproduce_ice,
     table_lines,
-    titles,
 )
 from skescore.reproduce._brex_methods import METHODS
-from skescore.reproduce._cells import as_frame
-from skescore.reproduce._fire import reproduce_fire
-from skescore.reproduce._ice import DATA, EXTRACTORS, reproduce_ice
+from skescore.reproduce._ice import DATA, EXTRACTORS
 
 DESCRIPTION = (
     "Measure again what the papers of FiRe, ICE and B-ReX print, beside the printed figures, and "
@@ -312,7 +312,7 @@ def _run_table(
 def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
-        "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule answers. 'Recomputed' "
+        "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
         "is FiRe of the printed accuracy and rules; on halves figures are means over "
         f"{output.plural(splits, 'split')}, with the least and the greatest accuracy."
     )
@@ -338,14 +338,14 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
         fire = [f"fire_{psi}" for psi in _printed.PSI]
         rows.append(
             ["", f"{label}all rows", number(measured["accuracy"]), str(measured["n_rules"]),
-             *(number(measured[name], 2) for name in fire), number(measured["answered"], 2)]
+             *(number(measured[name], 2) for name in fire), number(measured["covered"], 2)]
         )  # fmt: skip
         rows.append(
             ["", f"{label}halves", _span(halves["accuracy"]), f"{halves['n_rules']['mean']:.1f}",
              *(number(halves[name]["mean"], 2) for name in fire),
-             number(halves["answered"]["mean"], 2)]
+             number(halves["covered"]["mean"], 2)]
         )  # fmt: skip
-    columns = ["row", "figures", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "answered"]
+    columns = ["row", "figures", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "covered"]
     printer.table(columns, rows, left=("row", "figures"))
     printer.heading("why they differ")
     printer.table(
@@ -558,7 +558,10 @@ def _brex_record(
         "settings": {**size, **result.settings},
         "versions": package_versions(),
         "tables": {
-            str(table): {"title": titles()[table], "lines": [asdict(line) for line in lines]}
+            str(table): {
+                "title": _printed.BREX_TITLES[table],
+                "lines": [asdict(line) for line in lines],
+            }
             for table, lines in tables.items()
         },
         "notes": notes,
@@ -603,7 +606,7 @@ def _brex_text(
         "run; ± is half of the 95 % interval."
     )
     for table, lines in tables.items():
-        printer.heading(titles()[table])
+        printer.heading(_printed.BREX_TITLES[table])
         columns = list(lines[0].values)
         header = ["method", *columns, "queries", "difference from the paper"]
         rows = [

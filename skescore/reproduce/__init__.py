@@ -6,9 +6,18 @@ from importlib import import_module
 from typing import Any
 
 #: Where each public name lives; imported when first used, as only one paper's side may be wanted.
-_HOMES = {"reproduce_brex": "_brex", "reproduce_fire": "_fire", "reproduce_ice": "_ice"}
+_HOMES = {
+    "BrexRun": "_brex",
+    "TableLine": "_brex",
+    "as_frame": "_cells",
+    "plot_divergence": "_brex",
+    "reproduce_brex": "_brex",
+    "reproduce_fire": "_fire",
+    "reproduce_ice": "_ice",
+    "table_lines": "_brex",
+}
 
-__all__ = [*sorted(_HOMES)]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,63 +2,81 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._io import LineFile
 from skescore._optional import import_optional
-from skescore._text import did_you_mean
-from skescore.attribution import Formula, chain_formula, paper_formula, random_formula
-from skescore.attribution._responsibility import responsibility
+from skescore._validation import check_choice, check_integer, check_sequence
+from skescore.attribution import (
+    Formula,
+    chain_formula,
+    paper_formula,
+    random_formula,
+    responsibility,
+)
 from skescore.metrics.attribution import jensen_shannon_divergence, top_k_accuracy, zero_maps
 from skescore.reproduce._brex_methods import (
     KINDS,
     METHODS,
-    Maps,
     Method,
     TrainedNetwork,
     captum_maps,
     missing,
     train,
 )
+from skescore.reproduce._cells import CellFile
+from skescore.reproduce._printed import ARITIES, BREX_TABLES, SMALL
 
-__all__ = ["BrexRun", "TableLine", "reproduce_brex", "table_lines"]
-
-
-# --- the formulae of the benchmark on Boolean attributions, and what each is measured on ---------
+__all__ = [
+    "CELLS_FILE",
+    "BenchmarkFormula",
+    "BrexRow",
+    "BrexRun",
+    "TableLine",
+    "benchmark_formulae",
+    "half_width",
+    "plot_divergence",
+    "reproduce_brex",
+    "table_lines",
+]
 
 #: Inputs of a row in the paper; formulae use some of them.
-N_INPUTS = 12
-ARITIES = tuple(range(3, 11))
-FAMILIES = ("non-monotone", "monotone")
-SMALL = ("and", "or", "xor", "xor-and-xor")
+_N_INPUTS = 12
 #: The paper's table of each kind of formula.
-TABLES = {
+_TABLES = {
     ("chain", "non-monotone"): 1,
     ("chain", "monotone"): 2,
     ("random", "non-monotone"): 3,
     ("random", "monotone"): 4,
     ("small", "small"): 5,
 }
+#: Normal quantile of a 95 % interval.
+_Z = 1.959963984540054
+#: Files of the results: as they come, and all of them as a table.
+CELLS_FILE, ROWS_FILE = "brex.cells.jsonl", "brex_rows.csv"
+#: Called with the number of finished steps, of all steps, and what comes next.
+Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Unit:
+class BenchmarkFormula:
     """A formula of the benchmark, with the rows that attributions are measured on."""
 
+    #: "random", "chain" or "small", and "monotone", "non-monotone" or "small".
     kind: str
     family: str
+    #: Of the paper's table: the number of variables, or the name of a small formula.
     column: str
+    #: Which of the random formulae of this cell.
     number: int
     seed: int
     assignments: int
@@ -66,39 +84,43 @@ class Unit:
     @property
     def table(self) -> int:
         """Number of the paper's table."""
-        return TABLES[self.kind, self.family]
+        return _TABLES[self.kind, self.family]
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells units apart."""
+        """What tells formulae apart."""
         return self.kind, self.family, self.column, self.number
 
     def entropy(self, purpose: str) -> list[int]:
         """Seed of one purpose, whatever else is run."""
         return [self.seed, zlib.crc32(repr((*self.key, purpose)).encode())]
 
+    def seed_of(self, purpose: str) -> int:
+        """One number as the seed of one purpose."""
+        return int(np.random.SeedSequence(self.entropy(purpose)).generate_state(1)[0])
+
     @cached_property
     def formula(self) -> Formula:
         """The formula."""
         if self.kind == "small":
-            return paper_formula(self.column, n_inputs=N_INPUTS)
+            return paper_formula(self.column, n_inputs=_N_INPUTS)
         if self.kind == "chain":
-            return chain_formula(int(self.column), family=self.family, n_inputs=N_INPUTS)
+            return chain_formula(int(self.column), family=self.family, n_inputs=_N_INPUTS)
         return random_formula(
-            int(self.column), n_inputs=N_INPUTS, family=self.family,
+            int(self.column), n_inputs=_N_INPUTS, family=self.family,
             random_state=np.random.SeedSequence(self.entropy("formula")),
         )  # fmt: skip
 
     @cached_property
     def inputs(self) -> NDArray[np.bool_]:
         """Different assignments of all inputs, drawn at random; all of them in order if so many."""
-        everything = 1 << N_INPUTS
+        everything = 1 << _N_INPUTS
         if self.assignments >= everything:
             drawn = np.arange(everything)
         else:
             generator = np.random.default_rng(self.entropy("assignments"))
             drawn = generator.permutation(everything)[: self.assignments]
-        return (drawn[:, None] >> np.arange(N_INPUTS) & 1).astype(bool)
+        return (drawn[:, None] >> np.arange(_N_INPUTS) & 1).astype(bool)
 
     @cached_property
     def truth(self) -> NDArray[np.float64]:
@@ -106,27 +128,22 @@ class Unit:
         return np.asarray(responsibility(self.formula, self.inputs), dtype=float)
 
 
-def units(
+def benchmark_formulae(
     arities: Sequence[int], formulae: int, assignments: int, seed: int, tables: Sequence[int]
-) -> Iterator[Unit]:
-    """All units of a run; every one is the same whatever the others are."""
-    for (kind, family), table in TABLES.items():
+) -> Iterator[BenchmarkFormula]:
+    """All formulae of a run; every one is the same whatever the others are."""
+    for (kind, family), table in _TABLES.items():
         if table not in tables:
             continue
         columns = SMALL if kind == "small" else map(str, arities)
         for column in columns:
             for number in range(formulae if kind == "random" else 1):
-                yield Unit(kind, family, column, number, seed, assignments)
-
-
-# --- results of the benchmark on Boolean attributions: one row per formula and method, in --------
-
-ROWS_FILE, SETTINGS_FILE = "brex_rows.csv", "brex_settings.json"
+                yield BenchmarkFormula(kind, family, column, number, seed, assignments)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one method reached on one formula."""
+class BrexRow:
+    """What one method reached on one formula of the benchmark."""
 
     table: int
     kind: str
@@ -135,13 +152,21 @@ class Row:
     number: int
     formula: str
     method: str
+    #: Assignments explained.
     rows: int
+    #: Mean divergence from the exact responsibilities in bits; rows of which the method says
+    #: nothing count 1, or are left out.
     jsd: float
     jsd_without_zero_maps: float
+    #: Share of rows of which the method says nothing.
     zero_maps: float
+    #: Share of rows whose highest attributions are those of the responsible inputs; equal ones at
+    #: the border are drawn fairly, or are no hit.
     top_k: float
     top_k_strict: float
+    #: Mean number of distinct queries per row; None for methods that look into a network.
     queries: float | None
+    #: Share of complete assignments that the network has learnt.
     accuracy: float | None
 
     @property
@@ -149,257 +174,14 @@ class Row:
         """What tells rows apart."""
         return self.kind, self.family, self.column, self.number, self.method
 
-
-_WHOLE = {"table", "number", "rows"}
-_TEXT = {"kind", "family", "column", "formula", "method"}
-
-
-def _read_value(name: str, text: str) -> Any:
-    if name in _TEXT:
-        return text
-    if name in _WHOLE:
-        return int(text)
-    return float(text) if text else (math.nan if name.startswith("jsd") else None)
-
-
-def _write_value(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-class RowStore:
-    """Rows of a run, kept in a folder if there is one, so that a broken run goes on."""
-
-    def __init__(self, folder: Path | None, settings: dict[str, Any]) -> None:
-        self.folder = folder
-        self.rows: dict[tuple[str, str, str, int, str], Row] = {}
-        if folder is None:
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        self._check_settings(folder / SETTINGS_FILE, settings)
-        self._file = LineFile(folder / ROWS_FILE, ",".join(f.name for f in fields(Row)))
-        for number, line in enumerate(self._file.lines, start=2):
-            row = self._read(number, line)
-            self.rows[row.key] = row
-
-    def _check_settings(self, path: Path, settings: dict[str, Any]) -> None:
-        if path.exists():
-            try:
-                known = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise ValueError(
-                    f"{path} is no JSON ({error}). Remove the folder's files, or choose another."
-                ) from error
-            differing = [
-                f"{name} {known.get(name)!r} there, {value!r} now"
-                for name, value in settings.items()
-                if not isinstance(known, dict) or known.get(name) != value
-            ]
-            if differing:
-                raise ValueError(
-                    f"{path.parent} holds results of other settings ({'; '.join(differing)}). Pass "
-                    "the same ones to go on, or choose another folder."
-                )
-        path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-
-    def _read(self, number: int, line: str) -> Row:
-        try:
-            values = zip(fields(Row), line.split(","), strict=True)
-            return Row(**{f.name: _read_value(f.name, text) for f, text in values})
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{self.folder}/{ROWS_FILE} has a line that cannot be read, {number}: {error}. "
-                "Remove that line, and its results are made again."
-            ) from error
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.rows
-
-    def add(self, row: Row) -> None:
-        """Keep a row, and write it at once."""
-        self.rows[row.key] = row
-        if self.folder is not None:
-            # No value holds a comma, a quotation mark or a line break.
-            self._file.append(",".join(map(_write_value, asdict(row).values())))
-
-
-# --- what the paper on Boolean attributions prints, and why other figures come out here ----------
-
-_ARITIES = tuple(map(str, range(3, 11)))
-
-Printed = Mapping[str, Mapping[str, float]]
-
-
-def _by_arity(rows: dict[str, str]) -> Printed:
-    return {
-        name: dict(zip(_ARITIES, map(float, figures.split()), strict=True))
-        for name, figures in rows.items()
-    }
-
-
-_SMALL = ("and", "or", "xor", "xor-and-xor")
-
-#: Tables 1 to 5: for every row its figures by column (arity, or name of the formula).
-PRINTED: Mapping[int, Printed] = MappingProxyType(
-    {
-        1: _by_arity({
-            "B-ReX": ".754 .782 .582 .398 .344 .368 .426 .384",
-            "ShapleyValues": ".404 .266 .296 .152 .262 .162 .32 .15",
-            "KernelShap": ".03 .002 .038 .002 .034 .004 .038 .004",
-            "Saliency": ".23 .238 .374 .268 .334 .262 .4 .242",
-            "DeepLift": ".25 .256 .264 .182 .256 .268 .31 .122",
-            "InputXGrad": ".002 0 0 0 0 0 0 0",
-        }),
-        2: _by_arity({
-            "B-ReX": ".774 .692 .63 .648 .662 .676 .642 .664",
-            "ShapleyValues": ".704 .512 .506 .474 .464 .576 .518 .486",
-            "KernelShap": ".05 .032 .042 .036 .044 .05 .042 .042",
-            "Saliency": ".458 .432 .416 .46 .342 .538 .334 .382",
-            "DeepLift": ".65 .524 .538 .52 .458 .65 .47 .472",
-            "InputXGrad": ".446 .008 .382 .048 .486 .088 .334 .032",
-        }),
-        3: _by_arity({
-            "B-ReX": ".021 .018 .037 .039 .064 .066 .063 .072",
-            "ShapleyValues": ".139 .171 .192 .205 .259 .256 .256 .269",
-            "KernelShap": ".16 .205 .23 .24 .282 .284 .295 .303",
-            "Saliency": ".128 .106 .123 .128 .123 .126 .112 .122",
-            "DeepLift": ".073 .062 .085 .097 .09 .099 .108 .109",
-            "InputXGrad": ".319 .301 .298 .4 .374 .279 .382 .342",
-            "IntegratedGrad": ".071 .059 .081 .092 .089 .104 .106 .105",
-        }),
-        4: _by_arity({
-            "B-ReX": ".009 .023 .025 .04 .029 .059 .053 .046",
-            "ShapleyValues": ".094 .119 .124 .153 .139 .19 .179 .175",
-            "KernelShap": ".127 .149 .16 .187 .178 .213 .211 .206",
-            "Saliency": ".131 .146 .156 .144 .149 .159 .146 .146",
-            "DeepLift": ".046 .055 .056 .061 .07 .068 .067 .072",
-            "InputXGrad": ".499 .392 .362 .393 .407 .339 .399 .487",
-            "IntegratedGrad": ".047 .056 .058 .066 .072 .074 .073 .075",
-        }),
-        5: {
-            name: dict(zip(_SMALL, figures, strict=True))
-            for name, figures in {
-                "B-ReX": (0.992, 0.986, 1.0, 0.638),
-                "ShapleyValues": (0.88, 0.878, 0.692, 0.536),
-                "KernelShap": (0.068, 0.054, 0.024, 0.006),
-                "Saliency": (0.842, 0.742, 0.684, 0.774),
-                "DeepLift": (0.958, 0.806, 0.826, 0.734),
-                "InputXGrad": (0.136, 0.642, 0.198, 0.314),
-            }.items()
-        },
-    }
-)  # fmt: skip
-
-TITLES: Mapping[int, str] = MappingProxyType(
-    {
-        1: "Table 1: top-k accuracy on non-monotone chains ((x1 ^ x2) & x3) ^ ..., by arity",
-        2: "Table 2: top-k accuracy on monotone chains ((x1 & x2) | x3) & ..., by arity",
-        3: "Table 3: JSD in bits on random non-monotone formulae, by arity",
-        4: "Table 4: JSD in bits on random monotone formulae, by arity",
-        5: "Table 5: top-k accuracy on four small formulae",
-    }
-)
-
-_NETWORKS = (
-    "The paper does not say whether its networks saw Unassigned inputs, nor how inputs were coded."
-)
-_THREE = "Network trained on Kleene's three values, inputs coded -1, 0 and +1."
-_THREE_NEAR = "Its gradient rows come nearer to the paper's than those of two-valued ones."
-_TWO = (
-    "Network trained on complete inputs only, coded -1 and +1, so that a baseline of 0 is nothing "
-    "it has learnt."
-)
-_TWO_NEAR = "Its Shapley rows come nearer to the paper's than those of three-valued ones."
-
-#: Why the figures of the divergence tables differ, by method.
-_DIVERGENCE: Mapping[str, str] = MappingProxyType(
-    {
-        "brex-paper": "One pass, four blocks, the blocks that made the answer hang on a part stay "
-        "Unassigned while it is refined. The paper names neither number of blocks nor of passes, "
-        "and which formulae are drawn moves a cell by up to .02; on monotone arity 7 and 10 it is "
-        "at the low end of what this reading gives.",
-        "brex-literal": "Algorithm 3 to the letter: nothing else is Unassigned while a part is "
-        "refined; mean of twenty passes; rows left without any attribution do not count.",
-        "brex-certified": "Not in the paper: counts of single inputs with a certificate each, the "
-        "best of all passes instead of a mean.",
-        "brex-patient": "As certified, with up to a hundred passes, the last twenty in vain.",
-        "shapley-unassigned": "The paper samples on a trained network; these are exact, on the "
-        "formula itself with absent inputs Unassigned.",
-        "shapley-completions": "Exact, absent inputs are drawn as fair coins. The paper samples "
-        "on a trained network.",
-        "shapley-sampled": "One random order forwards and backwards, as many questions as a pass "
-        "of B-ReX, on the formula with absent inputs Unassigned.",
-        "kernel-shap-25": "On the formula with absent inputs Unassigned; 25 samples as captum "
-        "takes by default, for twelve unknowns, are mostly noise.",
-        "kernel-shap": "On the formula with absent inputs Unassigned, with the samples that shap "
-        "takes by default: all but exact Shapley values.",
-    }
-)
-_TOP_K: Mapping[str, str] = MappingProxyType(
-    {
-        "brex-paper": "Relevant is what has a responsibility; the set of Tritscher et al., which "
-        "the paper may have used, was not to be had. Equal values at the border are drawn fairly.",
-        "brex-literal": "Nearest to the paper on and, or and xor: its rare failures there are "
-        "pairs that never share a block in 10 to 20 passes. On xor-and-xor and on non-monotone "
-        "chains from arity 5 the paper is lower, as a network that errs on Unassigned inputs would "
-        "be, or another set of relevant inputs.",
-        "brex-certified": "Not in the paper: never wrong about an input that does not matter; on "
-        "long chains it stops, after six passes without a new question, before it has met every "
-        "one that does.",
-        "brex-patient": "Not in the paper: as certified, but it takes twenty passes without a new "
-        "question before it stops, which costs time, and less than one question per row.",
-        "shapley-unassigned": "Exact on the formula; the paper samples on a trained network, where "
-        "inputs that do not matter get some value too.",
-        "shapley-completions": "Exact on the formula; the paper samples on a trained network. "
-        "Inputs of negative value count as none.",
-        "shapley-sampled": "One random order forwards and backwards; the paper takes 25 orders on "
-        "a trained network.",
-        "kernel-shap-25": "On the formula with absent inputs Unassigned. The paper's figures near "
-        "0, as if inputs that do not matter came first, do not come out.",
-        "kernel-shap": "All but exact, but inputs that do not matter get values that are not "
-        "quite 0.",
-    }
-)
-
-
-def why_different(table: int, method: str) -> str:
-    """What explains the difference between a method's figures and the paper's."""
-    texts = _DIVERGENCE if table in {3, 4} else _TOP_K
-    if method in texts:
-        return texts[method]
-    name, _, kind = method.partition(":")
-    three_valued = kind == "three-valued"
-    told = [_THREE if three_valued else _TWO]
-    if name == "InputXGradient":
-        told.append(
-            "The paper's figures come out of neither kind of network; divergences of its size do "
-            "where the sign of the predicted class is not heeded."
-            if table in {3, 4}
-            else "The paper's figures, mostly much lower, come out of neither kind of network."
-        )
-    elif name == "KernelShap":
-        told.append(
-            "25 samples for twelve unknowns, captum's default, are mostly noise."
-            if table in {3, 4}
-            else "The paper's figures near 0, as if inputs that do not matter came first, come out "
-            "of neither kind of network."
-        )
-    elif name == "IntegratedGradients" and table not in {3, 4}:
-        told.append("Not in the paper's table.")
-    else:
-        told.append(_NETWORKS)
-        if table in {3, 4} and three_valued != (name == "ShapleyValueSampling"):
-            told.append(_THREE_NEAR if three_valued else _TWO_NEAR)
-    return " ".join(told)
-
-
-# --- Tables 1 to 5 of the paper on Boolean attributions, beside what comes out here --------------
-
-#: Normal quantile of a 95 % interval.
-_Z = 1.959963984540054
-#: Called with the number of finished steps, of all steps, and what comes next.
-Progress = Callable[[int, int, str], None]
+    @property
+    def figure(self) -> float:
+        """The figure that the row's table shows."""
+        if self.kind != "random":
+            return self.top_k
+        if METHODS[self.method].ignores_zero_maps:
+            return self.jsd_without_zero_maps
+        return self.jsd
 
 
 @dataclass(frozen=True)
@@ -408,7 +190,7 @@ class BrexRun:
 
     Attributes
     ----------
-    rows : list of Row
+    rows : list of BrexRow
         One per formula and method.
     methods : tuple of str
         The methods that ran, in the order of the tables.
@@ -418,7 +200,7 @@ class BrexRun:
         What the run depends on.
     """
 
-    rows: list[Row]
+    rows: list[BrexRow]
     methods: tuple[str, ...]
     left_out: dict[str, tuple[str, ...]]
     settings: dict[str, Any]
@@ -426,7 +208,29 @@ class BrexRun:
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of a table: of the paper if `method` is None, else of ours."""
+    """A row of a table: of the paper if `method` is None, else of ours.
+
+    Attributes
+    ----------
+    table : int
+        Number of the table.
+    printed : str
+        The paper's row that it belongs to.
+    label : str
+        What to call it.
+    method : str or None
+        The method.
+    values : dict of str to float
+        Mean over the formulae of each column.
+    half_widths : dict of str to float
+        Half of the 95 % interval of each mean; NaN for a single formula.
+    formulae : dict of str to int
+        Number of formulae behind each mean.
+    queries : float or None
+        Queries per row of the last column.
+    why : str
+        What explains the difference from the paper.
+    """
 
     table: int
     printed: str
@@ -508,36 +312,40 @@ def reproduce_brex(
     >>> [(row.column, row.method, row.jsd < 0.2) for row in run.rows]
     [('3', 'shapley-unassigned', True), ('3', 'shapley-unassigned', True)]
     """
-    arities, tables = _arities(arities), _tables(tables)
-    for name, value, least in (
-        ("formulae", formulae, 1), ("network_formulae", network_formulae, 0),
-        ("assignments", assignments, 1), ("seed", seed, 0),
-    ):  # fmt: skip
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    arities = _numbers("arities", arities, ARITIES)
+    tables = _numbers("tables", tables, sorted(BREX_TABLES))
+    check_integer("formulae", formulae, 1)
+    check_integer("network_formulae", network_formulae, 0)
+    check_integer("assignments", assignments, 1)
+    check_integer("seed", seed, 0)
     chosen = _methods(methods)
     absent = missing(chosen)
     unusable = {method.name for group in absent.values() for method in group}
     usable = [method for method in chosen if method.name not in unusable]
     settings = {"seed": seed, "assignments": assignments}
-    store = RowStore(None if output is None else Path(output), settings)
-    wanted = list(units(arities, formulae, assignments, seed, tables))
-    steps = [(unit, group) for unit in wanted for group in _groups(unit, usable, network_formulae)]
-    for done, (unit, group) in enumerate(steps):
-        todo = [method for method in group if (*unit.key, method.name) not in store]
+    folder = None if output is None else Path(output)
+    cells = CellFile(None if folder is None else folder / CELLS_FILE, settings)
+    wanted = benchmark_formulae(arities, formulae, assignments, seed, tables)
+    steps = [(made, group) for made in wanted for group in _groups(made, usable, network_formulae)]
+    for done, (made, group) in enumerate(steps):
+        todo = [method for method in group if (*made.key, method.name) not in cells.values]
         if not todo:
             continue
         if progress is not None:
-            progress(done, len(steps), _described(unit, todo))
+            progress(done, len(steps), _described(made, todo))
         network = None
         if todo[0].network is not None:
-            network_seed = _whole_seed(unit, f"network {todo[0].network}")
-            network = train(unit.formula, todo[0].network, network_seed)
+            seed_of_network = made.seed_of(f"network {todo[0].network}")
+            network = train(made.formula, todo[0].network, seed_of_network)
         for method in todo:
-            store.add(_measured(unit, method, network))
+            cells.add((*made.key, method.name), asdict(_measured(made, method, network)))
     if progress is not None:
         progress(len(steps), len(steps), "done")
-    rows = [store.rows[*unit.key, method.name] for unit, group in steps for method in group]
+    rows = [
+        BrexRow(**cells.values[*made.key, method.name]) for made, group in steps for method in group
+    ]
+    if folder is not None:
+        pd.DataFrame(map(asdict, rows)).to_csv(folder / ROWS_FILE, index=False)
     return BrexRun(
         rows,
         tuple(method.name for method in usable),
@@ -546,75 +354,62 @@ def reproduce_brex(
     )
 
 
-def _arities(arities: Sequence[int]) -> list[int]:
-    result = sorted(set(arities))
-    wrong = [arity for arity in result if arity not in ARITIES]
-    if wrong or not result:
-        raise ValueError(f"arities must be numbers from 3 to 10, at least one, got {arities!r}.")
-    return result
-
-
-def _tables(tables: Iterable[int]) -> list[int]:
-    result = sorted(set(tables))
-    if not result or not set(result) <= set(TABLES.values()):
-        raise ValueError(f"tables must be numbers from 1 to 5, at least one, got {result!r}.")
+def _numbers(name: str, given: Iterable[int], known: Sequence[int]) -> list[int]:
+    result = sorted(set(check_sequence(name, given, "numbers")))
+    if not result or not set(result) <= set(known):
+        raise ValueError(
+            f"{name} must be numbers from {known[0]} to {known[-1]}, at least one, got {result!r}."
+        )
     return result
 
 
 def _methods(names: Iterable[str] | None) -> list[Method]:
     if names is None:
         return [method for method in METHODS.values() if method.quick]
-    chosen = list(names)
+    chosen = check_sequence("methods", names, "names")
     for name in chosen:
-        if name not in METHODS:
-            raise ValueError(
-                f"methods must be among {', '.join(METHODS)}, got {name!r}. "
-                f"{did_you_mean(name, METHODS)}".rstrip()
-            )
+        check_choice("methods", name, METHODS)
     if not chosen:
         raise ValueError(f"methods must hold at least one of {', '.join(METHODS)}, got none.")
-    return [method for name, method in METHODS.items() if name in set(chosen)]
+    return [method for name, method in METHODS.items() if name in chosen]
 
 
-def _groups(unit: Unit, methods: list[Method], network_formulae: int) -> list[list[Method]]:
+def _groups(
+    made: BenchmarkFormula, methods: list[Method], network_formulae: int
+) -> list[list[Method]]:
     """Methods that are run together: those of the formula, and those of each network."""
     groups = [[m for m in methods if m.network is None]]
-    if unit.number < network_formulae:
+    if made.number < network_formulae:
         groups += [[m for m in methods if m.network == kind] for kind in KINDS]
     return [group for group in groups if group]
 
 
-def _described(unit: Unit, methods: list[Method]) -> str:
+def _described(made: BenchmarkFormula, methods: list[Method]) -> str:
     what = f"a {methods[0].network} network" if methods[0].network else "the formula"
-    number = f", formula {unit.number + 1}" if unit.kind == "random" else ""
-    name = unit.column if unit.kind == "small" else f"arity {unit.column}{number}"
-    return f"table {unit.table}, {name}: {what}"
+    number = f", formula {made.number + 1}" if made.kind == "random" else ""
+    name = made.column if made.kind == "small" else f"arity {made.column}{number}"
+    return f"table {made.table}, {name}: {what}"
 
 
-def _whole_seed(unit: Unit, purpose: str) -> int:
-    return int(np.random.SeedSequence(unit.entropy(purpose)).generate_state(1)[0])
-
-
-def _measured(unit: Unit, method: Method, network: TrainedNetwork | None) -> Row:
+def _measured(made: BenchmarkFormula, method: Method, network: TrainedNetwork | None) -> BrexRow:
     """Run a method on a formula, or a network that has learnt it."""
-    X, truth = unit.inputs[: method.most], unit.truth[: method.most]
-    seed = _whole_seed(unit, method.name)
+    X, truth = made.inputs[: method.most], made.truth[: method.most]
+    seed = made.seed_of(method.name)
     queries: float | None = None
     if network is not None:
-        values = captum_maps(network, X, method.captum_name, seed)
+        values = captum_maps(network, X, method.printed, seed)
     else:
         assert method.explain is not None
-        maps: Maps = method.explain(unit.formula, X, seed)
-        values, queries = maps.values, maps.queries
+        values, queries = method.explain(made.formula, X, seed)
     values = np.maximum(values, 0.0)
     divergence = np.asarray(jensen_shannon_divergence(values, truth, zero="max"))
     nothing = np.asarray(zero_maps(values))
-    said = divergence[~nothing]
-    return Row(
-        table=unit.table, kind=unit.kind, family=unit.family, column=unit.column,
-        number=unit.number, formula=str(unit.formula), method=method.name, rows=len(X),
+    known = divergence[~nothing]
+    return BrexRow(
+        table=made.table, kind=made.kind, family=made.family, column=made.column,
+        number=made.number, formula=str(made.formula), method=method.name, rows=len(X),
         jsd=float(divergence.mean()),
-        jsd_without_zero_maps=float(said.mean()) if len(said) else math.nan,
+        jsd_without_zero_maps=float(known.mean()) if len(known) else math.nan,
         zero_maps=float(nothing.mean()),
         top_k=float(np.mean(top_k_accuracy(values, truth > 0, ties="expected"))),
         top_k_strict=float(np.mean(top_k_accuracy(values, truth > 0, ties="strict"))),
@@ -622,17 +417,19 @@ def _measured(unit: Unit, method: Method, network: TrainedNetwork | None) -> Row
     )  # fmt: skip
 
 
-def figure_of(row: Row) -> float:
-    """The figure of a row that its table shows."""
-    if row.kind != "random":
-        return row.top_k
-    if METHODS[row.method].ignores_zero_maps:
-        return row.jsd_without_zero_maps
-    return row.jsd
-
-
 def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
-    """Set results beside the paper's tables."""
+    """Set results beside the paper's tables.
+
+    Parameters
+    ----------
+    run : BrexRun
+        The results.
+
+    Returns
+    -------
+    dict of int to list of TableLine
+        For each table that was made, the paper's rows, each followed by ours of the same name.
+    """
     result: dict[int, list[TableLine]] = {}
     for table in sorted({row.table for row in run.rows}):
         of_table = [row for row in run.rows if row.table == table]
@@ -640,13 +437,13 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
         every = SMALL if table == 5 else tuple(map(str, ARITIES))
         columns = [column for column in every if column in present]
         lines = result[table] = []
-        for printed, figures in PRINTED[table].items():
+        for printed, figures in BREX_TABLES[table].items():
             lines.append(_paper_line(table, printed, {c: figures[c] for c in columns}))
             lines += _our_lines(table, printed, run.methods, of_table, columns)
         # The paper leaves IntegratedGrad out of its tables of top-k accuracy.
         for name in run.methods:
             own = METHODS[name].printed
-            if own is not None and own not in PRINTED[table]:
+            if own not in BREX_TABLES[table]:
                 lines += _our_lines(table, own, (name,), of_table, columns)
     return result
 
@@ -656,25 +453,25 @@ def _paper_line(table: int, printed: str, figures: dict[str, float]) -> TableLin
 
 
 def _our_lines(
-    table: int, printed: str, methods: Sequence[str], rows: list[Row], columns: list[str]
+    table: int, printed: str, methods: Sequence[str], rows: list[BrexRow], columns: list[str]
 ) -> list[TableLine]:
     lines = []
     for name in methods:
         own = [row for row in rows if row.method == name]
         if METHODS[name].printed != printed or not own:
             continue
-        figures = {c: [figure_of(row) for row in own if row.column == c] for c in columns}
+        figures = {c: [row.figure for row in own if row.column == c] for c in columns}
         figures = {c: [v for v in some if not math.isnan(v)] for c, some in figures.items()}
-        queries = [row.queries for row in own if row.column == columns[-1]]
-        asked = [q for q in queries if q is not None]
+        last = [row.queries for row in own if row.column == columns[-1]]
+        queries = [count for count in last if count is not None]
         lines.append(
             TableLine(
                 table, printed, METHODS[name].label, name,
                 {c: float(np.mean(some)) for c, some in figures.items() if some},
                 {c: half_width(some) for c, some in figures.items() if some},
                 {c: len(some) for c, some in figures.items() if some},
-                float(np.mean(asked)) if asked else None,
-                why_different(table, name),
+                float(np.mean(queries)) if queries else None,
+                METHODS[name].why_different(table),
             )
         )  # fmt: skip
     return lines
@@ -687,11 +484,6 @@ def half_width(figures: Sequence[float]) -> float:
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))
 
 
-def titles() -> dict[int, str]:
-    """The title of each table."""
-    return dict(TITLES)
-
-
 # --- the paper's Figure 2 for a run: divergence by arity, with 95 % intervals --------------------
 
 #: Okabe and Ito's colours, which the colour-blind tell apart.
@@ -701,7 +493,26 @@ _PANELS = {3: "non-monotone", 4: "monotone"}
 
 
 def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
-    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed."""
+    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed.
+
+    Parameters
+    ----------
+    run : BrexRun
+        Results of Tables 3 or 4.
+    kinds : {"formula", "three-valued", "two-valued"}, default="formula"
+        Which methods: those that query the formula itself, or those on a kind of network.
+    axes : sequence of matplotlib Axes, optional
+        One for each of the tables that was made; a new figure if not given.
+
+    Returns
+    -------
+    list of matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there are no such results.
+    """
     tables = {table: lines for table, lines in table_lines(run).items() if table in _PANELS}
     tables = {table: _of_kind(lines, kinds) for table, lines in tables.items()}
     tables = {table: lines for table, lines in tables.items() if lines}
@@ -748,8 +559,8 @@ def _styles(tables: Mapping[int, Sequence[TableLine]]) -> dict[str, tuple[str, s
     for lines in tables.values():
         for line in lines:
             if line.method is not None and line.label not in styles:
-                place = len(styles) % len(_COLOURS)
-                styles[line.label] = _COLOURS[place], _MARKERS[place]
+                number = len(styles) % len(_COLOURS)
+                styles[line.label] = _COLOURS[number], _MARKERS[number]
     return styles
 
 

@@ -1,9 +1,10 @@
-"""Measures a list of cells in parallel and keeps each as soon as it is there."""
+"""Measures a list of cells in parallel, keeps each as soon as it is there, and tables of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,7 @@ from joblib import Parallel, delayed
 
 from skescore._io import LineFile
 
-__all__ = ["as_frame"]
-
-
-# --- a paper's table as files: one CSV row per row of the table, and all of it as JSON -----------
-
-
-def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
-    """Give the rows of a table as a data frame."""
-    return pd.DataFrame([dict(_flat("", row)) for row in table["rows"]])
-
-
-def _flat(prefix: str, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in row.items():
-        name = f"{prefix}{key}"
-        if key == "params" or isinstance(value, list):
-            yield name, json.dumps(value)
-        elif isinstance(value, Mapping):
-            yield from _flat(f"{name}.", value)
-        else:
-            yield name, value
-
-
-# --- Measures a list of cells in parallel and keeps each as soon as it is there ------------------
+__all__ = ["CellFile", "Key", "Progress", "as_frame", "measure_cells"]
 
 #: Cells that other versions of these have measured are not mixed with new ones.
 _PACKAGES = ("skescore", "scikit-learn", "optuna")
@@ -44,6 +23,31 @@ _PACKAGES = ("skescore", "scikit-learn", "optuna")
 Key = tuple[Any, ...]
 #: Told the name of every cell that is measured, and how many are done out of how many.
 Progress = Callable[[Key, int, int], None]
+
+
+class CellFile:
+    """Values of cells by their names, added to a file as they come if there is a path.
+
+    A file that was made with other settings is a ValueError.
+    """
+
+    def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
+        self.values: dict[Key, Any] = {}
+        self._file: LineFile | None = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            head = json.dumps({"settings": settings})
+            check = partial(_check_settings, path, settings)
+            self._file = LineFile(path, head, check=check)
+            for cell in map(json.loads, self._file.lines):
+                self.values[tuple(cell["key"])] = cell["value"]
+
+    def add(self, key: Key, value: Any) -> None:
+        """Keep the value of a cell, as it is read back from JSON."""
+        line = json.dumps({"key": list(key), "value": value})
+        self.values[key] = json.loads(line)["value"]
+        if self._file is not None:
+            self._file.append(line)
 
 
 def measure_cells(
@@ -57,36 +61,27 @@ def measure_cells(
 ) -> dict[Key, Any]:
     """Measure cells; those that an earlier run has written to the file are not measured again."""
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
-    about = json.loads(json.dumps(about))
-    file = None
-    done: dict[Key, Any] = {}
-    if path is not None:
-        head = json.dumps({"settings": about})
-        file = LineFile(path, head, check=lambda line: _check_settings(path, line, about))
-        done = {tuple(cell["key"]): cell["value"] for cell in map(json.loads, file.lines)}
-    left = [key for key in keys if key not in done]
+    cells = CellFile(path, json.loads(json.dumps(about)))
+    left = [key for key in keys if key not in cells.values]
     found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(_named)(measure, key) for key in left
     )
     try:
         for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
-            line = json.dumps({"key": list(key), "value": value})
-            done[key] = json.loads(line)["value"]
-            if file is not None:
-                file.append(line)
+            cells.add(key, value)
             if progress is not None:
                 progress(key, count, len(keys))
     finally:
         if hasattr(found, "close"):
             found.close()
-    return {key: done[key] for key in keys}
+    return {key: cells.values[key] for key in keys}
 
 
 def _named(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
     return key, measure(key)
 
 
-def _check_settings(path: Path, line: str, settings: dict[str, Any]) -> None:
+def _check_settings(path: Path, settings: Mapping[str, Any], line: str) -> None:
     try:
         earlier = json.loads(line)["settings"]
     except (ValueError, KeyError, TypeError):
@@ -102,3 +97,30 @@ def _check_settings(path: Path, line: str, settings: dict[str, Any]) -> None:
             f"{path} holds cells of other settings: {told}. Name another folder, pass the settings "
             "of that run, or forget them (on the command line: --overwrite)."
         )
+
+
+def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
+    """Give the rows of a table as a data frame.
+
+    Parameters
+    ----------
+    table : mapping
+        What :func:`reproduce_fire` or :func:`reproduce_ice` returned.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns such as ``printed.accuracy`` and ``half.accuracy.mean``; parameters as JSON.
+    """
+    return pd.DataFrame([dict(_flat("", row)) for row in table["rows"]])
+
+
+def _flat(prefix: str, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if key == "params" or isinstance(value, list):
+            yield name, json.dumps(value)
+        elif isinstance(value, Mapping):
+            yield from _flat(f"{name}.", value)
+        else:
+            yield name, value

@@ -24,7 +24,7 @@ from skescore.reproduce._printed import (
     PSI,
     error_counts,
     losses_that_fit,
-    spread,
+    rounding_interval,
 )
 from skescore.scorers import evaluate_rules
 
@@ -35,7 +35,10 @@ _HALF = 75
 
 
 class FiReRow(NamedTuple):
-    """What FiRe's Table 1 tells of a row, and what it does not."""
+    """What FiRe's Table 1 says of a row, and why figures differ.
+
+    Parameters that the paper does not give are left at the extractor's defaults.
+    """
 
     extractor: str
     params: Mapping[str, Any]
@@ -44,12 +47,12 @@ class FiReRow(NamedTuple):
 
 _CLUSTERING = (
     "The paper leaves out the name of this clustering; ExACT is taken. Ours compares standardised "
-    "columns and chooses the number of components by BIC, the reference raw columns by BIC divided "
-    "by that number."
+    "columns and chooses the number of components by BIC, PSyKE raw columns by BIC divided by that "
+    "number."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
 _GRID = {"min_examples": 1, "threshold": 0.1}
-_CELLS = "Cells without training rows have no rule, so that rows of the other half go unanswered."
+_CELLS = "Cells without training rows have no rule, so that rows of the other half stay uncovered."
 
 #: The rows by the name they have here.
 FIRE_ROWS: Mapping[str, FiReRow] = {
@@ -61,16 +64,16 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
     "ITER": FiReRow(
         "iter",
         {"n_points": 1, "min_examples": 75, "min_update": 0.07, "max_iterations": 600},
-        "The paper does not print the threshold. The reference compares commonest labels, so that "
-        "nearly all steps tie and the process's hash seed decides; ours compares class shares, "
-        "and breaks ties by rows.",
+        "The paper does not print the threshold. PSyKE compares majority classes, so that "
+        "nearly all steps tie and the process's hash seed decides; ours compares class "
+        "probabilities, and breaks ties by rows.",
     ),
     "clustering, 4 features": FiReRow("exact", _CLUSTERS, _CLUSTERING),
     "clustering, 2 features": FiReRow(
         "exact",
         _CLUSTERS | {"ignore_threshold": 0.5},
         _CLUSTERING + " The two features of importance 0.5 or more stay in the rules, which then "
-        "get the answers of their new boxes.",
+        "get the predictions of their new boxes.",
     ),
     "GridEx, 8 slices": FiReRow(
         "gridex", {"n_slices": 8, "importance_threshold": 0.99, "depth": 1} | _GRID, _CELLS
@@ -78,13 +81,13 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
     "GridEx, 2 slices twice": FiReRow(
         "gridex",
         {"n_slices": 2, "importance_threshold": 0.99, "depth": 2} | _GRID,
-        "The same boxes as the reference's of today; versions of the paper's time joined cells in "
+        "The same boxes as PSyKE's of today; versions of the paper's time joined cells in "
         "another order.",
     ),
     "GridEx, 4 x 4 slices": FiReRow(
         "gridex",
         {"n_slices": 4, "importance_threshold": 0.5, "depth": 2} | _GRID,
-        "The reference rounds the bounds of a box that it copies, so that joined cells no longer "
+        "PSyKE rounds the bounds of a box that it copies, so that joined cells no longer "
         "touch their neighbours: on all rows 8 rules, without the rounding 7. " + _CELLS,
     ),
 }
@@ -102,7 +105,7 @@ def reproduce_fire(
     """Make FiRe's Table 1 again, beside what is printed.
 
     Each row is measured twice: on all of iris, rules made from and judged by the same rows, and on
-    halves, made from one and judged by the other, as the paper tells neither.
+    halves, made from one and judged by the other, as the paper names neither.
 
     Parameters
     ----------
@@ -130,12 +133,12 @@ def reproduce_fire(
     ValueError
         If an engine is not known, or the file belongs to other settings.
     ImportError
-        If PSyKE is asked for and not installed.
+        If PSyKE is an engine and not installed.
 
     Notes
     -----
-    Accuracy is that of the rows that some rule answers, as PSyKE measures it; how many these are
-    is told beside it. FiRe is made of it and of the number of rules.
+    Accuracy is that of the rows that some rule covers, as PSyKE measures it; their share is given
+    beside it. FiRe is made of it and of the number of rules.
 
     References
     ----------
@@ -186,7 +189,7 @@ def reproduce_fire(
         for engine in engines
     ]  # fmt: skip
     notes = [
-        "The paper tells neither which rows its figures were measured on nor a seed. "
+        "The paper names neither the rows that its figures were measured on nor a seed. "
         + _about_black_box(black_box),
         "Iris here is scikit-learn's, whose rows 35 and 38 are as Fisher published them; in the "
         "UCI file that the paper names they differ.",
@@ -239,7 +242,7 @@ def _one(
     return {
         "accuracy": accuracy,
         "n_rules": n_rules,
-        "answered": evaluation.instances,
+        "covered": evaluation.instances,
         "completeness_volume": evaluation.volume,
         **{f"fire_{psi}": float(fire_score(1 - accuracy, n_rules, psi=psi)) for psi in PSI},
         "seconds": round(seconds, 3),
@@ -332,7 +335,7 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
         return f"Printed scores follow from {errors['all']} errors in {2 * _HALF} rows."
     return (
         f"No number of errors in {_HALF} or {2 * _HALF} rows gives the printed scores; "
-        f"{errors['half']} in {errors['rows_of_half']} do, as if some rows had no answer."
+        f"{errors['half']} in {errors['rows_of_half']} do, as if some rows had no prediction."
     )
 
 
@@ -341,10 +344,10 @@ def _but(psi: int) -> tuple[int, ...]:
 
 
 def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[str, Any]) -> str:
-    low, high = spread(printed.accuracy)
+    low, high = rounding_interval(printed.accuracy)
     accuracy, rules = halves["accuracy"], halves["n_rules"]
     if low <= measured["accuracy"] < high and measured["n_rules"] == printed.n_rules:
-        bounds = dict(zip(PSI, map(spread, printed.fire), strict=True))
+        bounds = dict(zip(PSI, map(rounding_interval, printed.fire), strict=True))
         other = [
             str(psi)
             for psi, (least, most) in bounds.items()
@@ -374,7 +377,7 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
 
 
 def _about_black_box(black_box: Mapping[str, Any]) -> str:
-    low, high = spread(FIRE_BLACK_BOX)
+    low, high = rounding_interval(FIRE_BLACK_BOX)
     measured, half = black_box["all"]["accuracy"], black_box["half"]["accuracy"]
     text = (
         f"Its black box scores {FIRE_BLACK_BOX}; ours {measured:.2f} on all rows, and "

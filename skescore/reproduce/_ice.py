@@ -21,7 +21,7 @@ from skescore.reproduce._printed import (
     ICE_TABLE,
     ice_follows,
     ice_reachable,
-    spread,
+    rounding_interval,
 )
 from skescore.scorers import evaluate_rules, make_ice_scorer
 from skescore.tuning import ExtractorSearchCV
@@ -35,13 +35,13 @@ EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
 _FOLDS = 5
 
 _REASONS = {
-    "exact": "ours standardises columns and looks at clusters without noise, the reference "
+    "exact": "ours standardises columns and looks at clusters without noise, PSyKE "
     "compares raw columns, of which the largest decides",
-    "cream": "ours standardises columns and weighs both sides of a split by their rows, the "
-    "reference neither",
-    "iter": "ours compares class shares, breaks ties by rows and keeps no box without rows; the "
-    "reference compares commonest labels, so that ties and the process's hash seed decide",
-    "gridex": "which features were cut how often is not told, and rules and completeness depend "
+    "cream": "ours standardises columns and weighs both sides of a split by their rows, "
+    "PSyKE does neither",
+    "iter": "ours compares class probabilities, breaks ties by rows and keeps no box without rows; "
+    "PSyKE compares majority classes, so that ties and the process's hash seed decide",
+    "gridex": "which features were cut how often is not said, and rules and completeness depend "
     "on nothing else as much",
     "cart": "the trees differ by their settings alone",
 }
@@ -62,7 +62,7 @@ def reproduce_ice(
 ) -> dict[str, Any]:
     """Make ICE's Table 1 again, beside what is printed.
 
-    The paper tells neither parameters nor which rows were measured. Here each extractor has its
+    The paper gives neither parameters nor which rows were measured. Here each extractor has its
     best parameters searched twice: held out, by cross-validation on one half of the rows, judged
     on the other half; and in sample, where the rows that rules are made from also judge them.
 
@@ -78,7 +78,7 @@ def reproduce_ice(
         Splits into halves; one decides little, as the figures show.
     phi, rho : float, default=(3.0, 1.0)
         Weights of the ICE that is searched for, one of the paper's three settings. With neutral
-        weights ICE hardly tells rules of F1 0.8 from rules of F1 0.95.
+        weights ICE hardly separates rules of F1 0.8 from rules of F1 0.95.
     random_state : int, default=0
         Seed of the first split, counted up for the others, of trees, searches and extractors.
     n_jobs : int, default=1
@@ -102,7 +102,7 @@ def reproduce_ice(
 
     Notes
     -----
-    F1 is weighted by classes and taken over the rows that some rule answers. Completeness is the
+    F1 is weighted by classes and taken over the rows that some rule covers. Completeness is the
     volume that rules cover. All six scores are made of F1, number of rules and completeness, with
     1 - F1 as the loss, as in the paper.
 
@@ -167,7 +167,7 @@ def reproduce_ice(
         "black_boxes": black_boxes,
         "rows": rows,
         "notes": [
-            "The paper tells no parameters, no rows and no seed, nor which mean of the classes' F1 "
+            "The paper gives no parameters, no rows and no seed, nor which mean of the classes' F1 "
             "it takes; ours is weighted by their rows.",
             *(_about_black_box(name, black_boxes[name]) for name in data),
         ],
@@ -214,7 +214,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
         "n_rules": n_rules,
         "completeness": completeness,
         **{m: float(function(f1, n_rules, completeness)) for m, function in ICE_MEASURES.items()},
-        "answered": evaluation.instances,
+        "covered": evaluation.instances,
         "params": search.best_params_,
         "black_box_f1": float(
             f1_score(test[1], model.oracle_.ask(test[0]), average="weighted")
@@ -223,7 +223,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
     }  # fmt: skip
 
 
-#: What a measurement says besides numbers.
+#: What a measurement holds besides numbers.
 _NO_NUMBERS = ("params",)
 
 
@@ -295,14 +295,14 @@ def _follows_text(single: Mapping[str, bool], together: bool) -> str:
 
 def _compared(label: str, ours: Mapping[str, Any], printed: Any) -> str:
     """Which of the three inputs is better, worse, or as printed."""
-    scores = zip(ICE_MEASURES, map(spread, printed.scores), strict=True)
+    scores = zip(ICE_MEASURES, map(rounding_interval, printed.scores), strict=True)
     if ours["n_rules"] == printed.n_rules and all(
         least <= ours[measure] <= most for measure, (least, most) in scores
     ):
         return f"{label}: reproduced, all six scores."
     verdicts: dict[str, list[str]] = {"better": [], "worse": [], "as printed": []}
-    low, high = spread(printed.f1)
-    c_low, c_high = spread(printed.completeness)
+    low, high = rounding_interval(printed.f1)
+    c_low, c_high = rounding_interval(printed.completeness)
     if printed.completeness == "1":
         c_low = c_high = 1.0
     for what, value, least, most, more_is_better in (
@@ -315,8 +315,8 @@ def _compared(label: str, ours: Mapping[str, Any], printed: Any) -> str:
         else:
             verdict = "better" if (value > most) == more_is_better else "worse"
         verdicts[verdict].append(what)
-    told = "; ".join(f"{verdict} {', '.join(what)}" for verdict, what in verdicts.items() if what)
-    return f"{label}: {told}."
+    text = "; ".join(f"{verdict} {', '.join(what)}" for verdict, what in verdicts.items() if what)
+    return f"{label}: {text}."
 
 
 def _about_black_box(name: str, f1: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the papers print of FiRe and ICE, and which of it follows from their own formulas.
+"""What the papers print of FiRe, ICE and B-ReX, and what of scores follows from their formulas.
 
 Tables print what goes into a score and the score itself rounded. A printed score follows if some
 input that rounds to the printed one gives it; a row follows if one and the same input gives all of
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import product
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +89,82 @@ ICE_TABLE: Mapping[tuple[str, str], PrintedICE] = {
     ),
 }
 
+#: Columns of the tables: numbers of variables, or names of the small formulae.
+ARITIES = tuple(range(3, 11))
+SMALL = ("and", "or", "xor", "xor-and-xor")
+
+#: Figures by row and column.
+Figures = Mapping[str, Mapping[str, float]]
+
+
+def _by_arity(rows: dict[str, str]) -> Figures:
+    return {
+        name: dict(zip(map(str, ARITIES), map(float, figures.split()), strict=True))
+        for name, figures in rows.items()
+    }
+
+
+#: B-ReX's Tables 1 to 5 (arXiv:2509.09982): for every row its figures by column.
+BREX_TABLES: Mapping[int, Figures] = MappingProxyType(
+    {
+        1: _by_arity({
+            "B-ReX": ".754 .782 .582 .398 .344 .368 .426 .384",
+            "ShapleyValues": ".404 .266 .296 .152 .262 .162 .32 .15",
+            "KernelShap": ".03 .002 .038 .002 .034 .004 .038 .004",
+            "Saliency": ".23 .238 .374 .268 .334 .262 .4 .242",
+            "DeepLift": ".25 .256 .264 .182 .256 .268 .31 .122",
+            "InputXGrad": ".002 0 0 0 0 0 0 0",
+        }),
+        2: _by_arity({
+            "B-ReX": ".774 .692 .63 .648 .662 .676 .642 .664",
+            "ShapleyValues": ".704 .512 .506 .474 .464 .576 .518 .486",
+            "KernelShap": ".05 .032 .042 .036 .044 .05 .042 .042",
+            "Saliency": ".458 .432 .416 .46 .342 .538 .334 .382",
+            "DeepLift": ".65 .524 .538 .52 .458 .65 .47 .472",
+            "InputXGrad": ".446 .008 .382 .048 .486 .088 .334 .032",
+        }),
+        3: _by_arity({
+            "B-ReX": ".021 .018 .037 .039 .064 .066 .063 .072",
+            "ShapleyValues": ".139 .171 .192 .205 .259 .256 .256 .269",
+            "KernelShap": ".16 .205 .23 .24 .282 .284 .295 .303",
+            "Saliency": ".128 .106 .123 .128 .123 .126 .112 .122",
+            "DeepLift": ".073 .062 .085 .097 .09 .099 .108 .109",
+            "InputXGrad": ".319 .301 .298 .4 .374 .279 .382 .342",
+            "IntegratedGrad": ".071 .059 .081 .092 .089 .104 .106 .105",
+        }),
+        4: _by_arity({
+            "B-ReX": ".009 .023 .025 .04 .029 .059 .053 .046",
+            "ShapleyValues": ".094 .119 .124 .153 .139 .19 .179 .175",
+            "KernelShap": ".127 .149 .16 .187 .178 .213 .211 .206",
+            "Saliency": ".131 .146 .156 .144 .149 .159 .146 .146",
+            "DeepLift": ".046 .055 .056 .061 .07 .068 .067 .072",
+            "InputXGrad": ".499 .392 .362 .393 .407 .339 .399 .487",
+            "IntegratedGrad": ".047 .056 .058 .066 .072 .074 .073 .075",
+        }),
+        5: {
+            name: dict(zip(SMALL, figures, strict=True))
+            for name, figures in {
+                "B-ReX": (0.992, 0.986, 1.0, 0.638),
+                "ShapleyValues": (0.88, 0.878, 0.692, 0.536),
+                "KernelShap": (0.068, 0.054, 0.024, 0.006),
+                "Saliency": (0.842, 0.742, 0.684, 0.774),
+                "DeepLift": (0.958, 0.806, 0.826, 0.734),
+                "InputXGrad": (0.136, 0.642, 0.198, 0.314),
+            }.items()
+        },
+    }
+)  # fmt: skip
+
+BREX_TITLES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "Table 1: top-k accuracy on non-monotone chains ((x1 ^ x2) & x3) ^ ..., by arity",
+        2: "Table 2: top-k accuracy on monotone chains ((x1 & x2) | x3) & ..., by arity",
+        3: "Table 3: JSD in bits on random non-monotone formulae, by arity",
+        4: "Table 4: JSD in bits on random monotone formulae, by arity",
+        5: "Table 5: top-k accuracy on four small formulae",
+    }
+)
+
 
 def _fire_of(psi: float) -> Callable[..., np.ndarray]:
     return lambda f1, r, c: np.asarray(fire_score(1 - f1 + 0 * c, r, psi=psi))
@@ -108,7 +185,7 @@ ICE_MEASURES: Mapping[str, Callable[..., np.ndarray]] = {
 }
 
 
-def spread(text: str) -> tuple[float, float]:
+def rounding_interval(text: str) -> tuple[float, float]:
     """Give the smallest and the largest number that is printed so."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(int(printed.as_tuple().exponent)) / 2
@@ -117,11 +194,11 @@ def spread(text: str) -> tuple[float, float]:
 
 def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[float, float] | None:
     """Give the error rates from which a row of FiRe's table follows."""
-    low, high = (1 - bound for bound in reversed(spread(row.accuracy)))
+    low, high = (1 - bound for bound in reversed(rounding_interval(row.accuracy)))
     for psi in psis:
         # FiRe is proportional to the error rate.
         unit = float(fire_score(1.0, row.n_rules, psi=psi))
-        least, most = spread(row.fire[PSI.index(psi)])
+        least, most = rounding_interval(row.fire[PSI.index(psi)])
         low, high = max(low, least / unit), min(high, most / unit)
     return (low, high) if low <= high + _SLACK else None
 
@@ -135,19 +212,19 @@ def error_counts(low: float, high: float, n_rows: int) -> int | None:
 def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
     """Give the least and the greatest score that inputs printed so can have."""
     function = ICE_MEASURES[measure]
-    corners = product(spread(row.f1), _completeness_spread(row.completeness))
+    corners = product(rounding_interval(row.f1), _completeness_interval(row.completeness))
     values = [float(function(f1, row.n_rules, c)) for f1, c in corners]
     return min(values), max(values)
 
 
 def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
-    """Tell which scores of a column of ICE's table follow from its printed inputs."""
+    """Return which scores of a column of ICE's table follow from its printed inputs."""
     single = {}
-    f1 = np.linspace(*spread(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
-    c = np.linspace(*_completeness_spread(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]
+    f1 = np.linspace(*rounding_interval(row.f1), _STEPS_PERFORMANCE)[:, np.newaxis]
+    c = np.linspace(*_completeness_interval(row.completeness), _STEPS_COMPLETENESS)[np.newaxis]
     together = np.ones((len(f1), c.shape[1]), dtype=bool)
     for (name, function), text in zip(ICE_MEASURES.items(), row.scores, strict=True):
-        low, high = spread(text)
+        low, high = rounding_interval(text)
         least, greatest = ice_reachable(row, name)
         single[name] = least <= high + _SLACK and greatest >= low - _SLACK
         values = function(f1, row.n_rules, c)
@@ -155,8 +232,8 @@ def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
     return single, bool(together.any())
 
 
-def _completeness_spread(text: str) -> tuple[float, float]:
+def _completeness_interval(text: str) -> tuple[float, float]:
     if text == "1":
         return 1.0, 1.0
-    low, high = spread(text)
+    low, high = rounding_interval(text)
     return low, min(high, 1.0)

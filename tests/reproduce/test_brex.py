@@ -5,29 +5,33 @@ from __future__ import annotations
 import json
 import math
 import os
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from skescore.attribution import all_assignments
+from skescore.attribution import Formula, all_assignments, random_formula
 from skescore.cli import main
 from skescore.metrics.attribution import jensen_shannon_divergence
-from skescore.reproduce import _brex_methods, reproduce_brex
+from skescore.reproduce import BrexRun, plot_divergence, reproduce_brex, table_lines
 from skescore.reproduce._brex import (
-    PRINTED,
-    ROWS_FILE,
-    TITLES,
-    BrexRun,
-    Row,
-    Unit,
+    CELLS_FILE,
+    BenchmarkFormula,
+    BrexRow,
+    benchmark_formulae,
     half_width,
-    table_lines,
-    units,
-    why_different,
 )
-from skescore.reproduce._brex_methods import METHODS
+from skescore.reproduce._brex_methods import (
+    METHODS,
+    completion_shapley,
+    kleene_shapley,
+    sampled_shapley,
+    shapley_of_tables,
+)
+from skescore.reproduce._printed import BREX_TABLES, BREX_TITLES
 
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {
@@ -45,32 +49,32 @@ def small_run() -> BrexRun:
 
 def test_printed_figures() -> None:
     # arXiv:2509.09982: the abstract names B-ReX's 0.072; the others are cells of Tables 1 to 5.
-    assert PRINTED[3]["B-ReX"]["10"] == 0.072
-    assert PRINTED[4]["B-ReX"]["10"] == 0.046
-    assert PRINTED[3]["InputXGrad"]["6"] == 0.4
-    assert PRINTED[4]["IntegratedGrad"]["3"] == 0.047
-    assert PRINTED[1]["Saliency"]["9"] == 0.4
-    assert PRINTED[2]["DeepLift"]["8"] == 0.65
-    assert PRINTED[5]["B-ReX"] == {"and": 0.992, "or": 0.986, "xor": 1.0, "xor-and-xor": 0.638}
-    assert [len(PRINTED[table]) for table in range(1, 6)] == [6, 6, 7, 7, 6]
-    for table, rows in PRINTED.items():
+    assert BREX_TABLES[3]["B-ReX"]["10"] == 0.072
+    assert BREX_TABLES[4]["B-ReX"]["10"] == 0.046
+    assert BREX_TABLES[3]["InputXGrad"]["6"] == 0.4
+    assert BREX_TABLES[4]["IntegratedGrad"]["3"] == 0.047
+    assert BREX_TABLES[1]["Saliency"]["9"] == 0.4
+    assert BREX_TABLES[2]["DeepLift"]["8"] == 0.65
+    assert BREX_TABLES[5]["B-ReX"] == {"and": 0.992, "or": 0.986, "xor": 1.0, "xor-and-xor": 0.638}
+    assert [len(BREX_TABLES[table]) for table in range(1, 6)] == [6, 6, 7, 7, 6]
+    for table, rows in BREX_TABLES.items():
         for figures in rows.values():
             assert len(figures) == (4 if table == 5 else 8)
             assert all(0 <= figure <= 1 for figure in figures.values())
 
 
 def test_every_method_of_every_table_has_its_difference_explained() -> None:
-    for table in TITLES:
-        for name, method in METHODS.items():
-            assert why_different(table, name).endswith(".")
-            assert method.printed in PRINTED[3]
+    for table in BREX_TITLES:
+        for method in METHODS.values():
+            assert method.why_different(table).endswith(".")
+            assert method.printed in BREX_TABLES[3]
 
 
 # --- formulae ------------------------------------------------------------------------------------
 
 
-def test_units_are_the_papers_formulae() -> None:
-    made = {unit.key: unit for unit in units([4], 2, 16, 0, [1, 2, 3, 4, 5])}
+def test_formulae_are_the_papers() -> None:
+    made = {unit.key: unit for unit in benchmark_formulae([4], 2, 16, 0, [1, 2, 3, 4, 5])}
     assert len(made) == 2 * 2 + 2 + 4
     assert str(made["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
     assert str(made["chain", "monotone", "4", 0].formula) == "((x1 & x2) | x3) & x4"
@@ -84,7 +88,7 @@ def test_units_are_the_papers_formulae() -> None:
 
 
 def test_all_assignments_are_taken_once() -> None:
-    unit = Unit("random", "monotone", "3", 0, 0, 9999)
+    unit = BenchmarkFormula("random", "monotone", "3", 0, 0, 9999)
     assert len(np.unique(unit.inputs, axis=0)) == 4096 == len(unit.inputs)
     assert {tuple(row) for row in unit.inputs.tolist()} == {
         tuple(map(bool, row)) for row in all_assignments(12).tolist()
@@ -106,7 +110,7 @@ def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
 
 def test_figures_by_hand(small_run: BrexRun) -> None:
     row = next(r for r in small_run.rows if r.kind == "random" and r.method == CHEAP[0])
-    unit = Unit(row.kind, row.family, row.column, row.number, 0, 12)
+    unit = BenchmarkFormula(row.kind, row.family, row.column, row.number, 0, 12)
     explain = METHODS[row.method].explain
     assert explain is not None
     values = np.maximum(explain(unit.formula, unit.inputs, 0).values, 0)
@@ -135,12 +139,12 @@ def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
     assert math.isnan(half_width([0.5]))
     assert [one.label for one in lines[3]][:2] == ["B-ReX (paper)", "ShapleyValues (paper)"]
     assert lines[3][2].printed == "ShapleyValues"
-    assert lines[5][0].values == dict(PRINTED[5]["B-ReX"])
+    assert lines[5][0].values == dict(BREX_TABLES[5]["B-ReX"])
 
 
 def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
     rows = [
-        Row(
+        BrexRow(
             3, "random", "non-monotone", "3", number, "x1", name, 40, 0.5, without, 0.4, 0.0, 0.0,
             9.0, None,
         )
@@ -169,6 +173,63 @@ def test_brex_and_its_certified_variant() -> None:
     assert lines[5, "brex-literal"]["and"] > 0.9
 
 
+# --- Shapley values of Boolean games, against the average over all orders -----------------------
+
+XOR = Formula.parse("(x1 ^ x3) & x4", n_inputs=5)
+
+
+def by_orders(worth: NDArray[np.float64], n_players: int) -> list[float]:
+    """What every player adds, in the mean over all orders of entering."""
+    total = [0.0] * n_players
+    for order in permutations(range(n_players)):
+        coalition = 0
+        for player in order:
+            total[player] += worth[coalition | 1 << player] - worth[coalition]
+            coalition |= 1 << player
+    return [value / math.factorial(n_players) for value in total]
+
+
+def test_a_table_gives_the_mean_over_all_orders() -> None:
+    worth = np.random.default_rng(0).normal(size=(6, 16))
+    values = shapley_of_tables(worth)
+    for game in range(len(worth)):
+        assert values[game] == pytest.approx(by_orders(worth[game], 4), abs=1e-12)
+    assert values.sum(axis=1) == pytest.approx(worth[:, -1] - worth[:, 0])
+
+
+def test_a_known_game() -> None:
+    # Two pairs of gloves: one left glove, two right ones (Shapley 1953: 2/3, 1/6, 1/6).
+    worth = np.array([[0, 0, 0, 1, 0, 1, 0, 1]], dtype=float)
+    assert shapley_of_tables(worth)[0] == pytest.approx([2 / 3, 1 / 6, 1 / 6])
+
+
+@pytest.mark.parametrize("formula", [XOR, random_formula(4, n_inputs=5, random_state=3)], ids=str)
+def test_games_of_formulae_by_querying_the_formula(formula: Formula) -> None:
+    n = formula.n_inputs
+    X = np.array(list(product([False, True], repeat=n)))[::3]
+    kleene, completed = kleene_shapley(formula, X), completion_shapley(formula, X)
+    everything = np.array(list(product([False, True], repeat=n)))
+    for row, x in enumerate(X):
+        sign = 1 if formula.evaluate(x[None])[0] else -1
+        worths = np.zeros((2, 1 << n))
+        for coalition in range(1 << n):
+            present = (coalition >> np.arange(n) & 1).astype(bool)
+            worths[0, coalition] = sign * formula.kleene(x[None], ~present[None])[0]
+            agreeing = everything[(everything[:, present] == x[present]).all(axis=1)]
+            worths[1, coalition] = np.mean((formula.evaluate(agreeing) * 2 - 1) == sign)
+        assert kleene[row] == pytest.approx(by_orders(worths[0], n), abs=1e-12)
+        assert completed[row] == pytest.approx(by_orders(worths[1], n), abs=1e-12)
+
+
+def test_samples_average_to_the_exact_values() -> None:
+    X = np.array([[1, 0, 0, 1, 1], [0, 0, 1, 0, 1]], dtype=bool)
+    values, queries = sampled_shapley(XOR, X, 400, np.random.default_rng(1))
+    assert values == pytest.approx(kleene_shapley(XOR, X), abs=0.06)
+    # Each walk sums to the worth of all players less that of none, so that all of them do.
+    assert values.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert queries == 2 + 2 * 400 * 4
+
+
 # --- going on ------------------------------------------------------------------------------------
 
 
@@ -184,7 +245,7 @@ def test_a_broken_run_goes_on(tmp_path: Path, small_run: BrexRun) -> None:
 
     with pytest.raises(StopError):
         reproduce_brex(**SMALL, output=tmp_path, progress=stop)
-    path = tmp_path / ROWS_FILE
+    path = tmp_path / CELLS_FILE
     written = path.read_bytes()
     assert written.count(b"\n") == 1 + 5 * len(CHEAP)
     path.write_bytes(written[:-9])  # the last line was being written
@@ -200,14 +261,10 @@ def test_a_broken_run_goes_on(tmp_path: Path, small_run: BrexRun) -> None:
 def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     few = {**SMALL, "tables": [5]}
     reproduce_brex(**few, output=tmp_path)
-    with pytest.raises(ValueError, match=r"assignments 12 there, 13 now\). Pass the same ones"):
+    with pytest.raises(ValueError, match=r"assignments 12 instead of 13\. Name another folder"):
         reproduce_brex(**{**few, "assignments": 13}, output=tmp_path)
-    rows = tmp_path / ROWS_FILE
-    rows.write_text(rows.read_text().replace("12,0.", "twelve,0.", 1))
-    with pytest.raises(ValueError, match=r"has a line that cannot be read, 2: .*'twelve'"):
-        reproduce_brex(**few, output=tmp_path)
-    rows.write_text("a,b\r\n1,2\r\n")
-    with pytest.raises(ValueError, match=r"brex_rows\.csv begins with"):
+    (tmp_path / CELLS_FILE).write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="no file of this command: move it away"):
         reproduce_brex(**few, output=tmp_path)
 
 
@@ -216,15 +273,15 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     [
         ({"arities": [2]}, r"from 3 to 10, at least one, got \[2\]"),
         ({"tables": []}, r"from 1 to 5, at least one, got \[\]"),
-        ({"formulae": 0}, "formulae must be a whole number of at least 1, got 0"),
-        ({"seed": True}, "seed must be a whole number of at least 0, got True"),
+        ({"formulae": 0}, "formulae must be an integer of 1 or more, got 0"),
+        ({"seed": True}, "seed must be an integer of 0 or more, got True"),
         ({"methods": ["brex"]}, "got 'brex'. Did you mean 'brex-paper'|got 'brex'"),
         ({"methods": []}, "methods must hold at least one of"),
     ],
     ids=["arities", "tables", "formulae", "seed", "methods", "no methods"],
 )
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         reproduce_brex(**{**SMALL, **options})
 
 
@@ -240,7 +297,7 @@ def needs(package: str) -> None:
 def test_methods_of_missing_packages_are_left_out(
     monkeypatch: pytest.MonkeyPatch, on_the_command_line: Any
 ) -> None:
-    monkeypatch.setattr(_brex_methods.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     text, err = on_the_command_line(
         "--tables", "5", "--assignments", "4", "--quiet",
         "--methods", "shapley-unassigned,kernel-shap-25,Saliency:three-valued",
@@ -253,7 +310,7 @@ def test_methods_of_missing_packages_are_left_out(
 
 def test_kernel_shap_comes_near_exact_shapley_values() -> None:
     needs("shap")
-    unit = Unit("random", "non-monotone", "4", 0, 0, 3)
+    unit = BenchmarkFormula("random", "non-monotone", "4", 0, 0, 3)
     explain, exact = METHODS["kernel-shap"].explain, METHODS["shapley-unassigned"].explain
     assert explain is not None
     assert exact is not None
@@ -272,7 +329,7 @@ def test_attributions_of_a_trained_network() -> None:
 
     from skescore.reproduce._brex_methods import CAPTUM, captum_maps, train
 
-    unit = Unit("random", "monotone", "3", 0, 0, 6)
+    unit = BenchmarkFormula("random", "monotone", "3", 0, 0, 6)
     before = torch.random.get_rng_state(), torch.get_num_threads()
     network = train(unit.formula, "three-valued", 3)
     assert network.accuracy == 1
@@ -302,8 +359,6 @@ def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from skescore.reproduce._brex import plot_divergence
-
     axes = plot_divergence(small_run, axes=Figure().subplots(1, 2, sharey=True))
     for ax, table in zip(axes, (3, 4), strict=True):
         drawn = {
@@ -311,7 +366,9 @@ def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
             for line in ax.lines
             if not str(line.get_label()).startswith("_")
         }
-        assert drawn["ShapleyValues (paper)"] == [PRINTED[table]["ShapleyValues"][c] for c in "35"]
+        assert drawn["ShapleyValues (paper)"] == [
+            BREX_TABLES[table]["ShapleyValues"][c] for c in "35"
+        ]
         highest = max(max(values) for values in drawn.values())
         assert ax.get_ylim()[0] == 0 < highest <= ax.get_ylim()[1]
         bars = {container.get_label(): container for container in ax.containers}
@@ -386,7 +443,7 @@ def test_wrong_usage(
     assert message in capsys.readouterr().err
 
 
-def test_patience_finds_what_the_default_leaves_out_for_hardly_more_questions() -> None:
+def test_patience_finds_what_the_default_leaves_out_for_hardly_more_queries() -> None:
     run = reproduce_brex(
         arities=[10], tables=[1], methods=["brex-certified", "brex-patient"], assignments=40
     )

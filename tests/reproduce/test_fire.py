@@ -13,8 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore import CARTExtractor, GridExExtractor, ITERExtractor
 from skescore.datasets import load_dataset
-from skescore.reproduce import reproduce_fire
-from skescore.reproduce._cells import as_frame, measure_cells
+from skescore.reproduce import as_frame, reproduce_fire
+from skescore.reproduce._cells import measure_cells
 from skescore.reproduce._fire import FIRE_ROWS
 from skescore.reproduce._printed import (
     FIRE_TABLE,
@@ -22,7 +22,7 @@ from skescore.reproduce._printed import (
     PrintedFiRe,
     error_counts,
     losses_that_fit,
-    spread,
+    rounding_interval,
 )
 
 #: Table 1 of the paper as it stands there, its lines in order.
@@ -74,10 +74,10 @@ def test_the_printed_table_is_the_papers():
 @pytest.mark.parametrize("name", FIRE_TABLE)
 def test_errors_that_fit_are_those_of_a_dense_grid(name):
     printed = FIRE_TABLE[name]
-    losses = 1 - np.linspace(*spread(printed.accuracy), 20_001)
+    losses = 1 - np.linspace(*rounding_interval(printed.accuracy), 20_001)
     fits = np.ones(len(losses), dtype=bool)
     for psi, text in zip(PSI, printed.fire, strict=True):
-        low, high = spread(text)
+        low, high = rounding_interval(text)
         values = np.array([fire(loss, printed.n_rules, psi) for loss in losses])
         fits &= (values >= low) & (values <= high)
     found = losses_that_fit(printed)
@@ -102,9 +102,9 @@ def test_error_counts_are_those_of_a_loop(low, width, n_rows):
     [
         ("CART", "follow from 4 errors in 75 rows"),
         ("ITER", "follow from 17 errors in 150 rows"),
-        ("clustering, 4 features", "5 in 73 do, as if some rows had no answer"),
+        ("clustering, 4 features", "5 in 73 do, as if some rows had no prediction"),
         ("clustering, 2 features", "follow from 13 errors in 150 rows"),
-        ("GridEx, 8 slices", "4 in 72 do, as if some rows had no answer"),
+        ("GridEx, 8 slices", "4 in 72 do, as if some rows had no prediction"),
         ("GridEx, 2 slices twice", "follow from 14 errors in 75 rows"),
         ("GridEx, 4 x 4 slices", "The printed 0.11 (psi = 3) does not follow from the formula"),
     ],
@@ -117,7 +117,7 @@ def test_each_row_says_which_errors_its_scores_follow_from(name, told, rows):
     errors, n_rows = map(int, re.search(r"(\d+) (?:errors )?in (\d+)", told).groups())
     printed = FIRE_TABLE[name]
     for psi, text in zip(PSI, printed.fire, strict=True):
-        low, high = spread(text)
+        low, high = rounding_interval(text)
         assert low <= fire(errors / n_rows, printed.n_rules, psi) <= high
 
 
@@ -127,7 +127,7 @@ def test_each_row_says_which_errors_its_scores_follow_from(name, told, rows):
 @pytest.mark.parametrize(
     ("name", "accuracy", "n_rules", "completeness"),
     [
-        # PSyKE 1.0.4 at the same settings on all rows of iris (accuracy of answered rows).
+        # PSyKE 1.0.4 at the same settings on all rows of iris (accuracy of covered rows).
         ("CART", 0.953333, 3, 1.0),
         ("clustering, 4 features", 0.953333, 3, 1.0),
         ("clustering, 2 features", 0.953333, 3, 1.0),
@@ -181,12 +181,12 @@ def test_halves_by_hand(rows, table):
         found["box"].append(box.score(right, y_right))
         for name, make in makers.items():
             model = make(box).fit(left, y_left)
-            answered = model.covers(right)
-            right_answers = (model.predict(right) == y_right)[answered]
-            found[name].append((right_answers.mean(), answered.mean(), len(model.rules_)))
+            covered = model.covers(right)
+            hits = (model.predict(right) == y_right)[covered]
+            found[name].append((hits.mean(), covered.mean(), len(model.rules_)))
     for name in makers:
         half = rows[name]["half"]
-        for index, what in enumerate(("accuracy", "answered", "n_rules")):
+        for index, what in enumerate(("accuracy", "covered", "n_rules")):
             values = [triple[index] for triple in found[name]]
             assert half[what]["mean"] == pytest.approx(np.mean(values))
             assert (half[what]["min"], half[what]["max"]) == pytest.approx(

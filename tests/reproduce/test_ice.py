@@ -11,8 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import ExtractorSearchCV, make_ice_scorer
 from skescore.datasets import load_dataset
-from skescore.reproduce import reproduce_ice
-from skescore.reproduce._cells import as_frame
+from skescore.reproduce import as_frame, reproduce_ice
 from skescore.reproduce._ice import DATA, EXTRACTORS
 from skescore.reproduce._printed import (
     ICE_MEASURES,
@@ -134,11 +133,11 @@ def test_searches_by_hand(extractor, split, rows):
         warnings.simplefilter("ignore")
         search.fit(*train)
     model = search.best_extractor_
-    answered = model.covers(test[0])
-    f1 = f1_score(test[1][answered], model.predict(test[0])[answered], average="weighted")
+    covered = model.covers(test[0])
+    f1 = f1_score(test[1][covered], model.predict(test[0])[covered], average="weighted")
     expected = {
         "f1": f1, "n_rules": len(model.rules_), "completeness": model.completeness_,
-        "answered": answered.mean(),
+        "covered": covered.mean(),
     } | scores_by_hand(f1, len(model.rules_), model.completeness_)  # fmt: skip
     row = rows[extractor]
     if split is None:
@@ -205,7 +204,7 @@ def test_a_column_with_all_six_scores_is_called_reproduced():
     }
 
 
-def test_one_split_has_no_spread():
+def test_one_split_has_no_rounding_interval():
     found = reproduce_ice(data=["wine"], extractors=["cart"], n_trials=2, n_splits=1)
     row = found["rows"][0]["held_out"]
     assert row["f1"]["std"] == 0.0
