@@ -44,8 +44,7 @@ from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
 from skescore.rules._text import format_number
 from skescore.scorers import SCORE_SPECS, get_rule_scorer
-from skescore.tuning import ExtractorSearchCV
-from skescore.tuning._progress import SearchProgress
+from skescore.tuning import ExtractorSearchCV, SearchProgress
 
 __all__ = [
     "FILES",

@@ -3,6 +3,7 @@
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._objective import ExtractorObjective
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
+from skescore.tuning._runner import SearchProgress
 from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._studies import describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
@@ -28,6 +29,7 @@ __all__ = [
     "Heartbeat",
     "Question",
     "ScoreInterval",
+    "SearchProgress",
     "SearchSpace",
     "WeightElicitation",
     "WeightStability",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,6 +20,8 @@ import optuna
 from joblib import Parallel, delayed, effective_n_jobs
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
@@ -580,3 +583,71 @@ def _signs() -> dict[str, int]:
     return {
         "score": 1, **parts, "size": -1, "completeness_volume": 1, "completeness_instances": 1,
     }  # fmt: skip
+
+
+# --- how far it is -------------------------------------------------------------------------------
+
+
+class SearchProgress:
+    """Shows how far a search is: a bar on a terminal or in a notebook, elsewhere lines at the end.
+
+    Use it as a context and as a callback of the studies.
+
+    Parameters
+    ----------
+    total : int or None
+        Number of trials; None where they cannot be counted.
+    label : str
+        Name of the score.
+    sign : int, default=1
+        -1 if what is maximised is the score's negative.
+    shown : bool, default=True
+        False shows nothing.
+    """
+
+    def __init__(self, total: int | None, label: str, sign: int = 1, *, shown: bool = True) -> None:
+        self._label, self._sign = label, sign
+        self._best: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+        self._bar: Progress | None = None
+        self._lines = False
+        self._total = total
+        self._shown = shown
+
+    def __enter__(self) -> SearchProgress:
+        if self._shown:
+            console = Console(stderr=True)
+            self._lines = not (console.is_terminal or console.is_jupyter)
+            if not self._lines:
+                self._bar = Progress(
+                    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                    TimeElapsedColumn(), console=console, transient=True,
+                )  # fmt: skip
+                self._task = self._bar.add_task("searching", total=self._total)
+                self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._lines and kind is None:
+            for name in self._counts:
+                count = self._counts[name]
+                trials = "1 trial" if count == 1 else f"{count} trials"
+                sys.stderr.write(f"{trials} of {self._named(name)}\n")
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        """Count a trial."""
+        name = study.study_name.rpartition("/")[2]
+        self._counts[name] = self._counts.get(name, 0) + 1
+        score = trial.user_attrs.get("score", math.nan)
+        if trial.state.name == "COMPLETE" and not math.isnan(score):
+            self._best[name] = max(self._best.get(name, -math.inf), score)
+        if self._bar is not None:
+            leader = max(self._best, key=lambda name: self._best[name], default=name)
+            self._bar.update(self._task, advance=1, description=f"searching {self._named(leader)}")
+
+    def _named(self, name: str) -> str:
+        if name not in self._best:
+            return name
+        return f"{name}, best {self._label} {self._sign * self._best[name]:.4g}"

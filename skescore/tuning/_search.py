@@ -35,8 +35,7 @@ from skescore.tuning._evaluation import (
 )
 from skescore.tuning._objective import ExtractorObjective, Goal, check_measures
 from skescore.tuning._pareto import pareto_front
-from skescore.tuning._progress import SearchProgress
-from skescore.tuning._runner import FoldEvaluator, Runner
+from skescore.tuning._runner import FoldEvaluator, Runner, SearchProgress
 from skescore.tuning._studies import Studies, quiet_optuna
 from skescore.tuning._winner import judged, winner, within
 from skescore.tuning.spaces._space import Space, check_space

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import optuna
 import pytest
 
-from skescore.tuning._progress import SearchProgress
+from skescore.tuning import SearchProgress
 
 
 def trials(progress: SearchProgress, name: str, values: list[float | None]) -> None:

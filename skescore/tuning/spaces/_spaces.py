@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from optuna.distributions import BaseDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, check_choice
@@ -19,9 +24,9 @@ from skescore.registry import (
     extractor_spec,
     registered_name,
 )
-from skescore.tuning.spaces._own import OWN_SEARCHES, Problem, Search
-from skescore.tuning.spaces._psyke import PSYKE_SEARCHES
-from skescore.tuning.spaces._space import SearchSpace, as_search_space
+from skescore.tuning.spaces._space import SearchSpace, Space, as_search_space
+
+_Points = list[dict[str, Any]]
 
 
 def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
@@ -84,7 +89,7 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     check_choice("task", task, TASKS)
     shape = getattr(X, "shape", None) or np.shape(X)
     n_features = shape[1] if len(shape) > 1 else 1
-    space = as_search_space(search.space(Problem(len(X), n_features, y, task)))
+    space = as_search_space(search.space(_Problem(len(X), n_features, y, task)))
     if not isinstance(extractor, str | type):
         space = space.without(*_set_on(extractor) & set(space))
     features = f"{n_features} feature{'' if n_features == 1 else 's'}"
@@ -130,7 +135,7 @@ def starting_points(
     found: list[dict[str, Any]] = []
     if search is None or not space:
         return found
-    for point in search.points(Problem(len(y), 1, np.asarray(y), task)):
+    for point in search.points(_Problem(len(y), 1, np.asarray(y), task)):
         known = {key: value for key, value in point.items() if key in space}
         if known and space.holds(known) and (active := space.active(known)) not in found:
             found.append(active)
@@ -155,13 +160,13 @@ def _set_on(extractor: Any) -> set[str]:
     }
 
 
-def _search_of(extractor: Any) -> tuple[str, Search | None]:
+def _search_of(extractor: Any) -> tuple[str, _Search | None]:
     """The name of an extractor, and where to look for it; None for a name that is not known."""
     name = extractor_name(extractor)
     if name in EXTRACTORS:
-        return name, OWN_SEARCHES[name]
+        return name, _OWN_SEARCHES[name]
     if name in PSYKE_EXTRACTORS:
-        return name, PSYKE_SEARCHES[name.removeprefix("psyke:")]
+        return name, _PSYKE_SEARCHES[name.removeprefix("psyke:")]
     if name in extractor_names():
         return name, _search_of_class(
             name, extractor_class(name), extractor_spec(name).search_space
@@ -172,10 +177,10 @@ def _search_of(extractor: Any) -> tuple[str, Search | None]:
     return name, _search_of_class(name, kind)
 
 
-def _search_of_class(name: str, kind: Any, given: Any = None) -> Search:
+def _search_of_class(name: str, kind: Any, given: Any = None) -> _Search:
     """Where to look for an extractor of others: as it was registered with, or as its class says."""
 
-    def space(problem: Problem) -> Mapping[str, BaseDistribution]:
+    def space(problem: _Problem) -> Mapping[str, BaseDistribution]:
         if given is None and not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
@@ -195,8 +200,408 @@ def _search_of_class(name: str, kind: Any, given: Any = None) -> Search:
             )
         return as_search_space(found).copy()  # theirs may be one that they keep
 
-    def points(problem: Problem) -> list[dict[str, Any]]:
+    def points(problem: _Problem) -> list[dict[str, Any]]:
         has_some = hasattr(kind, "starting_points")
         return list(kind.starting_points(problem.n_outputs)) if has_some else []
 
-    return Search(space, points)
+    return _Search(space, points)
+
+
+# --- ranges that several extractors share --------------------------------------------------------
+
+#: More rules than this are never the best trade-off by any of the scores.
+_MOST_LEAVES = 32
+
+
+class _Problem(NamedTuple):
+    """What the ranges depend on: the size of the data, the target and the task."""
+
+    n_rows: int
+    n_features: int
+    y: np.ndarray
+    task: str
+
+    @property
+    def classifies(self) -> bool:
+        """Whether rules conclude classes."""
+        return self.task == "classification"
+
+    @property
+    def n_outputs(self) -> int:
+        """Classes, or the two means that the least of regressions tells apart."""
+        return len(np.unique(self.y)) if self.classifies else 2
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the target: thresholds of a regression are in its units."""
+        return float(np.std(np.asarray(self.y, dtype=float))) or 1.0
+
+
+class _Search(NamedTuple):
+    """Where to look for an extractor, and which settings to try first, the best known ahead."""
+
+    space: Callable[[_Problem], Mapping[str, BaseDistribution]]
+    points: Callable[[_Problem], list[dict[str, Any]]]
+
+
+def _leaves(problem: _Problem, most: int = _MOST_LEAVES) -> IntDistribution:
+    """Numbers of rules: more than classes, and no more than rows can fill."""
+    most = max(min(most, problem.n_rows // 2), problem.n_outputs + 1, 3)
+    return IntDistribution(2, most, log=True)
+
+
+def _impurities(problem: _Problem) -> FloatDistribution:
+    """How much predictions in a box may differ: a share of other classes, or a deviation."""
+    most = 0.5 if problem.classifies else problem.std
+    return FloatDistribution(0.02 * most, most, log=True)
+
+
+def _at_most(value: int, distribution: IntDistribution) -> int:
+    """The value, or the largest one that there is."""
+    return min(value, distribution.high)
+
+
+# --- our own extractors --------------------------------------------------------------------------
+
+
+def _cart(problem: _Problem) -> SearchSpace:
+    criteria: tuple[str, ...] = ("gini", "entropy")
+    if not problem.classifies:  # the absolute error takes quadratic time
+        criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
+    return SearchSpace(
+        {
+            "max_leaf_nodes": _leaves(problem),
+            "max_depth": IntDistribution(2, 8),
+            "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
+            "criterion": CategoricalDistribution(criteria),
+        }
+    )
+
+
+def _cart_points(problem: _Problem) -> _Points:
+    default = {
+        "max_leaf_nodes": _at_most(8, _leaves(problem)),  # as many as three levels can have
+        "max_depth": 3,
+        "min_samples_leaf": 1,
+        "criterion": "gini" if problem.classifies else "squared_error",
+    }
+    n = problem.n_outputs
+    # Two leaves, where there are more classes, for scores that would rather miss one than read on.
+    few, fewest, more, most = (
+        default | {"max_leaf_nodes": number, "max_depth": 4} for number in (n, 2, n + 1, n + 3)
+    )
+    return [few, fewest, more, default, most]
+
+
+def _gridex(problem: _Problem) -> SearchSpace:
+    space = SearchSpace(
+        {
+            "n_slices": IntDistribution(2, 10, log=True),
+            "importance_threshold": FloatDistribution(0.0, 1.0),
+            "depth": IntDistribution(1, 3),
+            "threshold": _impurities(problem),
+            "min_examples": CategoricalDistribution((1, 25)),
+        }
+    )
+    if problem.n_features == 1:  # it is the most important one, and always cut
+        space = space.without("importance_threshold")
+    if problem.classifies:  # cells of one class join whatever it is
+        space = space.when("threshold", depth=(2, 3))
+    return space
+
+
+def _gridex_points(problem: _Problem) -> _Points:
+    default = {
+        "n_slices": 2,
+        "importance_threshold": 0.0,
+        "depth": 2,
+        "threshold": 0.1 if problem.classifies else 0.5 * problem.std,
+        "min_examples": 1,
+    }
+    return [*_one_feature(default, problem.n_outputs, 2 * problem.n_outputs), default]
+
+
+def _gridrex(problem: _Problem) -> SearchSpace:
+    unit = problem.std
+    return _gridex(problem) | {
+        "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
+        "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
+    }
+
+
+def _gridrex_points(problem: _Problem) -> _Points:
+    # By default the threshold is half the residual of a linear model, which is near this where the
+    # model leaves half of the variance.
+    default = _gridex_points(problem)[-1] | {
+        "threshold": 0.25 * problem.std,
+        "coefficient_tolerance": 0.0,
+    }
+    return [*_one_feature(default, 2, 3), default]
+
+
+def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
+    """Settings that cut the most important feature once."""
+    return [default | {"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
+
+
+def _iter(problem: _Problem) -> SearchSpace:
+    # The gap between class probabilities, or between means in the target's units.
+    low, high = (0.2, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
+    return SearchSpace(
+        {
+            # Small steps query the black box hundreds of times.
+            "min_update": FloatDistribution(0.1, 0.5, log=True),
+            "n_points": IntDistribution(1, 3),
+            "threshold": FloatDistribution(low, high, log=True),
+            "min_examples": CategoricalDistribution((25, 100, 250)),
+        }
+    )
+
+
+def _iter_points(problem: _Problem) -> _Points:
+    default = {
+        "min_update": 0.1,
+        "n_points": 1,
+        "threshold": 0.3 if problem.classifies else 0.5 * problem.std,
+        "min_examples": 250,
+    }
+    return [default | {"min_update": 0.2, "min_examples": 100}, default]
+
+
+def _clusters(problem: _Problem) -> SearchSpace:
+    space = SearchSpace(
+        {
+            "depth": IntDistribution(1, 4),
+            "error_threshold": _impurities(problem),
+            "gauss_components": IntDistribution(2, 5),
+        }
+    )
+    if not problem.classifies:
+        space = space.with_(output=CategoricalDistribution(("constant", "linear")))
+    return space
+
+
+def _clusters_points(problem: _Problem) -> _Points:
+    default = {
+        "depth": 3,
+        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
+        "gauss_components": 2,
+    }
+    if problem.classifies:
+        return [default | {"depth": 2}, default, default | {"depth": 1}]
+    # Few rules leave much of a number unsaid unless their conclusions are linear models.
+    linear = [default | {"output": "linear", "depth": depth} for depth in (1, 2)]
+    return [*linear, default | {"output": "constant"}]
+
+
+def _real(problem: _Problem) -> SearchSpace:
+    return SearchSpace(
+        {
+            "max_rules": _leaves(problem, 50),
+            "min_precision": FloatDistribution(0.8, 1.0),
+            "tolerance": FloatDistribution(0.005, 0.2, log=True),
+            # Its rules are narrow, which scores of completeness dislike, and few, so that widening
+            # them takes little time.
+            "prune": CategoricalDistribution((None, "ice")),
+        }
+    )
+
+
+def _real_points(problem: _Problem) -> _Points:
+    default: dict[str, Any] = {
+        "max_rules": _at_most(50, _leaves(problem, 50)),
+        "min_precision": 0.95,
+        "tolerance": 0.01,
+        "prune": None,
+    }
+    pruned: dict[str, Any] = default | {"prune": "ice"}
+    few = pruned | {"max_rules": problem.n_outputs + 3}
+    return [few, few | {"min_precision": 0.85, "tolerance": 0.05}, pruned, default]
+
+
+def _trepan(problem: _Problem) -> SearchSpace:
+    space = SearchSpace(
+        {
+            "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
+            "max_literals": IntDistribution(1, 4),
+            "min_sample": CategoricalDistribution((200, 1000)),
+        }
+    )
+    # A test uses each feature once at most.
+    return space if problem.n_features > 1 else space.without("max_literals")
+
+
+def _trepan_points(problem: _Problem) -> _Points:
+    default = {
+        "max_leaf_nodes": _at_most(16, _leaves(problem, _MOST_LEAVES // 2)),  # of 15 tests at most
+        "max_literals": 4,
+        "min_sample": 1000,
+    }
+    # One leaf per class whose tests may hold several literals; a sample of 200 has all that these
+    # need.
+    small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
+    return [*(small | {"max_literals": m} for m in (4, 2, 1)), default]
+
+
+#: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one
+#: well-chosen feature cut a few times is the grid's counterpart. The order follows held-out scores
+#: on ten data sets (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
+_OWN_SEARCHES: dict[str, _Search] = {
+    "cart": _Search(_cart, _cart_points),
+    "cream": _Search(_clusters, _clusters_points),
+    "exact": _Search(_clusters, _clusters_points),
+    "gridex": _Search(_gridex, _gridex_points),
+    "gridrex": _Search(_gridrex, _gridrex_points),
+    "iter": _Search(_iter, _iter_points),
+    "real": _Search(_real, _real_points),
+    "trepan": _Search(_trepan, _trepan_points),
+}
+
+
+# --- PSyKE's, used where their names are given ---------------------------------------------------
+
+# They differ from our own of the same name: their thresholds do not follow the target's units by
+# themselves, and some take long for settings that ours are quick with.
+
+
+def _psyke_cart(problem: _Problem) -> Space:
+    return {"max_leaves": _leaves(problem), "max_depth": IntDistribution(2, 8)}
+
+
+def _psyke_gridex(problem: _Problem) -> Space:
+    # A feature that is cut multiplies the cells, and each queries the black box by itself.
+    return {
+        "n_slices": IntDistribution(2, 6, log=True),
+        "importance_threshold": FloatDistribution(0.3, 1.0),
+        "depth": IntDistribution(1, 2),
+        "threshold": _impurities(problem),
+        "min_examples": CategoricalDistribution((1, 25)),
+    }
+
+
+def _psyke_gridrex(problem: _Problem) -> Space:
+    unit = problem.std
+    return _psyke_gridex(problem) | {
+        "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True)
+    }
+
+
+def _psyke_hex(problem: _Problem) -> Space:
+    # Cells without rows are kept, so that there are more of them.
+    space = _psyke_gridex(problem) | {
+        "n_slices": IntDistribution(2, 3),
+        "importance_threshold": FloatDistribution(0.6, 1.0),
+    }
+    del space["min_examples"]
+    return _psyke_with_output(space, problem)
+
+
+def _psyke_iter(problem: _Problem) -> Space:
+    space: Space = {
+        "min_update": FloatDistribution(0.2, 0.5, log=True),
+        "n_points": IntDistribution(1, 3),
+        # All strips are queried anew at every step, some minutes long with more of either.
+        "min_examples": CategoricalDistribution((25,)),
+        "max_iterations": CategoricalDistribution((100,)),
+    }
+    if not problem.classifies:  # gaps between labels are 0 or 1, whatever the threshold
+        space["threshold"] = FloatDistribution(0.25 * problem.std, problem.std, log=True)
+    return space
+
+
+def _psyke_with_output(space: Space, problem: _Problem) -> Space:
+    """Regression may have linear outputs."""
+    outputs = CategoricalDistribution(("constant", "linear"))
+    return space if problem.classifies else space | {"output": outputs}
+
+
+def _psyke_clusters(problem: _Problem) -> Space:
+    space: Space = {
+        "depth": IntDistribution(1, 4),
+        "error_threshold": _impurities(problem),
+        "gauss_components": IntDistribution(2, 5),
+    }
+    return _psyke_with_output(space, problem)
+
+
+def _psyke_divine(problem: _Problem) -> Space:
+    return {
+        "k": IntDistribution(2, min(15, max(3, problem.n_rows // 10))),
+        "patience": IntDistribution(5, 30),
+    }
+
+
+def _psyke_cosmik(problem: _Problem) -> Space:
+    space = {"max_components": IntDistribution(2, 6)} | _psyke_divine(problem)
+    return _psyke_with_output(space, problem)
+
+
+def _psyke_ginger(problem: _Problem) -> Space:
+    return {
+        "n_features": IntDistribution(1, 2),
+        # Of several numbers of cuts it would keep the worst.
+        "max_slices": CategoricalDistribution((1,)),
+        # Each individual of each generation is an extraction of its own.
+        "n_gen": IntDistribution(5, 20),
+        "n_pop": IntDistribution(10, 30),
+    }
+
+
+def _psyke_trepan(problem: _Problem) -> Space:
+    return {
+        "max_depth": IntDistribution(1, 4),
+        "min_examples": IntDistribution(0, max(1, problem.n_rows // 10)),
+    }
+
+
+def _psyke_cart_points(problem: _Problem) -> _Points:
+    n = problem.n_outputs
+    default = {"max_leaves": 3, "max_depth": 3}
+    return [default] + [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
+
+
+def _psyke_cluster_points(problem: _Problem, *others: dict[str, Any]) -> _Points:
+    """The defaults, and others that differ from them."""
+    default: dict[str, Any] = {
+        "depth": 3,
+        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
+        "gauss_components": 2,
+    }
+    if not problem.classifies:
+        default["output"] = "constant"
+    return [default] + [default | other for other in others]
+
+
+def _psyke_cream_points(problem: _Problem) -> _Points:
+    return _psyke_cluster_points(problem, {"depth": 2}, {"depth": 2, "gauss_components": 5})
+
+
+def _psyke_exact_points(problem: _Problem) -> _Points:
+    return _psyke_cluster_points(problem, {"depth": min(max(problem.n_outputs - 1, 1), 4)})
+
+
+def _psyke_grids(*slices: int) -> _Points:
+    """The most important feature cut once; the default, to cut all of them, may never end."""
+    return [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
+
+
+#: By algorithm: the space for some data, and settings worth trying first.
+_PSYKE_SEARCHES: dict[str, _Search] = {
+    "cart": _Search(_psyke_cart, _psyke_cart_points),
+    "cream": _Search(_psyke_clusters, _psyke_cream_points),
+    "cosmik": _Search(
+        _psyke_cosmik, lambda problem: [{"max_components": 4, "k": 5, "patience": 15}]
+    ),
+    "divine": _Search(_psyke_divine, lambda problem: [{"k": 5, "patience": 15}]),
+    "exact": _Search(_psyke_clusters, _psyke_exact_points),
+    "ginger": _Search(_psyke_ginger, lambda problem: [{"n_features": 1}]),
+    "gridex": _Search(_psyke_gridex, lambda problem: _psyke_grids(problem.n_outputs, 5)),
+    "gridrex": _Search(_psyke_gridrex, lambda problem: _psyke_grids(2, 4)),
+    "hex": _Search(_psyke_hex, lambda problem: _psyke_grids(2)),
+    "iter": _Search(_psyke_iter, lambda problem: [{"min_update": 0.3, "n_points": 1}]),
+    # All it has is a discretiser; one trial shows what it finds.
+    "real": _Search(lambda problem: {}, lambda problem: []),
+    "trepan": _Search(
+        _psyke_trepan, lambda problem: [{"max_depth": d, "min_examples": 0} for d in (3, 2)]
+    ),
+}
