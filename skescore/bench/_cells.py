@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -143,6 +144,8 @@ def _black_box(group: Group) -> Any:
     box, dataset = group.black_box, group.dataset
     if group.model is not None:
         return group.model
+    if box.kind == "object":
+        return _seeded(clone(box.estimator), group.seed)
     return make_black_box(
         box.name, dataset.task, group.seed, dataset.categories, scaled=box.scaled, params=box.params
     )
@@ -221,10 +224,15 @@ def _extract(
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
         return best, {"params": _text_of(found), "seconds": seconds} | asked
-    # Each extractor asks a black box of its own: nobody profits from what another one asked.
-    extractor = make_extractor(entry.name, FrozenEstimator(model), **params)
-    if "random_state" in extractor.get_params(deep=False) and "random_state" not in params:
-        extractor.set_params(random_state=group.seed)
+    # Each extractor queries a black box of its own: nobody profits from the queries of another.
+    box = FrozenEstimator(model)
+    if entry.kind == "extractor":
+        extractor = make_extractor(entry.name, box, **params)
+    elif isinstance(entry.extractor, type):
+        extractor = entry.extractor(box, **params)
+    else:
+        extractor = clone(entry.extractor).set_params(estimator=box, **params)
+    _seeded(extractor, group.seed)
     begin = time.perf_counter()
     extractor.fit(rows.X_train)
     seconds = time.perf_counter() - begin
@@ -233,6 +241,13 @@ def _extract(
     return extractor, {
         "seconds": seconds, "black_box_calls": calls, "black_box_rows": asked_rows,
     }  # fmt: skip
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """An estimator whose random numbers come from the seed, unless it has one of its own."""
+    if estimator.get_params(deep=False).get("random_state", seed) is None:
+        estimator.set_params(random_state=seed)
+    return estimator
 
 
 def _fidelity(evaluation: RuleEvaluation, answers: np.ndarray) -> float:

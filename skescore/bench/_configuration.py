@@ -7,11 +7,15 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import joblib
+import pandas as pd
+from sklearn.base import BaseEstimator
 
 from skescore._text import did_you_mean
-from skescore.black_boxes import BLACK_BOXES, make_black_box
-from skescore.datasets._loading import BUILT_IN
+from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
+from skescore.datasets import BUILT_IN, Dataset
 from skescore.registry import EXTRACTORS, extractor_names, extractor_spec, make_extractor
 from skescore.scorers import get_rule_scorer
 
@@ -28,12 +32,6 @@ __all__ = [
 ]
 
 
-# --- checks of a benchmark's configuration before anything runs: an hour must not end in  --------
-
-if TYPE_CHECKING:
-    pass
-
-
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -42,23 +40,7 @@ class ConfigurationError(ValueError):
 
 
 def check_seeds(values: Any) -> tuple[int, ...]:
-    """Give seeds as a tuple, each once; raise unless they are such.
-
-    Parameters
-    ----------
-    values : int or sequence of int
-        The seeds.
-
-    Returns
-    -------
-    tuple of int
-        In their order.
-
-    Raises
-    ------
-    ConfigurationError
-        If one is no seed.
-    """
+    """Give seeds as a tuple, each once; raise unless they are such."""
     seeds = values if isinstance(values, list | tuple) else [values]
     for seed in seeds:
         if not _is_integer(seed) or not 0 <= seed <= _LARGEST_SEED:
@@ -71,18 +53,7 @@ def check_seeds(values: Any) -> tuple[int, ...]:
 
 
 def check_config(config: BenchConfig) -> None:
-    """Raise unless a configuration can be run.
-
-    Parameters
-    ----------
-    config : BenchConfig
-        What to check.
-
-    Raises
-    ------
-    ConfigurationError
-        It says where and why.
-    """
+    """Raise a ConfigurationError, which says where and why, unless a bench can be run."""
     if not isinstance(config.name, str):
         raise ConfigurationError(f"name must be a text, got {config.name!r}.")
     if not _is_integer(config.folds) or config.folds < 0:
@@ -101,6 +72,8 @@ def check_config(config: BenchConfig) -> None:
                     f"{key}: {label!r} occurs more than once; give each entry a label of its own."
                 )
     for box in config.black_boxes:
+        if box.kind == "object":
+            continue
         if box.kind == "file":
             if not Path(box.name).is_file():
                 raise ConfigurationError(
@@ -133,7 +106,7 @@ def _check_extractor(entry: ExtractorEntry, labels: Sequence[str]) -> None:
             raise ConfigurationError(f"{where}: there is no file {entry.name!r} with rules.")
     elif entry.kind == "search":
         _check_search(entry.params, where)
-    else:
+    elif entry.kind == "extractor":
         _check_params(entry, where)
 
 
@@ -175,8 +148,6 @@ def _check_search(settings: Mapping[str, Any], where: str) -> None:
         raise ConfigurationError(f"{where}: {error}") from error
 
 
-# --- What a benchmark runs: data sets, black boxes, extractors, seeds, folds; from TOML o --------
-
 #: The entry that stands for a search of extractors and their hyper-parameters.
 SEARCH = "search"
 #: What a search may be told, with its defaults.
@@ -191,19 +162,23 @@ _DATA_OPTIONS = ("target", "task", "drop", "missing", "features", "categories")
 
 @dataclass(frozen=True)
 class DataEntry:
-    """A data set: its label, a name or a path, and the options of ``load_dataset``."""
+    """A data set: its label, a name, a path or ``"data frame"``, and ``load_dataset``'s options.
+
+    `table` is the data frame, or a data set that was loaded already.
+    """
 
     label: str
     source: str
     options: dict[str, Any] = field(default_factory=dict)
+    table: pd.DataFrame | Dataset | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class BlackBoxEntry:
     """A black box: its label, its name, parameters of the model, and whether it is scaled.
 
-    `kind` is ``"named"``, or ``"file"`` for a model that was trained elsewhere; `name` is then the
-    path of the file.
+    `kind` is ``"named"``, ``"file"`` for a model that was trained elsewhere, whose path is `name`,
+    or ``"object"`` for an `estimator`, which is cloned and fitted unless it is frozen.
     """
 
     label: str
@@ -211,14 +186,16 @@ class BlackBoxEntry:
     params: dict[str, Any] = field(default_factory=dict)
     scaled: bool = True
     kind: str = "named"
+    estimator: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class ExtractorEntry:
     """Where rules come from: an extractor, a search, or a file of rules.
 
-    `kind` is ``"extractor"``, ``"search"`` or ``"rules"``; `name` is the registered name, or the
-    path of the file. `data` names the data sets it is meant for; None means all that it suits.
+    `kind` is ``"extractor"``, ``"object"`` (a class or an instance, in `extractor`), ``"search"``
+    or ``"rules"``; `name` is the registered name, that of the class, or the path of the file.
+    `data` names the data sets it is meant for; None means all that it suits.
     """
 
     label: str
@@ -226,6 +203,7 @@ class ExtractorEntry:
     name: str
     params: dict[str, Any] = field(default_factory=dict)
     data: tuple[str, ...] | None = None
+    extractor: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -281,9 +259,10 @@ class BenchConfig:
 def _described_box(entry: BlackBoxEntry) -> dict[str, Any]:
     if entry.kind == "file":
         return {"label": entry.label, "file": entry.name, "checksum_sha256": _checksum(entry.name)}
-    return {
+    about = {
         "label": entry.label, "name": entry.name, "params": entry.params, "scaled": entry.scaled,
     }  # fmt: skip
+    return about | ({"hash": joblib.hash(entry.estimator)} if entry.kind == "object" else {})
 
 
 def _checksum(path: str) -> str:
@@ -301,18 +280,7 @@ def _described(entry: ExtractorEntry) -> dict[str, Any]:
 
 
 def is_model_file(text: str) -> bool:
-    """Tell whether a text names a file with a model, by its ending.
-
-    Parameters
-    ----------
-    text : str
-        A name or a path.
-
-    Returns
-    -------
-    bool
-        The file need not exist.
-    """
+    """Return whether a text names a file with a model, by its ending; it need not exist."""
     return text.lower().endswith(MODEL_FILES)
 
 
@@ -342,7 +310,8 @@ def read_config(path: Path) -> BenchConfig:
     Notes
     -----
     Keys: ``name``, ``data``, ``black_boxes``, ``extractors``, ``seeds``, ``folds``, ``test_size``.
-    Entries of the first three lists are names or tables::
+    Entries of the first three lists are names or tables (from Python also objects, see
+    :func:`config_from`)::
 
         data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
         black_boxes = [
@@ -391,7 +360,12 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     Parameters
     ----------
     raw : mapping
-        As in :func:`read_config`; ``extractors`` may be left out for all built-in ones.
+        As in :func:`read_config`; ``extractors`` may be left out for all built-in ones. Entries
+        may be objects as well: a data frame as ``{"source": frame, "target": "price"}``, a
+        :class:`~skescore.datasets.Dataset`, an estimator as black box (cloned and fitted; as it is
+        in a ``FrozenEstimator``), an extractor's class or an extractor. With ``label`` and options
+        they are ``{"label": "mine", "estimator": model}`` and
+        ``{"extractor": MyExtractor, "params": {...}}``.
     base : Path, optional
         Folder that relative paths start from; by default the current one.
 
@@ -436,9 +410,6 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     return config
 
 
-# --- entries -------------------------------------------------------------------------------------
-
-
 def _entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
     if not isinstance(items, list | tuple) or not items:
         raise ConfigurationError(f"{key} must be a list with at least one entry, got {items!r}.")
@@ -446,10 +417,17 @@ def _entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any, ...
 
 
 def _data(item: Any, base: Path | None) -> DataEntry:
+    if isinstance(item, pd.DataFrame | Dataset):
+        item = {"source": item}
     table = _as_table(item, "source", "data")
     _refuse_unknown(table, {"label", "source", *_DATA_OPTIONS}, "an entry of data")
-    source = _text(table, "source", "data")
     options = {key: table[key] for key in _DATA_OPTIONS if key in table}
+    given = table.get("source")
+    if isinstance(given, Dataset):
+        return DataEntry(str(table.get("label", given.name)), given.source, {}, given)
+    if isinstance(given, pd.DataFrame):
+        return DataEntry(str(table.get("label", "data")), "data frame", options, given)
+    source = _text(table, "source", "data")
     label = table.get("label", source)
     if source not in BUILT_IN and not source.startswith("openml:"):
         label = table.get("label", Path(source).name.partition(".")[0])
@@ -460,7 +438,14 @@ def _data(item: Any, base: Path | None) -> DataEntry:
 def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     if isinstance(item, str) and is_model_file(item):
         item = {"file": item}
+    if isinstance(item, BaseEstimator):
+        item = {"estimator": item}
     table = _as_table(item, "name", "black_boxes")
+    if "estimator" in table:
+        _refuse_unknown(table, {"label", "estimator"}, "an entry of black_boxes with an estimator")
+        model = table["estimator"]
+        label = str(table.get("label", type_name(model)))
+        return BlackBoxEntry(label, type_name(model), kind="object", estimator=model)
     if "file" in table:
         _refuse_unknown(table, {"label", "file"}, "an entry of black_boxes with a file")
         path = _text(table, "file", "black_boxes")
@@ -487,6 +472,8 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
 def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
     if isinstance(item, str) and item.lower().endswith(".json"):
         item = {"rules": item}
+    if isinstance(item, type) or hasattr(item, "get_params"):
+        item = {"extractor": item}
     table = _as_table(item, "name", "extractors")
     data = table.get("data")
     if data is not None:
@@ -496,6 +483,15 @@ def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
         path = _text(table, "rules", "extractors")
         label = table.get("label", Path(path).name)
         return ExtractorEntry(str(label), "rules", _path(path, base), {}, data)
+    if "extractor" in table:
+        known = {"label", "extractor", "params", "data"}
+        _refuse_unknown(table, known, "an entry of extractors with an object")
+        given, params = table["extractor"], _params(table, "extractors")
+        if not isinstance(given, type):
+            params = given.get_params(deep=False) | params
+            params.pop("estimator", None)
+        name = (given if isinstance(given, type) else type(given)).__name__
+        return ExtractorEntry(str(table.get("label", name)), "object", name, params, data, given)
     name = _text(table, "name", "extractors")
     label = str(table.get("label", name))
     if name == SEARCH:

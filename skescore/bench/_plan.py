@@ -47,7 +47,7 @@ class Plan:
     not_applicable : dict of (str, str) to str
         Pairs of a data set and an extractor that make no cells, and why.
     models : dict of str to estimator
-        The fitted models of black boxes from files, by label.
+        The fitted models of black boxes that are used as they are, by label.
     unmatched : dict of (str, str) to str
         Pairs of a data set and a model that make no cells, and why.
     notes : list of str
@@ -102,14 +102,19 @@ def make_plan(
         If there are fewer rows than folds, a file holds no rules, or an extractor or a model suits
         none of the data sets that it is meant for.
     """
-    datasets = {e.label: load_dataset(e.source, **e.options) for e in config.data}
+    datasets = {
+        entry.label: entry.table
+        if isinstance(entry.table, Dataset)
+        else load_dataset(entry.source if entry.table is None else entry.table, **entry.options)
+        for entry in config.data
+    }
     plan = Plan(config, datasets, [])
     for label, dataset in datasets.items():
         _check_rows(plan, label, dataset)
     for entry in config.extractors:
         _apply(plan, entry)
     for box in config.black_boxes:
-        if box.kind == "file":
+        if box.kind != "named":
             _bring(plan, box, load_model)
     folds = range(max(config.folds, 1))
     plan.cells = [
@@ -132,12 +137,12 @@ def make_plan(
 
 def _bring(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] | None) -> None:
     """Load a model, and find the data sets that it was made for."""
-    if load is None:
+    if box.kind == "file" and load is None:
         raise ValueError(
             f"The black box {box.label!r} is a file, and nothing says how to read it: pass "
             "load_model, a function that gives the fitted model of a path."
         )
-    model = load(box.name)
+    model = box.estimator if load is None or box.kind == "object" else load(box.name)
     reasons = {}
     for label, dataset in plan.datasets.items():
         try:
@@ -147,11 +152,13 @@ def _bring(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] 
     if len(reasons) == len(plan.datasets):
         why = next(iter(reasons.values()))
         raise ValueError(f"The black box {box.label!r} suits none of the data sets. {why}")
-    plan.models[box.label] = model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
     for label, why in reasons.items():
         plan.notes.append(f"{box.label} is left out on {label}: {why}")
+    if box.kind == "object" and not isinstance(model, FrozenEstimator):
+        return  # cloned and fitted on the rows of each fold
+    plan.models[box.label] = model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
     plan.notes.append(
-        f"{box.label} was trained elsewhere and is asked as it is: on rows of its training, its "
+        f"{box.label} was trained elsewhere and is used as it is: on rows of its training, its "
         "performance and that of its rules flatter"
     )
 
@@ -223,10 +230,11 @@ def _unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | None
         return ""
     names = entry.params["extractors"] if entry.kind == "search" else [entry.name]
     for name in names:
-        spec = extractor_spec(name)
+        # A class says the same of itself as the registry does of a name.
+        spec = entry.extractor if entry.kind == "object" else extractor_spec(name)
         if dataset.task not in spec.tasks:
             return f"{_named(name, entry)} is for {' and '.join(spec.tasks)} only"
-        if dataset.categories and not spec.takes_categories:
+        if dataset.categories and not getattr(spec, "takes_categories", False):
             able = suitable_extractors(dataset.task, categories=True)
             return f"{_named(name, entry)} does not read columns of names, as {', '.join(able)} do"
     return ""

@@ -22,13 +22,22 @@ import numpy as np
 import pandas as pd
 
 from skescore._text import did_you_mean
-from skescore.datasets._tables import DatasetError, Task, check_table, nearest, read_file
+from skescore.datasets._tables import (
+    DatasetError,
+    Task,
+    check_table,
+    check_unique,
+    nearest,
+    read_file,
+)
 
 __all__ = ["BUILT_IN", "BuiltIn", "Dataset", "DatasetError", "DatasetNotFoundError", "load_dataset"]
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):
     """The name is neither a built-in data set nor an existing file."""
+
+    __module__ = "skescore.datasets"  # where users import it from
 
 
 class BuiltIn(NamedTuple):
@@ -177,7 +186,7 @@ class Dataset:
 
 
 def load_dataset(
-    data: str | os.PathLike[str],
+    data: str | os.PathLike[str] | pd.DataFrame,
     *,
     target: str | None = None,
     task: str = "auto",
@@ -186,21 +195,21 @@ def load_dataset(
     features: str | Sequence[str] | None = None,
     categories: str | Sequence[str] = (),
 ) -> Dataset:
-    """Load a built-in or OpenML data set by name, or a CSV, TSV or Parquet file, and check it.
+    """Load a data set by name, from a file or from a data frame, and check it.
 
     Use it wherever a person names the data: on the command line, in a notebook, in a benchmark. The
     result goes straight into scikit-learn; whatever could not is an error that says what to do.
 
     Parameters
     ----------
-    data : str or path-like
-        A name in `BUILT_IN`, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz),
-        .parquet or .pq. A built-in name wins over a file so named: write ``./iris`` for the file.
-        ``"openml:61"`` is the data set of that number at OpenML, which scikit-learn fetches and
-        keeps in its data folder.
+    data : str, path-like or pandas.DataFrame
+        A data frame with the target among its columns, a name in `BUILT_IN`, or a path ending in
+        .csv, .tsv, .tab, .txt (each also with .gz), .parquet or .pq. A built-in name wins over a
+        file so named: write ``./iris`` for the file. ``"openml:61"`` is the data set of that number
+        at OpenML, which scikit-learn fetches and keeps in its data folder.
     target : str or None, default=None
-        The column to be predicted. Required for files; built-in data sets know theirs, as do most
-        of OpenML.
+        The column to be predicted. Required for files and data frames; built-in data sets know
+        theirs, as do most of OpenML.
     task : {"auto", "classification", "regression"}, default="auto"
         What to do with the target. "auto" takes numbers for a quantity (regression) when one of
         them is not whole or when more than 20 distinct ones occur; text, booleans and fewer whole
@@ -229,7 +238,7 @@ def load_dataset(
     DatasetNotFoundError
         A DatasetError and a FileNotFoundError: nothing has that name.
     TypeError
-        `data` is not a name or a path.
+        `data` is not a name, a path or a data frame.
 
     Notes
     -----
@@ -292,10 +301,16 @@ def load_dataset(
             table, checksum = read_file(path, where)
         except FileNotFoundError as error:
             raise DatasetNotFoundError(_not_found(path, where)) from error
+    elif isinstance(data, pd.DataFrame):
+        where, name, source = "the data frame", "data", "a data frame"
+        table = data.reset_index(drop=True).rename(columns=str)
+        check_unique(table.columns, where)
+        content = table.to_csv(index=False, lineterminator="\n").encode()
+        checksum = hashlib.sha256(content).hexdigest()
     else:
         raise TypeError(
-            f"data must be the name of a built-in data set or a path, got {type(data).__name__}. "
-            "Tables already in memory need no loading: pass X and y to the estimator."
+            "data must be the name of a built-in data set, a path or a data frame, got "
+            f"{type(data).__name__}."
         )
     X, y, resolved, n_dropped = check_table(
         table,

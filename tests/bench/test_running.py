@@ -312,7 +312,7 @@ def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
     )  # fmt: skip
     plan = make_plan(config, load_model=joblib.load)
     assert plan.notes[0].startswith("theirs is left out on wine: The black box and wine have diff")
-    assert plan.notes[1].startswith("theirs was trained elsewhere and is asked as it is")
+    assert plan.notes[1].startswith("theirs was trained elsewhere and is used as it is")
     result = run_bench(config, tmp_path / "out", load_model=joblib.load, n_jobs=2)
     rows = result.rows
     assert rows["state"].eq("complete").all()
@@ -352,3 +352,52 @@ def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
     )
     with pytest.raises(ValueError, match="There is nothing to measure: no extractor suits"):
         make_plan(both, load_model=joblib.load)
+
+
+def test_data_frames_models_and_extractors_may_be_objects(tmp_path):
+    iris = load_dataset("iris")
+    frame = iris.X.assign(species=iris.y)
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(iris.X, iris.y)
+    config = config_from(
+        {
+            "data": [iris, {"label": "frame", "source": frame, "target": "species"}],
+            "black_boxes": [
+                {"label": "9-NN", "estimator": KNeighborsClassifier(9)},
+                {"label": "stump", "estimator": FrozenEstimator(stump)},
+            ],
+            "extractors": [
+                {"name": "cart", "params": {"max_leaf_nodes": 4}},
+                {"label": "class", "extractor": CARTExtractor, "params": {"max_leaf_nodes": 4}},
+                {"label": "instance", "extractor": CARTExtractor(None, max_leaf_nodes=4)},
+            ],
+            "folds": 2,
+        }
+    )
+    rows = run_bench(config, tmp_path, n_jobs=2).rows
+    assert len(rows) == 2 * 2 * 3 * 2
+    assert rows["state"].eq("complete").all()
+    same = rows.drop(columns=["data", "extractor", "params", "seconds"])
+    parts = [
+        part.reset_index(drop=True) for _, part in same.groupby([rows["data"], rows["extractor"]])
+    ]
+    for part in parts[1:]:
+        pd.testing.assert_frame_equal(part, parts[0])
+    assert rows.loc[rows["black_box"] == "stump", "fidelity"].eq(1.0).all()
+    started = []
+    run_bench(config, tmp_path, on_start=lambda *n: started.append(n))
+    assert started == [(24, 0)]
+    other = config.with_changes(
+        black_boxes=config_from(
+            {"data": ["iris"], "black_boxes": [{"label": "9-NN", "estimator": stump}]}
+        ).black_boxes
+    )
+    with pytest.raises(FolderInUseError, match="black_boxes is"):
+        run_bench(other, tmp_path)
+
+
+def test_a_model_of_another_task_is_left_out(tmp_path):
+    config = config_from(
+        BASE | {"data": ["diabetes"], "black_boxes": [KNeighborsClassifier(9)], "seeds": [0]}
+    )
+    with pytest.raises(ValueError, match="'KNeighborsClassifier' suits none of the data sets"):
+        run_bench(config, tmp_path)

@@ -180,13 +180,26 @@ def test_parameters_are_checked(write):
         load_dataset(path, target="y", task="cluster")
     with pytest.raises(DatasetError, match="missing must be one of 'error', 'drop', got 'mean'"):
         load_dataset(path, target="y", missing="mean")
-    with pytest.raises(TypeError, match=r"data must be the name .* got DataFrame"):
-        load_dataset(pd.DataFrame({"a": [1]}), target="a")
+    with pytest.raises(TypeError, match=r"data must be the name .* got list"):
+        load_dataset([[1, 2]], target="a")
 
 
 def test_errors_carry_the_name_of_the_public_module():
     # It shows in every traceback, so it should be the name to import from.
     assert DatasetError.__module__ == DatasetNotFoundError.__module__ == "skescore.datasets"
+
+
+def test_a_data_frame_is_checked_like_a_file(write):
+    path = write(GOOD)
+    read = load_dataset(path, target="y")
+    frame = pd.read_csv(path).set_index(pd.Index(range(5, 5 + len(read.X))))
+    found = load_dataset(frame, target="y")
+    pd.testing.assert_frame_equal(found.X, read.X)
+    pd.testing.assert_series_equal(found.y, read.y)
+    assert (found.name, found.source) == ("data", "a data frame")
+    assert found.checksum != load_dataset(frame.assign(a=0), target="y").checksum
+    with pytest.raises(DatasetError, match="the data frame"):
+        load_dataset(frame, target="z")
 
 
 # Speed --------------------------------------------------------------------------------------------
