@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -31,3 +34,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             place = item.path.relative_to(here).as_posix()
             if any(place == name or place.startswith(f"{name}/") for name in ENGINES):
                 item.add_marker("engine")
+
+
+@pytest.fixture(scope="session")
+def psyke_rounding() -> Callable[[], Any]:
+    """A context in which grids round as PSyKE does."""
+    path = Path(__file__).parent / "psyke_rounding.py"
+    spec = importlib.util.spec_from_file_location("psyke_rounding", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.psyke_rounding  # type: ignore[no-any-return]

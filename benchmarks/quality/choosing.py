@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 from tuners_data import DATA, SCORES, WEIGHTS, Problem, make_problem, make_scorer
 from tuners_ours import splitter
 
-from skescore.extractors import RememberingBlackBox
+from skescore.extractors import CachedBlackBox
 from skescore.registry import make_extractor
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning._evaluation import Fold, evaluate_on_fold, make_folds
@@ -143,7 +143,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
 
 def measure_all(data: str, seed: int) -> list[Measured]:
     problem = problem_of(data, seed)
-    model = RememberingBlackBox(clone(problem.model).fit(problem.rows, problem.y))
+    model = CachedBlackBox(clone(problem.model).fit(problem.rows, problem.y))
     folds = make_folds(
         clone(problem.model), problem.rows, problem.y, splitter(problem, seed), problem.task,
         fitted=False,

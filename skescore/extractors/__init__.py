@@ -11,7 +11,7 @@ from skescore.extractors._black_boxes import (
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._categories import has_categories
 from skescore.extractors._discretiser import Discretiser
-from skescore.extractors._oracle import Oracle, RememberingBlackBox
+from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors.cream import (
     CREAMClusterer,
     CREAMExtractor,
@@ -30,6 +30,7 @@ __all__ = [
     "CARTExtractor",
     "CREAMClusterer",
     "CREAMExtractor",
+    "CachedBlackBox",
     "CallableClassifier",
     "CallableRegressor",
     "Discretiser",
@@ -41,7 +42,7 @@ __all__ = [
     "Oracle",
     "PSyKEExtractor",
     "REALExtractor",
-    "RememberingBlackBox",
+    "ResultCache",
     "TrepanExtractor",
     "black_box_task",
     "has_categories",

@@ -1,4 +1,4 @@
-"""What all extractors share: the scikit-learn side, the oracle, the answers."""
+"""What all extractors share: the scikit-learn side, and the oracle that queries the black box."""
 
 from __future__ import annotations
 
@@ -21,33 +21,37 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice, check_integer, check_label, python_value
-from skescore.extractors import _validation as check
-from skescore.extractors._black_boxes import black_box_task, is_fitted
+from skescore.extractors._black_boxes import (
+    black_box_task,
+    encode_labels,
+    finite_predictions,
+    is_fitted,
+    observed_classes,
+)
 from skescore.extractors._categories import CategoryEncoder
+from skescore.extractors._input import check_columns, check_labels, is_plain
 from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
 
-# --- what the base class hands to an algorithm: the rows, the answers, and how to ask for --------
-
 
 @dataclass(frozen=True, eq=False)
 class Extraction:
-    """All that an algorithm needs to know to extract rules.
+    """All that an algorithm needs to extract rules.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
         The training rows, finite floats; categorical columns hold codes.
-    answers : ndarray of shape (n_rows,)
-        What the black box answered on them: class indices or floats.
+    predictions : ndarray of shape (n_rows,)
+        What the black box predicts for them: class indices or floats.
     task : {"classification", "regression"}
-        The kind of answers.
+        The kind of predictions.
     classes : list or None
         Class labels.
     oracle : Oracle
-        Asks the black box about further points.
+        Queries the black box.
     settings : dict
         The keyword parameters of the RuleSet to make.
     categories : mapping of int to tuple, default={}
@@ -57,7 +61,7 @@ class Extraction:
     """
 
     X: np.ndarray
-    answers: np.ndarray
+    predictions: np.ndarray
     task: str
     classes: np.ndarray | None
     oracle: Oracle
@@ -85,29 +89,41 @@ class Extraction:
                 f"{largest:.3g}; {why}. Scale the feature."
             )
 
-    def ask(self, points: np.ndarray, *, remember: bool = True) -> np.ndarray:
-        """Ask the black box about points: class indices or floats.
+    def check_predictions(self, largest: float) -> None:
+        """Raise a ValueError if the black box predicts numbers whose squares would overflow.
+
+        Parameters
+        ----------
+        largest : float
+            What the algorithm can work with.
+        """
+        found = 0.0 if self.task == "classification" else np.abs(self.predictions).max()
+        if found > largest:
+            raise ValueError(
+                f"The black box predicts numbers up to {found:.3g}, more than {largest:g}; their "
+                "standard deviation would overflow. Scale the target."
+            )
+
+    def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
+        """Let the black box predict points.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, n_features)
             The points; codes in categorical columns.
-        remember : bool, default=True
-            False for the points of many small questions, see :meth:`Oracle.ask`.
+        cache : bool, default=True
+            False for points that nobody will query again.
 
         Returns
         -------
         ndarray of shape (n_points,)
-            One answer per point.
+            Class indices or floats.
         """
         shown = points if self.decode is None else self.decode(points)
-        answers = self.oracle.ask(shown, remember=remember)
+        predictions = self.oracle.query(shown, cache=cache)
         if self.classes is None:
-            return check.finite_answers(answers)
-        return check.encode_labels(answers, self.classes)
-
-
-# --- What all extractors share: the scikit-learn side, the oracle, the answers -------------------
+            return finite_predictions(predictions)
+        return encode_labels(predictions, self.classes)
 
 
 def _is_classifier(extractor: Any) -> bool:
@@ -127,9 +143,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     prune : str or None
         Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds.
+        What ``predict`` gives where no rule holds.
     abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
+        Prediction of ``uncovered="abstain"`` in classification.
     batch_size : int, optional
         Most rows in one call of the black box.
     """
@@ -138,7 +154,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     #: Share of a feature's range by which the domain box is wider than the training rows.
     _domain_margin: ClassVar[float] = 1e-9
-    #: Whether columns may hold categories.
+    #: Whether columns may be categorical.
     takes_categories: ClassVar[bool] = False
 
     estimator: Any
@@ -158,7 +174,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     # --- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Learn rules from what the black box answers on the rows.
+        """Learn rules from what the black box predicts for the rows.
 
         Parameters
         ----------
@@ -196,24 +212,24 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.oracle_ = Oracle(
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
         )
-        answers = self.oracle_.ask(X)
+        predictions = self.oracle_.query(X)
         classes = None
         if task == "classification":
-            classes = self.classes_ = self._known_classes(y, answers)
-            answers = check.encode_labels(answers, classes)
+            classes = self.classes_ = self._known_classes(y, predictions)
+            predictions = encode_labels(predictions, classes)
         else:
             self.__dict__.pop("classes_", None)  # an earlier fit may have been a classification
-            answers = check.finite_answers(answers)
+            predictions = finite_predictions(predictions)
         settings = {
             "feature_names": [f"x{j}" for j in range(rows.shape[1])] if names is None else names,
             "task": task,
             "classes": None if classes is None else classes.tolist(),
             "domain": Domain.around(rows, self._domain_margin, self._encoder.categories),
-            "fallback": self._fallback(answers, classes),
+            "fallback": self._fallback(predictions, classes),
         }
         encoder = self._encoder
         extraction = Extraction(
-            rows, answers, task, classes, self.oracle_, settings, encoder.categories,
+            rows, predictions, task, classes, self.oracle_, settings, encoder.categories,
             encoder.decode if encoder else None,
         )  # fmt: skip
         growing = time.perf_counter()
@@ -221,11 +237,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         shown = X if encoder else rows
         pruning = time.perf_counter()
         if pruner is not None:
-            self.rules_ = pruner(
-                self.rules_, shown, answers if classes is None else classes[answers], self.prune
-            )
+            reference = predictions if classes is None else classes[predictions]
+            self.rules_ = pruner(self.rules_, shown, reference, self.prune)
         ended = time.perf_counter()
-        # By the names of `characteristics`, which tells them.
+        # By the names that `characteristics` gives them.
         self.times_ = {
             "time_total_s": ended - began, "time_growing_s": pruning - growing,
             "time_pruning_s": ended - pruning,
@@ -239,10 +254,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _pruner(self) -> Callable[..., RuleSet] | None:
-        """What prunes by the score of that name; raises for a name that there is not."""
+        """What prunes by the score `prune`."""
         if self.prune is None:
             return None
-        # Only where asked for: most of the house stands on scores, extraction does not.
+        # Only where wanted: most of the package stands on scores, extraction does not.
         from skescore.scorers import get_rule_scorer
         from skescore.selection._prune import prune
 
@@ -288,7 +303,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If they cannot be used; the message says what to do.
         """
         self._encoder = CategoryEncoder(X if self.takes_categories else None)
-        check.check_columns(X, type(self).__name__, self._encoder.categories)
+        check_columns(X, type(self).__name__, self._encoder.categories)
         if self._encoder:
             X = self._encoder.codes(X)
         options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
@@ -300,7 +315,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                     f"{type(self.estimator).__name__} is not fitted yet. Pass fit(X, y), or a "
                     "fitted black box."
                 )
-            if check.is_plain(X, least=2):
+            if is_plain(X, least=2):
                 # What `validate_data` would leave behind.
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
@@ -308,7 +323,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return validate_data(self, X, **options), None
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
-            check.check_labels(y)
+            check_labels(y)
             check_classification_targets(y)
             # A frozen black box learns nothing from y, so that it may be of one class.
             if len(np.unique(y)) < 2 and not isinstance(self.estimator, FrozenEstimator):
@@ -336,12 +351,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         # The black box sees the caller's own X: a model fitted on a frame wants one again.
         return clone(self.estimator).fit(X, y, **options)
 
-    def _known_classes(self, y: Any, answers: np.ndarray) -> np.ndarray:
+    def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
         declared = getattr(self.estimator_, "classes_", None)
-        if declared is not None:
-            classes = np.asarray(declared)
-        else:
-            classes = check.observed_classes(answers, y)
+        classes = observed_classes(predictions, y) if declared is None else np.asarray(declared)
         if self.uncovered == "abstain":
             if self.abstain_label is None:
                 default_abstain_label(classes.tolist())
@@ -349,44 +361,44 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(
                     f"abstain_label must be none of the classes, got {self.abstain_label!r}."
                 )
-        if len(answers) and (answers == answers[0]).all():
+        if len(predictions) and (predictions == predictions[0]).all():
             warnings.warn(
-                f"The black box answers {python_value(answers[0])!r} for all {len(answers)} rows, "
-                "so one rule says it all.",
+                f"The black box predicts {python_value(predictions[0])!r} for all "
+                f"{len(predictions)} rows, so one rule says it all.",
                 UserWarning,
                 stacklevel=3,
             )
         return classes
 
-    def _fallback(self, answers: np.ndarray, classes: np.ndarray | None) -> Fallback:
+    def _fallback(self, predictions: np.ndarray, classes: np.ndarray | None) -> Fallback:
         if classes is None:
-            return Fallback(float(np.mean(answers)), self.uncovered)
-        counts = np.bincount(answers, minlength=len(classes)).tolist()
+            return Fallback(float(np.mean(predictions)), self.uncovered)
+        counts = np.bincount(predictions, minlength=len(classes)).tolist()
         majority = classes[int(np.argmax(counts))]
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)
 
-    # --- answering ---------------------------------------------------------------------------
+    # --- predicting --------------------------------------------------------------------------
 
     def _rows(self, X: Any) -> Any:
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
         names = getattr(self, "feature_names_in_", None)
-        if names is None and not self._encoder and check.is_plain(X, self.n_features_in_):
+        if names is None and not self._encoder and is_plain(X, self.n_features_in_):
             return X  # the checks take far longer than a few rules on a few rows
         if self._encoder:
             if not hasattr(X, "columns"):
                 X = self._encoder.frame(X)
             validate_data(self, X, reset=False, skip_check_array=True)
-            check.check_columns(X, type(self).__name__, self._encoder.categories)
+            check_columns(X, type(self).__name__, self._encoder.categories)
             return X
         try:
             return validate_data(self, X, reset=False, dtype=float)
         except (TypeError, ValueError):
-            check.check_columns(X, type(self).__name__)  # names the column and the row, if it can
+            check_columns(X, type(self).__name__)  # names the column and the row, if it can
             raise
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer rows by the rules alone; the black box is not asked.
+        """Predict rows by the rules alone, without the black box.
 
         Parameters
         ----------
@@ -396,17 +408,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels or numbers; rows without a rule are answered as `uncovered` says.
+            Labels or numbers; for rows without a rule as `uncovered` says.
         """
         rows = self._rows(X)
-        answers = self.rules_.predict(rows)
+        y_pred = self.rules_.predict(rows)
         if self.rules_.task == "classification" and self.uncovered != "abstain":
-            return answers.astype(self.classes_.dtype, copy=False)
-        return answers
+            return y_pred.astype(self.classes_.dtype, copy=False)
+        return y_pred
 
     @available_if(_is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class shares of the rule that answers each row.
+        """Class probabilities of the rule that predicts each row.
 
         Parameters
         ----------
@@ -418,11 +430,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``.
         """
-        rows = self._rows(X)
-        return self.rules_.predict_proba(rows)
+        return self.rules_.predict_proba(self._rows(X))
 
     def covers(self, X: Any) -> np.ndarray:
-        """Tell which rows some rule holds for.
+        """Find the rows that some rule holds for.
 
         Parameters
         ----------
@@ -434,8 +445,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of bool, shape (n_rows,)
             False where ``predict`` falls back on `uncovered`.
         """
-        rows = self._rows(X)
-        return self.rules_.covers(rows)
+        return self.rules_.covers(self._rows(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy (classification) or R² (regression) of the rules.
@@ -445,7 +455,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,)
-            The truth, or the black box's answers for the fidelity.
+            The truth, or the black box's predictions for the fidelity.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 
@@ -456,37 +466,37 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
         Notes
         -----
-        Where ``uncovered="abstain"`` gives no answer, a class counts as missed, and a number as
-        answered by the mean of the black box's answers in training.
+        Where ``uncovered="abstain"`` gives no prediction, a class counts as missed, and a number is
+        the mean of the black box's predictions in training.
         """
-        answers = self.predict(X)
+        y_pred = self.predict(X)
         fallback = self.rules_.fallback
         if not is_classifier(self):
             if fallback is not None:
-                answers = np.where(np.isnan(answers), fallback.output, answers)
-            return float(r2_score(y, answers, sample_weight=sample_weight))
-        if self.uncovered == "abstain" and answers.dtype.kind == "O":
+                y_pred = np.where(np.isnan(y_pred), fallback.output, y_pred)
+            return float(r2_score(y, y_pred, sample_weight=sample_weight))
+        if self.uncovered == "abstain" and y_pred.dtype.kind == "O":
             # The label may be of a kind that cannot be compared with the classes otherwise.
             y = column_or_1d(y)
-            check_consistent_length(y, answers)
-            y, answers = y.astype(object) == answers, np.ones(len(answers), dtype=bool)
-        return float(accuracy_score(y, answers, sample_weight=sample_weight))
+            check_consistent_length(y, y_pred)
+            y, y_pred = y.astype(object) == y_pred, np.ones(len(y_pred), dtype=bool)
+        return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
 
     def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the rules against the black box's own answers.
+        """Accuracy or R² of the rules against the black box's own predictions.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; the black box is asked about them.
+            The rows; the black box is queried for them.
 
         Returns
         -------
         float
-            At most 1: the rules answer as the black box does.
+            At most 1: the rules predict as the black box does.
         """
         self._rows(X)  # complains about bad rows before the black box does
-        return self.score(X, self.oracle_.ask(X))
+        return self.score(X, self.oracle_.query(X))
 
     @property
     def n_rules_(self) -> int:

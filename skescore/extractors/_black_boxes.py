@@ -1,4 +1,4 @@
-"""Functions as black boxes: a Keras, ONNX or remote model needs no more than a function."""
+"""Black boxes: what they do, what they may predict, and functions in their place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -16,15 +17,14 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skescore.extractors import _validation as check
-
-# --- what can be told of a black box before it is asked ------------------------------------------
+from skescore._validation import python_value
 
 
 def black_box_task(estimator: Any) -> str:
-    """Tell classifiers from regressors.
+    """Find out whether a black box is a classifier or a regressor.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def black_box_task(estimator: Any) -> str:
     'classification'
     """
     task = None
-    # What is no scikit-learn estimator has no tags to look at, nor has a class.
+    # What is no scikit-learn estimator has no tags, nor has a class.
     if hasattr(estimator, "__sklearn_tags__"):
         with contextlib.suppress(AttributeError, TypeError):
             if is_classifier(estimator):
@@ -75,7 +75,7 @@ def black_box_task(estimator: Any) -> str:
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Tell whether a black box can be asked as it is.
+    """Return whether a black box can be queried as it is.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def is_prefit(estimator: Any) -> bool:
-    """Tell whether a clone of the black box would still be fitted (frozen, or a function).
+    """Return whether a clone of the black box would still be fitted (frozen, or a function).
 
     Parameters
     ----------
@@ -110,7 +110,70 @@ def is_prefit(estimator: Any) -> bool:
     return is_fitted(clone(estimator))
 
 
-# --- Functions as black boxes: a Keras, ONNX or remote model needs no more than a functio --------
+def finite_predictions(predictions: np.ndarray) -> np.ndarray:
+    """Make floats of the black box's numbers; raises if some are none."""
+    try:
+        if predictions.dtype.kind in "US":
+            raise TypeError("text")  # NumPy would read "1" as a number
+        numbers = np.asarray(predictions, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box is a regressor but predicted {python_value(predictions[0])!r}, no "
+            "number. Is it a classifier? Then wrap its function in CallableClassifier."
+        ) from error
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"The black box predicted {numbers[at]} for row {at} ({int(bad.sum())} of "
+            f"{len(numbers)} rows). Rules need finite numbers; mend the black box or leave out "
+            "those rows."
+        )
+    return numbers
+
+
+def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    """Find the classes of a black box that does not declare them."""
+    try:
+        if predictions.dtype.kind == "f" and not np.isfinite(predictions).all():
+            raise ValueError("some predictions are not finite")
+        check_classification_targets(predictions)
+        if y is None:
+            return np.unique(predictions)
+        if _is_text(y) != _is_text(predictions):
+            raise ValueError(f"y holds labels such as {python_value(y[0])!r}")
+        return np.unique(np.concatenate([y, predictions]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box predicted {python_value(predictions[0])!r}, which does not do as a "
+            f"label: {error}. It must predict one label per row, of the same kind as y; a "
+            "CallableClassifier whose function gives scores needs classes=[...] and one column of "
+            "scores per class."
+        ) from error
+
+
+def _is_text(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "US" or isinstance(labels[0], str)
+
+
+def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Index of each label among the classes; raises for a label that is not there."""
+    numbered = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    if numbered and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
+        return predictions.astype(np.intp, copy=False)  # they are indices already
+    if predictions.dtype.kind == classes.dtype.kind == "U":
+        index = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
+    else:
+        codes = pd.Index(classes).get_indexer(pd.Index(predictions))
+    if (codes < 0).any():
+        at = int(np.flatnonzero(codes < 0)[0])
+        raise ValueError(
+            f"The black box predicted {python_value(predictions[at])!r}, which is not among the "
+            f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with all its "
+            "labels."
+        )
+    return codes.astype(np.intp)
 
 
 class _CallableEstimator(BaseEstimator):
@@ -118,20 +181,20 @@ class _CallableEstimator(BaseEstimator):
 
     function: Callable[[Any], Any]
 
-    def _ask(self, X: Any) -> np.ndarray:
-        """Call the function; its answers, one per row, in an array of one or two dimensions."""
+    def _call(self, X: Any) -> np.ndarray:
+        """Call the function; what it gives per row, in an array of one or two dimensions."""
         if not callable(self.function):
             raise TypeError(
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        answers = np.asarray(self.function(X))
-        if answers.ndim not in (1, 2) or len(answers) != len(X):
+        given = np.asarray(self.function(X))
+        if given.ndim not in (1, 2) or len(given) != len(X):
             raise ValueError(
-                f"function must answer every row, but for {len(X)} rows it gave an array of shape "
-                f"{answers.shape}. Let it return one answer per row, in order."
+                f"function must predict every row, but for {len(X)} rows it gave an array of shape "
+                f"{given.shape}. Let it return one prediction per row, in order."
             )
-        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
+        return given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -144,7 +207,7 @@ class _CallableEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         tags.no_validation = True
-        tags._skip_test = True  # what it answers is up to the function
+        tags._skip_test = True  # what it predicts is up to the function
         return tags
 
 
@@ -157,7 +220,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         Called with the rows (an array, or a frame where the extractor was given one). Returns one
         label per row, or scores of shape (n_rows, n_classes), of which the largest wins.
     classes : sequence, optional
-        The labels. Needed where the function gives scores, and where it may answer a class that
+        The labels. Needed where the function gives scores, and where it may predict a class that
         the training rows do not show.
 
     Raises
@@ -165,7 +228,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     TypeError
         At ``predict``, if `function` is not callable.
     ValueError
-        At ``predict``, if the function does not answer every row, or gives scores and `classes` is
+        At ``predict``, if the function does not predict every row, or gives scores and `classes` is
         missing or of another length.
 
     Examples
@@ -202,7 +265,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         return labels
 
     def predict(self, X: Any) -> np.ndarray:
-        """Ask the function.
+        """Call the function.
 
         Parameters
         ----------
@@ -214,18 +277,18 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         ndarray of shape (n_rows,)
             Labels.
         """
-        answers = self._ask(X)
-        if answers.ndim == 1:
-            return answers
+        given = self._call(X)
+        if given.ndim == 1:
+            return given
         n_known = 0 if self.classes is None else len(self.classes_)
-        if answers.shape[1] != n_known:
+        if given.shape[1] != n_known:
             raise ValueError(
-                f"The function gave {answers.shape[1]} scores per row, but classes lists "
+                f"The function gave {given.shape[1]} scores per row, but classes lists "
                 f"{n_known} labels. Pass CallableClassifier(function, classes=[...]) with one "
                 "label per column."
             )
         scores = check_array(
-            answers, dtype=float, ensure_all_finite="allow-nan", input_name="the function's scores"
+            given, dtype=float, ensure_all_finite="allow-nan", input_name="the function's scores"
         )
         unsure = np.isnan(scores).any(axis=1)
         if unsure.any():
@@ -251,7 +314,7 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
     TypeError
         At ``predict``, if `function` is not callable.
     ValueError
-        At ``predict``, if it does not answer one finite number per row.
+        At ``predict``, if it does not give one finite number per row.
 
     Examples
     --------
@@ -269,7 +332,7 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Ask the function.
+        """Call the function.
 
         Parameters
         ----------
@@ -281,11 +344,11 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         ndarray of shape (n_rows,)
             Numbers.
         """
-        answers = self._ask(X)
-        if answers.ndim == 2:
+        given = self._call(X)
+        if given.ndim == 2:
             raise ValueError(
-                f"function must answer one number per row, but it gave an array of shape "
-                f"{answers.shape}. Extract rules for one output at a time: "
+                f"function must predict one number per row, but it gave an array of shape "
+                f"{given.shape}. Extract rules for one output at a time: "
                 "CallableRegressor(lambda rows: function(rows)[:, 0])."
             )
-        return check.finite_answers(answers)
+        return finite_predictions(given)

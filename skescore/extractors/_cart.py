@@ -181,7 +181,7 @@ class CARTExtractor(BaseExtractor):
         names = extraction.settings["feature_names"]
         self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
         exponents = _exponents(extraction.settings["domain"])
-        self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.answers)
+        self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
         most = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes
         if classification and most < tree.n_classes_:
             warnings.warn(
@@ -248,7 +248,7 @@ def _ranked(extraction: Extraction) -> tuple[np.ndarray, dict[int, tuple[Any, ..
     n_classes = None if extraction.classes is None else len(extraction.classes)
     for feature, values in extraction.categories.items():
         codes = X[:, feature].astype(np.intp)
-        order = category_order(codes, extraction.answers, len(values), n_classes)
+        order = category_order(codes, extraction.predictions, len(values), n_classes)
         rank = np.empty(len(values))
         rank[order] = np.arange(len(values))
         X[:, feature] = rank[codes]

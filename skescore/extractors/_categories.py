@@ -15,27 +15,22 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import python_value
-from skescore.extractors import _validation as check
+from skescore.extractors._input import check_complete, frame_column
 from skescore.extractors._oracle import FrameKinds
 from skescore.rules import Interval, OneOf, Rule, RuleSet
 
-# --- putting categories in an order, so that a tree can split them by thresholds -----------------
-# For two classes or a number, ordering the values by the mean answer makes the best of all splits
-# into two sets a threshold. For more classes the values are ordered along the first principal
-# component of their class shares, which nearly always gives the best split.
-
 
 def category_order(
-    codes: np.ndarray, answers: np.ndarray, n_values: int, n_classes: int | None
+    codes: np.ndarray, predictions: np.ndarray, n_values: int, n_classes: int | None
 ) -> np.ndarray:
-    """Order the values of a categorical feature by what the black box answers for them.
+    """Order the values of a categorical feature, so that a tree can split them by thresholds.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n_rows,)
         The value of each row; every value occurs.
-    answers : ndarray of shape (n_rows,)
-        Class indices or numbers.
+    predictions : ndarray of shape (n_rows,)
+        Class indices or numbers that the black box predicts.
     n_values : int
         Number of values.
     n_classes : int or None
@@ -44,7 +39,13 @@ def category_order(
     Returns
     -------
     ndarray of int, shape (n_values,)
-        Values in order; those that are answered alike stay in the order of their codes.
+        Values in order; those that are predicted alike stay in the order of their codes.
+
+    Notes
+    -----
+    For two classes or a number, ordering the values by the mean prediction makes the best of all
+    splits into two sets a threshold. For more classes the values are ordered along the first
+    principal component of their class probabilities, which nearly always gives the best split.
 
     References
     ----------
@@ -54,19 +55,19 @@ def category_order(
     """
     total = np.bincount(codes, minlength=n_values)
     if n_classes is None:
-        position = np.bincount(codes, weights=answers, minlength=n_values) / total
+        position = np.bincount(codes, weights=predictions, minlength=n_values) / total
     else:
-        counts = np.bincount(codes * n_classes + answers, minlength=n_values * n_classes)
-        shares = counts.reshape(n_values, n_classes) / total[:, None]
-        centred = shares - np.average(shares, axis=0, weights=total)
+        counts = np.bincount(codes * n_classes + predictions, minlength=n_values * n_classes)
+        probabilities = counts.reshape(n_values, n_classes) / total[:, None]
+        centred = probabilities - np.average(probabilities, axis=0, weights=total)
         scatter = (centred * total[:, None]).T @ centred
         direction = np.linalg.eigh(scatter)[1][:, -1]
         # The sign of an eigenvector is anyone's choice; its largest part shall be positive.
         direction *= np.sign(direction[np.argmax(np.abs(direction))])
         position = centred @ direction
-    spread = np.ptp(position)
-    if spread > 0:  # differences of rounding must not decide
-        position = np.round(position / spread, 9)
+    extent = np.ptp(position)
+    if extent > 0:  # differences of rounding must not decide
+        position = np.round(position / extent, 9)
     return np.argsort(position, kind="stable")
 
 
@@ -107,11 +108,8 @@ def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf:
     return OneOf(interval.feature, tuple(inside))
 
 
-# --- Categorical columns of data frames: their codes for algorithms, their labels for the --------
-
-
 class CategoryEncoder:
-    """Knows the categorical columns of the frame that an extractor was fitted on.
+    """The categorical columns of the frame that an extractor was fitted on.
 
     Columns of pandas' or polars' categorical types and of text are categorical.
 
@@ -210,16 +208,8 @@ class CategoryEncoder:
         return polars.DataFrame(series)
 
 
-def frame_column(X: Any, position: int) -> pd.Series:
-    """One column of a pandas or polars frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[:, position]
-    column = X.to_series(position)
-    return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
-
-
 def has_categories(X: Any) -> bool:
-    """Tell whether some column of a data frame is categorical.
+    """Return whether some column of a data frame is categorical.
 
     Parameters
     ----------
@@ -229,7 +219,7 @@ def has_categories(X: Any) -> bool:
     Returns
     -------
     bool
-        Whether extractors have to read names.
+        Whether there is one.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return False
@@ -237,9 +227,9 @@ def has_categories(X: Any) -> bool:
 
 
 def is_categorical(column: pd.Series) -> bool:
-    """Whether a column holds names of things: declared categories, or text alone.
+    """Whether a column holds declared categories, or text alone.
 
-    A text among numbers is a slip, not a name, and numbers written as text are no names either.
+    A text among numbers is a slip, and numbers written as text are no categories either.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True
@@ -252,7 +242,7 @@ def is_categorical(column: pd.Series) -> bool:
 
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
-    check.check_complete(column, name)
+    check_complete(column, name)
     values = [python_value(value) for value in column.unique().tolist()]
     text = [isinstance(value, str) for value in values]
     strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]

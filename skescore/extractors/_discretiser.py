@@ -16,10 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice, check_flag, check_integer, check_number
-from skescore.extractors import _validation as check
+from skescore.extractors._input import check_columns, check_labels
 from skescore.rules import Interval
 
-# --- where to cut a numeric feature into bins: at quantiles, or where trees do -------------------
+_STRATEGIES = ("quantile", "tree", "given")
 
 #: Trees tell so many groups of neighbouring values apart at first.
 _MOST_GROUPS = 4096
@@ -56,12 +56,10 @@ def quantile_boundaries(ordered: np.ndarray, n_bins: int, least: int) -> np.ndar
     return np.array(cuts, dtype=np.intp)
 
 
-def tree_boundaries(
-    ordered: np.ndarray, answers: np.ndarray, n_bins: int, least: int
-) -> np.ndarray:
+def tree_boundaries(ordered: np.ndarray, target: np.ndarray, n_bins: int, least: int) -> np.ndarray:
     """Positions in sorted values after which to cut, so that a tree's leaves become the bins.
 
-    The answers go with the sorted values: floats, or class labels coded from 0.
+    The predictions go with the sorted values: floats, or class labels coded from 0.
     Of very many distinct values, groups of neighbours are told apart first; then each cut is moved
     to where it is best within the groups on either side.
     """
@@ -72,7 +70,7 @@ def tree_boundaries(
         coarse = np.unique(
             ends[np.searchsorted(ends, wanted.astype(np.intp)).clip(0, len(ends) - 1)]
         )
-    chosen = _grow(coarse, answers, n_bins, least)
+    chosen = _grow(coarse, target, n_bins, least)
     if len(coarse) == len(ends):
         return coarse[chosen]
     edges = np.concatenate([[-1], coarse, [len(ordered) - 1]])
@@ -80,24 +78,24 @@ def tree_boundaries(
     for place in chosen:
         begin, end = edges[place] + 1, edges[place + 2]
         inner = ends[(ends >= begin) & (ends < end)]
-        cut = _grow(inner - begin, answers[begin : end + 1], 2, 1)
+        cut = _grow(inner - begin, target[begin : end + 1], 2, 1)
         fine.append(inner[cut[0]] if len(cut) else coarse[place])
     bins = np.diff(fine, prepend=-1, append=len(ordered) - 1)
     return np.array(fine, dtype=np.intp) if (bins >= least).all() else coarse[chosen]
 
 
-def _grow(ends: np.ndarray, answers: np.ndarray, n_leaves: int, least: int) -> np.ndarray:
+def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, least: int) -> np.ndarray:
     """Grow a tree on groups of rows; the indices of the `ends` between its leaves."""
-    n_rows, n_groups = len(answers), len(ends) + 1
+    n_rows, n_groups = len(target), len(ends) + 1
     sizes = np.diff(ends, prepend=-1, append=n_rows - 1)
     group = np.repeat(np.arange(n_groups), sizes)
-    if answers.dtype.kind == "f":
+    if target.dtype.kind == "f":
         kind, weights = DecisionTreeRegressor, sizes.astype(float)
-        values = np.bincount(group, weights=answers) / sizes  # what lies within counts nowhere
+        values = np.bincount(group, weights=target) / sizes  # what lies within counts nowhere
         group = np.arange(n_groups)
     else:
-        n_labels = int(answers.max()) + 1
-        counts = np.bincount(group * n_labels + answers, minlength=n_groups * n_labels)
+        n_labels = int(target.max()) + 1
+        counts = np.bincount(group * n_labels + target, minlength=n_groups * n_labels)
         cells = np.flatnonzero(counts)
         kind, weights = DecisionTreeClassifier, counts[cells].astype(float)
         group, values = np.divmod(cells, n_labels)
@@ -111,21 +109,21 @@ def _grow(ends: np.ndarray, answers: np.ndarray, n_leaves: int, least: int) -> n
     return np.unique(np.floor(grown.threshold[grown.feature >= 0]).astype(np.intp))
 
 
-def _fitted(tree: Any, rows: np.ndarray, answers: np.ndarray, weights: Any = None) -> Any:
+def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None) -> Any:
     """Fit a tree on whole numbers; checking them once more would take longer than the tree."""
     with sklearn.config_context(skip_parameter_validation=True):
-        return tree.fit(rows.astype(np.float32), answers, sample_weight=weights, check_input=False)
+        return tree.fit(rows.astype(np.float32), target, sample_weight=weights, check_input=False)
 
 
-def joint_cuts(rows: np.ndarray, answers: np.ndarray) -> list[np.ndarray]:
+def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
     """Cuts of one tree on all features; grown on evenly spaced rows if there are many."""
     if len(rows) > _JOINT_ROWS:
         places = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
-        rows, answers = rows[places], answers[places]
+        rows, target = rows[places], target[places]
     # Ranks, because trees round numbers to 32 bits.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
-    kind = DecisionTreeRegressor if answers.dtype.kind == "f" else DecisionTreeClassifier
-    tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, answers)
+    kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
+    tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, target)
     reached = tree.decision_path(ranks).tocsc()
     cuts: list[list[float]] = [[] for _ in rows.T]
     for node in np.flatnonzero(tree.tree_.feature >= 0):
@@ -144,11 +142,6 @@ def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndar
     return cuts[np.unique(places, return_index=True)[1]]
 
 
-# --- Discretiser: cuts numeric features into a few bins, for extractors that need them -----------
-
-_STRATEGIES = ("quantile", "tree", "given")
-
-
 class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Turn every numeric feature into the number of the bin that a value lies in.
 
@@ -161,7 +154,7 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     strategy : {"quantile", "tree", "given"}, default="quantile"
         How cuts are found. ``"quantile"``: bins with about equally many rows. ``"tree"``: a small
         decision tree per feature on y, so that bins differ in what y is there; pass the black
-        box's answers as y. ``"given"``: `cut_points` as they are.
+        box's predictions as y. ``"given"``: `cut_points` as they are.
     n_bins : int, default=4
         Most bins per feature, at least 2. A feature with few distinct values gets fewer, a
         constant one a single bin. Not used by ``"given"``.
@@ -260,27 +253,27 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the rows or a parameter cannot be used; the message says what to do.
         """
         self._check_parameters()
-        check.check_columns(X, type(self).__name__)
+        check_columns(X, type(self).__name__)
         if self.strategy != "tree":
             rows = validate_data(self, X, dtype=float)
-            answers = None
+            target = None
         elif y is None:
             raise ValueError(
                 "strategy='tree' requires y to be passed, but the target y is None. Pass the "
-                "black box's answers as y, or choose strategy='quantile'."
+                "black box's predictions as y, or choose strategy='quantile'."
             )
         else:
-            rows, answers = validate_data(self, X, y, dtype=float)
-            if answers.dtype.kind != "f":
-                check.check_labels(answers)
-                check_classification_targets(answers)
-                answers = np.unique(answers, return_inverse=True)[1]
+            rows, target = validate_data(self, X, y, dtype=float)
+            if target.dtype.kind != "f":
+                check_labels(target)
+                check_classification_targets(target)
+                target = np.unique(target, return_inverse=True)[1]
         if self.strategy == "given":
             self.cut_points_ = self._given(rows.shape[1])
         else:
-            self.cut_points_ = [self._cuts(column, answers) for column in rows.T]
-        if self.joint and answers is not None:
-            both = zip(rows.T, joint_cuts(rows, answers), self.cut_points_, strict=True)
+            self.cut_points_ = [self._cuts(column, target) for column in rows.T]
+        if self.joint and target is not None:
+            both = zip(rows.T, joint_cuts(rows, target), self.cut_points_, strict=True)
             self.cut_points_ = [united(*parts) for parts in both]
         self.n_bins_ = np.array([len(cuts) + 1 for cuts in self.cut_points_])
         return self
@@ -343,15 +336,15 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"strategy={self.strategy!r} and cut_points={self.cut_points!r}."
             )
 
-    def _cuts(self, values: np.ndarray, answers: np.ndarray | None) -> np.ndarray:
+    def _cuts(self, values: np.ndarray, target: np.ndarray | None) -> np.ndarray:
         least = max(1, math.ceil(self.min_bin_share * len(values)))
-        if answers is None:
+        if target is None:
             ordered = np.sort(values)
             last = quantile_boundaries(ordered, self.n_bins, least)
             return halfway(ordered[last], ordered[last + 1])
         order = np.argsort(values, kind="stable")
-        ordered, answers = values[order], answers[order]
-        last = tree_boundaries(ordered, answers, self.n_bins, least)
+        ordered, target = values[order], target[order]
+        last = tree_boundaries(ordered, target, self.n_bins, least)
         return halfway(ordered[last], ordered[last + 1])
 
     def _given(self, n_features: int) -> list[np.ndarray]:

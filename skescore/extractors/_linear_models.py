@@ -1,16 +1,16 @@
-"""Planes fitted to the black box's answers in boxes, and what is needed to join such boxes.
+"""Linear models of the black box's predictions in boxes, and what is needed to join such boxes.
 
-The sufficient statistics of a least-squares fit add up, so that the plane of a union needs no
+The sufficient statistics of a least-squares fit add up, so that the model of a union needs no
 second look at rows; its mean absolute residual does. Rows are never copied as a whole: every cell
 knows its stretch of one list of row numbers, and rows are looked up piece by piece.
 
-All numbers in here are in units of the training rows: features and answers are shifted and scaled
-to about 1, so that neither large offsets nor small units cost digits.
+All numbers in here are in units of the training rows: features and predictions are shifted and
+scaled to about 1, so that neither large offsets nor small units cost digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,21 +28,16 @@ _TINY_RIDGE, _REFINEMENTS = 1e-10, 2
 #: Boxes with fewer points than this many times the varying features plus 2 get a ridge.
 _FEW = 2
 
-#: Slopes from the numbers of points, the centred second moments, and the unit of each feature.
-Solver = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
-
-def ridge_slopes(n: np.ndarray, gram: np.ndarray, unit: np.ndarray | None = None) -> np.ndarray:
-    """Slopes of the least-squares planes of many boxes.
+def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Slopes of the least-squares models of many boxes.
 
     Parameters
     ----------
     n : ndarray of shape (n_boxes,)
         Points in each box.
     gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
-        Products of the deviations from the mean, summed; the answers come last.
-    unit : ignored
-        Slopes do not depend on units here.
+        Products of the deviations from the mean, summed; the predictions come last.
 
     Returns
     -------
@@ -52,9 +47,9 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray, unit: np.ndarray | None = None
     Notes
     -----
     Features are standardised in each box, so that the matrix to be inverted is their correlation.
-    Of equally good planes, as correlated features allow, it is about the one of least norm.
+    Of equally good models, as correlated features allow, it is about the one of least norm.
 
-    A plane through few points says nothing of its errors, and is steep where a feature happens to
+    A model of few points says nothing of its errors, and is steep where a feature happens to
     vary little among them. With d varying features and n < 2 (d + 2) points the slopes minimise,
     in units of the rows' ranges, the mean squared residual plus d/n times the mean variance of the
     features times the sum of the squared slopes.
@@ -83,7 +78,7 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray, unit: np.ndarray | None = None
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Origin and unit of every feature, and of the answers last.
+    """Origin and unit of every feature, and of the predictions last.
 
     Parameters
     ----------
@@ -98,15 +93,15 @@ class Units:
     usable: np.ndarray
 
     @classmethod
-    def of(cls, lower: np.ndarray, upper: np.ndarray, answers: np.ndarray) -> Units:
-        """The middle and range of a domain and of answers."""
-        low, high = np.append(lower, answers.min()), np.append(upper, answers.max())
+    def of(cls, lower: np.ndarray, upper: np.ndarray, predictions: np.ndarray) -> Units:
+        """The middle and range of a domain and of predictions."""
+        low, high = np.append(lower, predictions.min()), np.append(upper, predictions.max())
         span = high - low
         usable = span[:-1] > 1e-280 * max(span[-1], 1e-20)
         unit = np.where(np.append(usable, span[-1] > 0), span, 1.0)
         return cls(low / 2 + high / 2, unit, usable)
 
-    def planes(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def models(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Intercepts and slopes in the user's units, from residual vectors."""
         slopes = -vectors[:, :-2] * (self.unit[-1] / self.unit[:-1])
         level = self.origin[-1] - vectors[:, -1] * self.unit[-1]
@@ -149,14 +144,14 @@ class Groups:
 
 
 class Points:
-    """Rows and queried points, box by box, as rows of features, answer, and 1.
+    """Rows and queried points, box by box, as rows of features, prediction, and 1.
 
     Parameters
     ----------
     X : ndarray of shape (n_points, n_features)
         The points.
-    answers : ndarray of shape (n_points,)
-        What the black box answered.
+    predictions : ndarray of shape (n_points,)
+        The black box's predictions.
     box : ndarray of int, shape (n_points,)
         The box of each.
     n_boxes : int
@@ -171,7 +166,7 @@ class Points:
     """
 
     def __init__(
-        self, X: np.ndarray, answers: np.ndarray, box: np.ndarray, n_boxes: int, units: Units
+        self, X: np.ndarray, predictions: np.ndarray, box: np.ndarray, n_boxes: int, units: Units
     ) -> None:
         self.units = units
         size = np.bincount(box, minlength=n_boxes)
@@ -192,7 +187,7 @@ class Points:
             else:
                 for j in range(n_features):
                     rows[:, j] = X[:, j].take(index)
-            rows[:, -2] = answers.take(index)
+            rows[:, -2] = predictions.take(index)
             rows[:, -1] = 1.0
             rows -= origin[: len(index)]
             rows *= factor[: len(index)]
@@ -236,14 +231,14 @@ class Points:
 
 @dataclass(eq=False)
 class Fits:
-    """Number, mean and second moments of the points in boxes: all that their planes depend on.
+    """Number, mean and second moments of the points in boxes: all that their models depend on.
 
     Parameters
     ----------
     n : ndarray of shape (n_boxes,)
         Points in each box.
     mean : ndarray of shape (n_boxes, n_features + 1)
-        Mean of the features and, last, of the answers.
+        Mean of the features and, last, of the predictions.
     gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
         Products of the deviations from the mean, summed.
     """
@@ -299,7 +294,7 @@ class Fits:
         return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
 
     def vectors(self, slopes: np.ndarray) -> np.ndarray:
-        """Planes through the means, as vectors whose product with (x, answer, 1) is the residual.
+        """Models as vectors whose product with (x, prediction, 1) is the residual.
 
         Parameters
         ----------
@@ -314,9 +309,9 @@ class Fits:
 
 
 def absolute_residuals(
-    points: Points, groups: Groups, vectors: np.ndarray, group: np.ndarray, plane: np.ndarray
+    points: Points, groups: Groups, vectors: np.ndarray, group: np.ndarray, model: np.ndarray
 ) -> np.ndarray:
-    """Sum of absolute residuals of groups of points from planes.
+    """Sum of absolute residuals of groups of points from linear models.
 
     Parameters
     ----------
@@ -324,9 +319,9 @@ def absolute_residuals(
         Where to look rows up.
     groups : Groups
         The groups.
-    vectors : ndarray of shape (n_planes, n_features + 2)
-        The planes.
-    group, plane : ndarray of int, shape (n_entries,)
+    vectors : ndarray of shape (n_models, n_features + 2)
+        The models.
+    group, model : ndarray of int, shape (n_entries,)
         Which sums are wanted; in order of `group`.
 
     Returns
@@ -340,7 +335,7 @@ def absolute_residuals(
         most = int((first[piece + 1] - first[piece]).max(initial=0))
         place = first[piece, None] + np.arange(most)
         there = place < first[piece + 1, None]
-        chosen = vectors[plane[np.minimum(place, len(plane) - 1)]]
+        chosen = vectors[model[np.minimum(place, len(model) - 1)]]
         residuals = chosen @ rows.transpose(0, 2, 1)
         sums = np.abs(residuals, out=residuals).sum(axis=2)
         result[place[there]] += sums[there]

@@ -1,4 +1,4 @@
-"""The one place that asks the black box."""
+"""The one place that queries the black box, and the cache of what it predicted."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-# --- a memory of results that is bounded in bytes and forgets what was not used for longe --------
-
-#: What one black box's memory may hold, and what a key and its objects cost beside their arrays.
+#: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
+#: What an oracle's cache of predictions may hold.
+_MOST_BYTES_OF_PREDICTIONS = 2**30
+_HASHED_ROWS = 65536
 
 
-class ResultMemory:
-    """Keeps results by key; the least recently used go first.
+class ResultCache:
+    """A cache bounded in bytes, of which the least recently used results leave first.
 
     Copies and pickles start empty: results can be worked out again, and would only make what is
     sent to other processes large.
@@ -35,9 +36,9 @@ class ResultMemory:
 
     Examples
     --------
-    >>> memory = ResultMemory(most_bytes=4000)
-    >>> memory.put("a", 1); memory.put("b", (2, 3))
-    >>> memory.get("a"), memory.get("b"), memory.get("c")
+    >>> cache = ResultCache(most_bytes=4000)
+    >>> cache.put("a", 1); cache.put("b", (2, 3))
+    >>> cache.get("a"), cache.get("b"), cache.get("c")
     (1, (2, 3), None)
     """
 
@@ -56,8 +57,8 @@ class ResultMemory:
             return self._kept[key][0]
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a result, in place of an earlier one of that key; forget it if it is too large."""
-        size = bytes_of(value) + _OVERHEAD
+        """Keep a result, in place of an earlier one of that key, unless it is too large."""
+        size = _bytes_of(value) + _OVERHEAD
         with self._lock:
             self.n_bytes -= self._kept.pop(key, (None, 0))[1]
             if size > self.most_bytes // 4:
@@ -74,24 +75,17 @@ class ResultMemory:
         return type(self), (self.most_bytes,)
 
 
-def bytes_of(value: Any) -> int:
+def _bytes_of(value: Any) -> int:
     """Bytes of the arrays in a result: of an array, or of all in a tuple or an object's fields."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):
-        return sum(map(bytes_of, value))
-    return sum(map(bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
-
-
-# --- The one place that asks the black box -------------------------------------------------------
-
-#: Sets of rows whose answers are kept; only answers are stored, never rows.
-_KEPT_ANSWERS = 64
-_HASHED_ROWS = 65536
+        return sum(map(_bytes_of, value))
+    return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
 
 
 class Oracle:
-    """Asks a black box in batches, remembers its answers and counts the questions.
+    """Queries a black box in batches, caches its predictions and counts the queries.
 
     Parameters
     ----------
@@ -113,13 +107,13 @@ class Oracle:
         Calls of the black box's ``predict``.
     n_rows : int
         Rows in those calls.
-    n_rows_remembered : int
-        Rows answered without a call.
+    n_rows_cached : int
+        Rows whose predictions came from the cache.
     seconds : float
         Time spent in those calls.
-    first_question : bytes or None
-        Digest of the rows that were asked about first: an extractor's training rows. None if they
-        are neither numbers nor names.
+    first_query : bytes or None
+        Digest of the rows of the first query: an extractor's training rows. None if they are
+        neither numbers nor text.
     """
 
     def __init__(
@@ -134,10 +128,10 @@ class Oracle:
         self.batch_size = batch_size
         self.n_calls = 0
         self.n_rows = 0
-        self.n_rows_remembered = 0
+        self.n_rows_cached = 0
         self.seconds = 0.0
-        self.first_question: bytes | None = None
-        self._answers: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self.first_query: bytes | None = None
+        self._cache = ResultCache(_MOST_BYTES_OF_PREDICTIONS)
         self._feature_names = None if feature_names is None else list(feature_names)
         self._names = getattr(estimator, "feature_names_in_", None)
         self._library = type(like).__module__.partition(".")[0]
@@ -146,58 +140,54 @@ class Oracle:
             self._names = self._feature_names or list(like.columns)
         self._kinds = FrameKinds(like)
 
-    def ask(self, X: Any, *, remember: bool = True) -> np.ndarray:
-        """Answer rows, one label or number per row.
+    def query(self, X: Any, *, cache: bool = True) -> np.ndarray:
+        """Predict rows, one label or number per row.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows; columns of a frame that the black box knows by name may come in any order.
-        remember : bool, default=True
-            False for points that nobody will ask about again: many small sets of them would push
-            the answers to the training rows out of the memory.
+        cache : bool, default=True
+            False for points that nobody will query again.
 
         Raises
         ------
         ValueError
-            If the black box does not give one answer per row.
+            If the black box does not give one prediction per row.
         """
         if not hasattr(X, "columns"):
             X = np.asarray(X)
-        return self._ask(X, _content_key(X) if remember else None, remember)
+        return self._query(X, _content_key(X) if cache else None, cache)
 
-    def _ask(self, X: Any, key: bytes | None, remember: bool) -> np.ndarray:
+    def _query(self, X: Any, key: bytes | None, cache: bool) -> np.ndarray:
         if self.n_calls == 0:
-            self.first_question = key
-        if key is not None and key in self._answers:
-            self._answers.move_to_end(key)
-            self.n_rows_remembered += len(X)
-            return self._answers[key].copy()
+            self.first_query = key
+        known = None if key is None else self._cache.get(key)
+        if known is not None:
+            self.n_rows_cached += len(X)
+            return np.array(known)
         shown = self._shown(X)
         n_rows = len(shown)
         size = self.batch_size or max(1, n_rows)
         # Rows that are shown as they are and all at once need no second digest further on.
         whole = key if shown is X and n_rows <= size else None
         parts = [
-            self._call(shown, start, start + size, remember, whole)
-            for start in range(0, n_rows, size)
+            self._call(shown, start, start + size, cache, whole) for start in range(0, n_rows, size)
         ]
-        answers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        predictions = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if key is not None:
-            self._answers[key] = answers.copy()
-            if len(self._answers) > _KEPT_ANSWERS:
-                self._answers.popitem(last=False)
-        return answers
+            self._cache.put(key, predictions.copy())
+        return predictions
 
     def count_again(self, n_rows: int) -> None:
-        """Count a question to which the answers are known already.
+        """Count a query whose predictions are known already.
 
-        What an extractor asks for must not depend on what others have asked before.
+        What an extractor counts must not depend on what others have queried before.
 
         Parameters
         ----------
         n_rows : int
-            Rows that :meth:`ask` would have been given.
+            Rows that :meth:`query` would have been given.
         """
         self.n_calls += math.ceil(n_rows / (self.batch_size or max(1, n_rows)))
         self.n_rows += n_rows
@@ -208,31 +198,31 @@ class Oracle:
         return type(self.estimator.estimator if frozen else self.estimator).__name__
 
     def _call(
-        self, shown: Any, start: int, stop: int, remember: bool, whole: bytes | None
+        self, shown: Any, start: int, stop: int, cache: bool, whole: bytes | None
     ) -> np.ndarray:
         # A pandas frame with numbers as row labels could be sliced by label otherwise.
         rows = shown.iloc[start:stop] if hasattr(shown, "iloc") else shown[start:stop]
         begin = time.perf_counter()
-        if isinstance(self.estimator, RememberingBlackBox):
+        if isinstance(self.estimator, CachedBlackBox):
             inner = self.estimator.oracle
             if whole is None:
-                answers = inner.ask(rows, remember=remember)
+                predictions = inner.query(rows, cache=cache)
             else:
-                answers = inner._ask(rows, whole, remember)
+                predictions = inner._query(rows, whole, cache)
         else:
-            answers = np.asarray(self.estimator.predict(rows))
+            predictions = np.asarray(self.estimator.predict(rows))
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)
-        if answers.ndim == 2 and answers.shape[1] == 1:
-            answers = answers[:, 0]
-        if answers.shape != (len(rows),):
+        if predictions.ndim == 2 and predictions.shape[1] == 1:
+            predictions = predictions[:, 0]
+        if predictions.shape != (len(rows),):
             raise ValueError(
-                f"The black box {self._black_box_name} must answer one label or number "
-                f"per row, but for {len(rows)} rows it gave an array of shape {answers.shape}. "
-                "Extract rules for one output at a time."
+                f"The black box {self._black_box_name} must predict one label or number per row, "
+                f"but for {len(rows)} rows it gave an array of shape {predictions.shape}. Extract "
+                "rules for one output at a time."
             )
-        return answers
+        return predictions
 
     def _shown(self, X: Any) -> Any:
         """Put the rows into the container that the black box was fitted on."""
@@ -270,19 +260,15 @@ class Oracle:
             return polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
         return self._kinds.restored(pd.DataFrame(array, columns=names))
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Remembered answers can be asked again; they would only make pickles large.
-        return self.__dict__ | {"_answers": OrderedDict()}
-
     def __repr__(self) -> str:
         return (
             f"<Oracle {self._black_box_name}: {self.n_calls} calls, {self.n_rows} rows, "
-            f"{self.n_rows_remembered} rows remembered>"
+            f"{self.n_rows_cached} rows from the cache>"
         )
 
 
 class FrameKinds:
-    """Remembers which columns of a pandas frame hold truth values or Python objects.
+    """The columns of a pandas frame that hold truth values or Python objects.
 
     A black box that encodes such columns knows their values and no numbers in between, so that
     points drawn there are shown as the nearest value that occurred.
@@ -290,7 +276,7 @@ class FrameKinds:
     Parameters
     ----------
     like : DataFrame or anything else
-        The training rows; nothing is remembered of what is no pandas frame.
+        The training rows; only a pandas frame has such columns.
     """
 
     def __init__(self, like: Any) -> None:
@@ -304,7 +290,7 @@ class FrameKinds:
             try:
                 numbers = values.to_numpy(dtype=float)
             except (TypeError, ValueError):
-                continue  # names of things
+                continue  # a categorical column
             order = np.argsort(numbers)
             kept = values.to_numpy(dtype=object)[order]
             self._known[name] = (numbers[order], kept, column.dtype)
@@ -314,8 +300,8 @@ class FrameKinds:
         for name, (numbers, values, dtype) in self._known.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
-                place = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
-                frame[name] = pd.Series(values[place], dtype=dtype, index=frame.index)
+                nearest = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
+                frame[name] = pd.Series(values[nearest], dtype=dtype, index=frame.index)
         return frame
 
 
@@ -331,7 +317,7 @@ def _as_array(X: Any) -> np.ndarray:
 
 
 def _content_key(X: Any) -> bytes | None:
-    """Digest the rows' content; None where they are neither numbers nor names."""
+    """Digest the rows' content; None where they are neither numbers nor text."""
     array = _as_array(X)
     if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
         try:
@@ -348,8 +334,8 @@ def _content_key(X: Any) -> bytes | None:
     return digest.digest()
 
 
-class RememberingBlackBox(FrozenEstimator):
-    """A fitted black box that is asked once about the same rows, however many estimators ask.
+class CachedBlackBox(FrozenEstimator):
+    """A fitted black box that is queried once for the same rows, however many estimators query.
 
     A search hands it to all its candidates: ``fit`` and ``clone`` leave it as it is.
 
@@ -362,15 +348,15 @@ class RememberingBlackBox(FrozenEstimator):
     ----------
     oracle : Oracle
         Counts what really reached the black box.
-    memory : ResultMemory
-        What estimators that ask about the same rows have worked out for each other. Bounded; left
+    cache : ResultCache
+        What estimators that query the same rows have worked out for each other. Bounded; left
         behind by pickles and copies.
     """
 
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator)
         self.oracle = Oracle(estimator)
-        self.memory = ResultMemory()
+        self.cache = ResultCache()
 
     def __sklearn_tags__(self) -> Any:
         # As of any frozen estimator, but without the deep copy: every check of scikit-learn's asks.
@@ -379,5 +365,5 @@ class RememberingBlackBox(FrozenEstimator):
         return tags
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer rows, from memory where they have been asked before."""
-        return self.oracle.ask(X)
+        """Predict rows, from the cache where they have been queried before."""
+        return self.oracle.query(X)

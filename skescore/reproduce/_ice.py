@@ -217,7 +217,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
         "covered": evaluation.instances,
         "params": search.best_params_,
         "black_box_f1": float(
-            f1_score(test[1], model.oracle_.ask(test[0]), average="weighted")
+            f1_score(test[1], model.oracle_.query(test[0]), average="weighted")
         ),
         "seconds": round(time.perf_counter() - begin, 3),
     }  # fmt: skip

@@ -241,7 +241,7 @@ def evaluate_rules(
                 f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
                 f"{type(model).__name__} does not; use reference='data' with y from the black box."
             )
-        y_true = np.asarray(to_outer(model.oracle_.ask(X_inner)))
+        y_true = np.asarray(to_outer(model.oracle_.query(X_inner)))
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:

@@ -12,8 +12,8 @@ black boxes and rules::
 
 The shortest way to such a class is to derive it from :class:`skescore.extractors.BaseExtractor`,
 which brings everything but the algorithm: ``_extract`` makes the rules from the rows
-(``extraction.X``) and the black box's answers on them (``extraction.answers``: numbers, or indices
-of ``extraction.classes``); ``extraction.ask(points)`` asks for more of them, and
+(``extraction.X``) and what the black box predicts for them (``extraction.predictions``: numbers,
+or indices of ``extraction.classes``); ``extraction.query(points)`` predicts more of them, and
 ``extraction.settings`` are the other parameters of the rule set.
 
 >>> import numpy as np
@@ -45,8 +45,8 @@ of ``extraction.classes``); ``extraction.ask(points)`` asks for more of them, an
 ...         below = extraction.X[:, 0] <= cut
 ...         rules = []
 ...         for side, rows in ((Interval(0, upper=cut), below), (Interval(0, lower=cut), ~below)):
-...             answers = extraction.answers[rows if rows.any() else slice(None)]
-...             rules.append(Rule([side], labels[np.bincount(answers).argmax()]))
+...             codes = extraction.predictions[rows if rows.any() else slice(None)]
+...             rules.append(Rule([side], labels[np.bincount(codes).argmax()]))
 ...         return RuleSet(rules, ordered=False, disjoint=True, **extraction.settings)
 >>> outcomes = check_extractor(
 ...     Halves(LogisticRegression()),
@@ -56,7 +56,8 @@ of ``extraction.classes``); ``extraction.ask(points)`` asks for more of them, an
 ['passed', 'skipped']
 
 Name the class in the entry-point group ``skescore.extractors`` of its package, and every search
-and the command line know it; :mod:`skescore.registry` tells what else it may say of itself::
+and the command line know it; see :mod:`skescore.registry` for what else it may say of itself.
+:func:`skescore.register_extractor` does the same in a running program::
 
     [project.entry-points."skescore.extractors"]
     halves = "their_package:Halves"

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
-from skescore.extractors import Oracle, RememberingBlackBox
+from skescore.extractors import CachedBlackBox, Oracle
 from skescore.metrics._prediction import prediction_performance
 from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
 
@@ -24,7 +24,7 @@ from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
 class Fold:
     """One split: a black box fitted on the training rows, and held-out rows to score on."""
 
-    black_box: RememberingBlackBox
+    black_box: CachedBlackBox
     X_train: Any
     X_test: Any
     y_test: Any
@@ -48,7 +48,7 @@ def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
     array-like of shape (n_rows,)
         The target, or the answers.
     """
-    return Oracle(black_box, like=X).ask(X) if y is None else y
+    return Oracle(black_box, like=X).query(X) if y is None else y
 
 
 def make_folds(
@@ -74,7 +74,7 @@ def make_folds(
         X_train = _safe_indexing(X, train)
         model = black_box if fitted else clone(black_box).fit(X_train, _safe_indexing(y, train))
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        folds.append(Fold(RememberingBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
+        folds.append(Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
     return folds
 
 
@@ -93,7 +93,7 @@ def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
     model = black_box if fitted else clone(black_box).fit(X, y)
     places = np.arange(len(y))
     X, y = _safe_indexing(X, places), _safe_indexing(y, places)
-    return Fold(RememberingBlackBox(model), X, X, y, places)
+    return Fold(CachedBlackBox(model), X, X, y, places)
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:

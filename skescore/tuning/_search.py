@@ -753,7 +753,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             Greater is better.
         """
         winner = self._winner()
-        y = winner.oracle_.ask(X) if y is None else y
+        y = winner.oracle_.query(X) if y is None else y
         return float(self._goal().scorer(winner, X, y))
 
     def fidelity(self, X: Any) -> float:

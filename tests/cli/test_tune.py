@@ -557,7 +557,7 @@ def test_black_box_with_one_answer_is_noted(monkeypatch, run):
     monkeypatch.setattr("skescore.cli._tune.make_black_box", lambda *_: DummyClassifier())
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
-    assert "note: The black box answers 'setosa' for all 150 rows" in err
+    assert "note: The black box predicts 'setosa' for all 150 rows" in err
     assert "1 rule, extracted" in out
 
 

@@ -171,7 +171,7 @@ def test_not_a_function(adapter, function):
 )
 def test_not_one_answer_per_row(adapter, answer, shape):
     shown = re.escape(str(shape))
-    with pytest.raises(ValueError, match=f"answer every row, but for 60 rows .*shape {shown}"):
+    with pytest.raises(ValueError, match=f"predict every row, but for 60 rows .*shape {shown}"):
         CARTExtractor(adapter(answer)).fit(X)
 
 
@@ -204,7 +204,7 @@ def test_labels_that_are_not_declared():
     black_box = CallableClassifier(word, classes=["low", "middle"])
     with pytest.raises(
         ValueError,
-        match=r"answered 'high', which is not among the classes \['low', 'middle'\]\. If it is a "
+        match=r"predicted 'high', which is not among the classes \['low', 'middle'\]\. If it is a "
         r"CallableClassifier, pass classes=",
     ):
         CARTExtractor(black_box).fit(X[X[:, 0].argsort()[::-1]])
@@ -217,7 +217,7 @@ def test_labels_that_only_further_points_show():
         return np.where(np.abs(rows[:, 0] - 0.5) < 0.25, "middle", word(rows))
 
     extractor = GridExExtractor(CallableClassifier(three), min_examples=60, random_state=0)
-    with pytest.raises(ValueError, match=r"answered 'middle', which is not among .*pass classes="):
+    with pytest.raises(ValueError, match=r"predicted 'middle', which is not among .*pass classes="):
         extractor.fit(rows)
     extractor.estimator.set_params(classes=["high", "low", "middle"])
     assert extractor.fit(rows).classes_.tolist() == ["high", "low", "middle"]
@@ -239,7 +239,7 @@ def test_labels_that_only_further_points_show():
 def test_answers_that_are_no_labels(answer, y):
     with pytest.raises(
         ValueError,
-        match=r"which does not do as a class label.*needs classes=.*one column of scores",
+        match=r"which does not do as a label.*needs classes=.*one column of scores",
     ):
         CARTExtractor(CallableClassifier(answer)).fit(X, y)
 
@@ -249,11 +249,11 @@ def test_numbers_that_are_not_finite(value, shown):
     def gap(rows):
         return np.where(np.arange(len(rows)) % 20 == 5, value, 1.0)
 
-    with pytest.raises(ValueError, match=rf"answered {shown} for row 5 \(3 of 60 rows\)"):
+    with pytest.raises(ValueError, match=rf"predicted {shown} for row 5 \(3 of 60 rows\)"):
         CARTExtractor(CallableRegressor(gap)).fit(X)
 
 
 @pytest.mark.parametrize("answer", [word, lambda rows: ["1"] * len(rows)])
 def test_text_from_a_regressor(answer):
-    with pytest.raises(ValueError, match=r"is a regressor but answered .*CallableClassifier"):
+    with pytest.raises(ValueError, match=r"is a regressor but predicted .*CallableClassifier"):
         CARTExtractor(CallableRegressor(answer)).fit(X)

@@ -38,7 +38,7 @@ def answers_like_its_tree(extractor, rows):
     ),
     classification=st.booleans(),
 )
-@pytest.mark.filterwarnings("ignore:max_leaf_nodes=. is less than", "ignore:The black box answers")
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes=. is less than", "ignore:The black box predicts")
 def test_rules_answer_like_the_tree(seed, options, classification):
     random = np.random.default_rng(seed)
     X = random.integers(-5, 6, (60, 3)) * random.choice([1.0, 0.1, 1e6])

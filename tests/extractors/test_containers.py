@@ -151,7 +151,7 @@ def test_columns_of_several_types_become_one_array_of_floats(make):
     extractor = make(FrozenEstimator(model)).fit(mixed)
     assert all(shown.shape[1] == 6 for shown in model.shown_)
     assert extractor.fidelity(mixed) > 0.8
-    assert extractor.oracle_.n_rows_remembered == 150
+    assert extractor.oracle_.n_rows_cached == 150
 
 
 def test_a_function_is_shown_what_the_extractor_was_given(make, library, frame):

@@ -339,7 +339,7 @@ def test_bad_parameters(parameters, error, text):
 
 
 def test_a_tree_needs_answers():
-    with pytest.raises(ValueError, match="Pass the black box's answers as y"):
+    with pytest.raises(ValueError, match="Pass the black box's predictions as y"):
         Discretiser("tree").fit([[1.0], [2.0]])
 
 

@@ -123,14 +123,16 @@ def test_classes_keep_the_order_of_the_black_box(extractor):
 def test_the_black_box_answers_what_it_does_not_declare(extractor):
     model = Declares(("high", "low"), ("low", "surprise")).fit(X)
     with pytest.raises(
-        ValueError, match=r"answered 'surprise', which is not among the classes \['high', 'low'\]"
+        ValueError, match=r"predicted 'surprise', which is not among the classes \['high', 'low'\]"
     ):
         extractor.set_params(estimator=model).fit(X)
 
 
 def test_the_black_box_answers_nothing_but_one_class(extractor):
     model = Declares(("high", "low"), ("low", "low")).fit(X)
-    with pytest.warns(UserWarning, match="answers 'low' for all 240 rows, so one rule says it all"):
+    with pytest.warns(
+        UserWarning, match="predicts 'low' for all 240 rows, so one rule says it all"
+    ):
         extractor.set_params(estimator=model).fit(X)
     assert set(extractor.predict(X)) == {"low"}
     assert extractor.score(X, ["low"] * 240) == 1.0

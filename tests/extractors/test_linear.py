@@ -1,4 +1,4 @@
-"""Planes: fits from second moments, sums of residuals, and their tables, against plain loops."""
+"""Linear models: fits by second moments, sums of residuals and their tables against loops."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from skescore.extractors._linear_models import (
     absolute_residuals,
     ridge_slopes,
 )
-from skescore.extractors.gridex._gridrex import PlaneSettings, PlanesTable
-from skescore.extractors.gridex._reference import least_norm_slopes
+from skescore.extractors.gridex._gridrex import LinearTable
 
 
-def slow_plane(X, z):
+def slow_model(X, z):
     """Intercept and slopes from rows: least squares, or with the documented ridge.
 
     Rows of a ridge are points of their own, far from the formula in the package.
@@ -80,7 +79,7 @@ def test_fits_and_residuals_are_those_of_the_rows(sizes, n_features, order):
         np.testing.assert_allclose(fits.mean[i], both.mean(axis=0), rtol=0, atol=1e-12)
         deviation = both - both.mean(axis=0)
         np.testing.assert_allclose(fits.gram[i], deviation.T @ deviation, rtol=0, atol=1e-9)
-        intercept, slopes = slow_plane(rows, answers)
+        intercept, slopes = slow_model(rows, answers)
         np.testing.assert_allclose(-vectors[i, :-2], slopes, rtol=1e-7, atol=1e-9)
         assert -vectors[i, -1] == pytest.approx(intercept, abs=1e-9)
         assert sums[i] / size == pytest.approx(
@@ -125,7 +124,7 @@ def test_a_plane_is_found_exactly_however_the_features_are_correlated():
         units = Units.of(X.min(axis=0), X.max(axis=0), z)
         points = Points(X, z, np.zeros(200, int), 1, units)
         fits = Fits.collect(points, points.by_box)
-        intercepts, slopes = units.planes(fits.vectors(ridge_slopes(fits.n, fits.gram)))
+        intercepts, slopes = units.models(fits.vectors(ridge_slopes(fits.n, fits.gram)))
         # Second moments know the difference of the features to its square only.
         np.testing.assert_allclose(slopes[0], [3, -2], rtol=1e-12 / noise**2)
         assert abs(intercepts[0]) < 1e-12 / noise**2
@@ -139,7 +138,7 @@ def test_copies_share_their_slope_and_constants_have_none():
     units = Units.of(X.min(axis=0), X.max(axis=0), z)
     points = Points(X, z, np.zeros(100, int), 1, units)
     fits = Fits.collect(points, points.by_box)
-    intercepts, slopes = units.planes(fits.vectors(ridge_slopes(fits.n, fits.gram)))
+    intercepts, slopes = units.models(fits.vectors(ridge_slopes(fits.n, fits.gram)))
     np.testing.assert_allclose(slopes[0], [2, 0, 2], rtol=1e-6)
     assert slopes[0, 1] == 0
     assert intercepts[0] == pytest.approx(1)
@@ -156,54 +155,38 @@ def test_few_points_never_look_perfect():
             assert residual > 0.15 * np.abs(z - z.mean()).sum()
 
 
-def test_least_norm_slopes_are_those_of_least_squares_on_rows():
-    random = np.random.default_rng(0)
-    for n in (2, 4, 30):
-        X = random.uniform(size=(n, 5)) * [1, 10, 100, 1, 0.1]
-        z = random.normal(size=n)
-        X[:, 3] = X[:, 0]
-        units = Units.of(X.min(axis=0), X.max(axis=0), z)
-        points = Points(X, z, np.zeros(n, int), 1, units)
-        fits = Fits.collect(points, points.by_box)
-        slopes = least_norm_slopes(fits.n, fits.gram, units.unit[:-1])
-        _, ours = units.planes(fits.vectors(slopes))
-        expected = np.linalg.lstsq(X - X.mean(axis=0), z - z.mean(), rcond=None)[0]
-        np.testing.assert_allclose(ours[0], expected, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("block", [1, 3, 1024])
-def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows(block, monkeypatch):
-    monkeypatch.setattr("skescore.extractors.gridex._gridrex._BLOCK", block)
+def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
     sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
     points, X, z, box = some_points(3, sizes, 2)
-    table = PlanesTable(points, PlaneSettings(points.units))
+    table = LinearTable(points, 0.0)
     everything = np.array([(i, j) for i in range(len(sizes)) for j in range(i)])
     height = points.units.unit[-1]
 
     def expected(*boxes):
         inside = np.isin(box, boxes)
-        return slow_residual(X[inside], z[inside], slow_plane(X[inside], z[inside]))
+        return slow_residual(X[inside], z[inside], slow_model(X[inside], z[inside]))
 
     residuals = [expected(i, j) for i, j in everything]
     threshold = float(np.median(residuals))
-    allowed, ranks = table.joinable(everything, threshold * height * 1.0000001)
-    assert allowed.tolist() == [r <= threshold for r in residuals]
-    np.testing.assert_allclose(ranks * 1e-9, residuals, atol=1e-8)
+    # More pairs than are worked on at once.
+    allowed, ranks = table.joinable(np.tile(everything, (40, 1)), threshold * height * 1.0000001)
+    assert allowed.tolist() == [r <= threshold for r in residuals] * 40
+    np.testing.assert_allclose(ranks * 1e-9, residuals * 40, atol=1e-8)
     boxes = table.each(np.arange(len(sizes)))
     union = boxes[2].union(boxes[0]).union(boxes[7])
     others = [1, 3, 4, 5, 6, 8]
     for some in (others, [1, 8]):  # more rows than fit into one piece, and fewer
-        found = union.union_diversities([boxes[i] for i in some], 1e9)
+        found = union.union_impurities([boxes[i] for i in some], 1e9)
         np.testing.assert_allclose(
             np.array(found) * 1e-9, [expected(2, 0, 7, i) for i in some], atol=1e-8
         )
-    assert union.union_diversities([boxes[3]], 0.0) == [None]
+    assert union.union_impurities([boxes[3]], 0.0) == [None]
     assembled = table.assemble(np.array(others), [union])
     inf = np.zeros((len(others) + 1, 2))
-    planes = assembled.closed(inf, inf)
+    models = assembled.closed(inf, inf)
     np.testing.assert_allclose(
-        planes.diversity / height, [expected(i) for i in others] + [expected(2, 0, 7)], atol=1e-9
+        models.impurity / height, [expected(i) for i in others] + [expected(2, 0, 7)], atol=1e-9
     )
     inside = np.isin(box, [2, 0, 7])
-    assert planes.mean[-1] == pytest.approx(z[inside].mean())
-    assert planes.spread[-1] == pytest.approx(z[inside].std())
+    assert models.mean[-1] == pytest.approx(z[inside].mean())
+    assert models.deviation[-1] == pytest.approx(z[inside].std())

@@ -1,4 +1,4 @@
-"""The oracle counts, batches and remembers; extractors ask no more than they must."""
+"""The oracle counts, batches and caches; extractors ask no more than they must."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import get_tags
 
 from skescore.extractors import (
+    CachedBlackBox,
     CallableClassifier,
     CallableRegressor,
     CARTExtractor,
     GridExExtractor,
     Oracle,
-    RememberingBlackBox,
 )
 from skescore.registry import extractor_class
 
@@ -54,20 +54,20 @@ class Recorder:
 def test_counts_and_memory():
     function = Recorder()
     oracle = Oracle(CallableRegressor(function))
-    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered, oracle.seconds) == (0, 0, 0, 0)
-    first = oracle.ask(X)
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached, oracle.seconds) == (0, 0, 0, 0)
+    first = oracle.query(X)
     np.testing.assert_array_equal(first, X.sum(axis=1))
-    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (1, 300, 0)
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 0)
     assert oracle.seconds > 0
     first[:] = 0  # what was handed out is the caller's
-    again = oracle.ask(X.copy())  # the content counts, not the object
+    again = oracle.query(X.copy())  # the content counts, not the object
     np.testing.assert_array_equal(again, X.sum(axis=1))
-    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (1, 300, 300)
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 300)
     again[:] = 0
-    np.testing.assert_array_equal(oracle.ask(np.asfortranarray(X)), X.sum(axis=1))
-    oracle.ask(X[:299])
-    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_remembered) == (2, 599, 600)
-    assert "2 calls, 599 rows, 600 rows remembered" in repr(oracle)
+    np.testing.assert_array_equal(oracle.query(np.asfortranarray(X)), X.sum(axis=1))
+    oracle.query(X[:299])
+    assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (2, 599, 600)
+    assert "2 calls, 599 rows, 600 rows from the cache" in repr(oracle)
     assert "CallableRegressor" in repr(oracle)
 
 
@@ -84,41 +84,23 @@ def test_counts_and_memory():
 def test_other_rows_are_not_taken_for_known_ones(other):
     function = Recorder()
     oracle = Oracle(CallableRegressor(function))
-    oracle.ask(X)
-    np.testing.assert_allclose(oracle.ask(other), np.asarray(other).sum(axis=1))
+    oracle.query(X)
+    np.testing.assert_allclose(oracle.query(other), np.asarray(other).sum(axis=1))
     assert function.sizes == [300, 300]
 
 
 def test_equal_bytes_in_another_shape_or_type_are_other_rows():
     oracle = Oracle(CallableRegressor(Recorder()))
     zeros = np.zeros((4, 2))
-    assert len(oracle.ask(zeros)) == 4
-    assert len(oracle.ask(zeros.reshape(2, 4))) == 2
-    assert len(oracle.ask(np.zeros((4, 2), dtype=np.int64))) == 4
-    assert oracle.n_rows_remembered == 0
+    assert len(oracle.query(zeros)) == 4
+    assert len(oracle.query(zeros.reshape(2, 4))) == 2
+    assert len(oracle.query(np.zeros((4, 2), dtype=np.int64))) == 4
+    assert oracle.n_rows_cached == 0
     named = pd.DataFrame(zeros, columns=["a", "b"])
-    oracle.ask(named)
-    oracle.ask(named.rename(columns={"a": "b", "b": "a"}))
-    assert oracle.n_rows_remembered == 0
-    assert len(oracle.ask(named)) == oracle.n_rows_remembered == 4
-
-
-def test_memory_is_bounded_and_forgets_the_longest_unused():
-    function = Recorder()
-    oracle = Oracle(CallableRegressor(function))
-    rows = [np.full((1, 2), float(i)) for i in range(100)]
-    for i in range(64):
-        oracle.ask(rows[i])
-    oracle.ask(rows[0])  # used again, so kept
-    oracle.ask(rows[64])  # in the place of rows[1]
-    assert oracle.n_calls == 65
-    oracle.ask(rows[0])
-    assert oracle.n_calls == 65
-    oracle.ask(rows[1])
-    assert oracle.n_calls == 66
-    for row in rows:
-        oracle.ask(row)
-    assert len(oracle._answers) == 64
+    oracle.query(named)
+    oracle.query(named.rename(columns={"a": "b", "b": "a"}))
+    assert oracle.n_rows_cached == 0
+    assert len(oracle.query(named)) == oracle.n_rows_cached == 4
 
 
 @pytest.mark.parametrize("size", [1, 7, 299, 300, 301, None])
@@ -127,24 +109,22 @@ def test_batches(size, frame):
     rows = pd.DataFrame(X, columns=list("abcd"), index=np.arange(300)[::-1]) if frame else X
     function = Recorder()
     oracle = Oracle(CallableRegressor(function), like=rows, batch_size=size)
-    np.testing.assert_array_equal(oracle.ask(rows), X.sum(axis=1))
+    np.testing.assert_array_equal(oracle.query(rows), X.sum(axis=1))
     n_full, rest = divmod(300, size or 300)
     assert function.sizes == [size or 300] * n_full + [rest] * (rest > 0)
     assert (oracle.n_calls, oracle.n_rows) == (len(function.sizes), 300)
     np.testing.assert_array_equal(np.vstack(function.shown), X)
 
 
-def test_a_pickle_leaves_the_memory_behind():
+def test_a_pickle_leaves_the_cache_behind():
     oracle = Oracle(DecisionTreeRegressor(max_depth=1).fit(X, y))
     empty = len(pickle.dumps(oracle))
     for shift in range(10):
-        oracle.ask(X + shift)
+        oracle.query(X + shift)
     other = pickle.loads(pickle.dumps(oracle))
     assert len(pickle.dumps(oracle)) < empty + 100
-    assert len(oracle._answers) == 10
-    assert len(other._answers) == 0
     assert (other.n_calls, other.n_rows) == (10, 3000)
-    np.testing.assert_array_equal(other.ask(X), oracle.ask(X))
+    np.testing.assert_array_equal(other.query(X), oracle.query(X))
     assert (other.n_calls, oracle.n_calls) == (11, 10)
 
 
@@ -155,9 +135,9 @@ class TwoOutputs:
 
 def test_one_answer_per_row():
     with pytest.raises(
-        ValueError, match=r"TwoOutputs must answer one label or number per row, .*shape \(300, 2\)"
+        ValueError, match=r"TwoOutputs must predict one label or number per row, .*shape \(300, 2\)"
     ):
-        Oracle(TwoOutputs()).ask(X)
+        Oracle(TwoOutputs()).query(X)
 
 
 # --- what extractors ask ---
@@ -248,44 +228,43 @@ def test_cells_never_outnumber_rows():
     assert extractor.oracle_.n_rows <= 3 * 120
 
 
-# --- a black box with a memory of its own ---
+# --- a cached black box ---
 
 
-def test_a_remembering_black_box_is_asked_once_by_many():
+def test_a_cached_black_box_is_asked_once_by_many():
     function = Recorder(lambda rows: (rows[:, 0] > 0) * 1)
-    model = RememberingBlackBox(CallableClassifier(function))
+    model = CachedBlackBox(CallableClassifier(function))
     for extractor in (CARTExtractor(model), GridExExtractor(model), GridExExtractor(model)):
         extractor.fit(X, y)
         assert extractor.estimator_ is model
     assert function.sizes == [300]
-    assert (model.oracle.n_calls, model.oracle.n_rows_remembered) == (1, 600)
+    assert (model.oracle.n_calls, model.oracle.n_rows_cached) == (1, 600)
     search = GridSearchCV(GridExExtractor(model), {"n_slices": [2, 3], "depth": [1, 2]}, cv=3)
     search.fit(X, y)
     assert sorted(function.sizes) == [200, 200, 200, 300]
 
 
-def test_a_remembering_black_box_is_frozen():
+def test_a_cached_black_box_is_frozen():
     tree = KNeighborsClassifier().fit(X, y)
-    model = RememberingBlackBox(tree)
+    model = CachedBlackBox(tree)
     assert clone(model) is model
     assert model.fit(X, 1 - y) is model
     assert model.estimator is tree
     np.testing.assert_array_equal(model.predict(X), tree.predict(X))
     assert model.classes_.tolist() == [0, 1]
     other = pickle.loads(pickle.dumps(model))
-    assert len(other.oracle._answers) == 0
     np.testing.assert_array_equal(other.predict(X), tree.predict(X))
 
 
-def test_a_remembering_black_box_has_the_tags_of_a_frozen_one():
+def test_a_cached_black_box_has_the_tags_of_a_frozen_one():
     for model in (DecisionTreeClassifier(), DecisionTreeRegressor().fit([[0.0], [1.0]], [0, 1])):
-        assert get_tags(RememberingBlackBox(model)) == get_tags(FrozenEstimator(model))
+        assert get_tags(CachedBlackBox(model)) == get_tags(FrozenEstimator(model))
         assert not get_tags(model)._skip_test
 
 
-def test_a_remembering_black_box_shows_frames_to_a_model_of_frames():
+def test_a_cached_black_box_shows_frames_to_a_model_of_frames():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = RememberingBlackBox(KNeighborsClassifier().fit(frame, y))
+    model = CachedBlackBox(KNeighborsClassifier().fit(frame, y))
     # scikit-learn would warn of rows without names, which is an error here.
     GridExExtractor(model, min_examples=20, random_state=0).fit(frame)
     GridExExtractor(model, min_examples=20, random_state=0).fit(X)
@@ -300,17 +279,17 @@ def test_points_of_small_questions_do_not_push_out_the_rows():
             return X.sum(axis=1)
 
     rows = np.arange(20.0).reshape(10, 2)
-    remembering = RememberingBlackBox(BlackBox())
-    oracle = Oracle(remembering)
-    oracle.ask(rows)
+    cached = CachedBlackBox(BlackBox())
+    oracle = Oracle(cached)
+    oracle.query(rows)
     for i in range(200):
         points = rows[:3] + i + 0.5
-        np.testing.assert_array_equal(oracle.ask(points, remember=False), points.sum(axis=1))
+        np.testing.assert_array_equal(oracle.query(points, cache=False), points.sum(axis=1))
     assert (oracle.n_calls, oracle.n_rows) == (201, 610)
-    oracle.ask(rows)
-    Oracle(remembering).ask(rows)  # another candidate of the same search
+    oracle.query(rows)
+    Oracle(cached).query(rows)  # another candidate of the same search
     assert asked == [10] + [3] * 200
-    assert (oracle.n_calls, oracle.n_rows_remembered) == (201, 10)
+    assert (oracle.n_calls, oracle.n_rows_cached) == (201, 10)
 
 
 @pytest.mark.parametrize("dtype", ["object", "bool", "boolean"])
@@ -324,7 +303,7 @@ def test_drawn_points_are_shown_with_values_that_occurred(dtype):
         return np.zeros(len(rows))
 
     oracle = Oracle(CallableRegressor(function), like=frame)
-    oracle.ask(np.array([[0.2, 1.25], [0.7, 2.5]]))
+    oracle.query(np.array([[0.2, 1.25], [0.7, 2.5]]))
     assert shown[0]["flag"].tolist() == [False, True]
     assert shown[0]["flag"].dtype == frame["flag"].dtype
     assert shown[0]["size"].tolist() == [1.25, 2.5]

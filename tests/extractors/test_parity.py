@@ -1,13 +1,15 @@
-"""Golden parity with another platform's GridEx and CART.
+"""Golden parity with PSyKE's GridEx and CART.
 
-That platform (PSyKE, `tests/data/psyke_parity.json`) rounds the bounds of the domain and of joined
-boxes to six decimals. With the private switch that does the same, every list must be identical;
-without it the tables below say which lists differ, and why.
+PSyKE (`tests/data/psyke_parity.json`) rounds the bounds of the domain and of joined boxes to six
+decimals. With its rounding every list must be identical; without it the tables below say which
+lists differ, and why.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,12 +85,11 @@ def black_box(dataset: str, seed: int | None) -> tuple[Any, pd.DataFrame, pd.Dat
 
 
 @cache
-def extracted(index: int, *, rounding: bool) -> GridExExtractor:
+def extracted(index: int, rounding: Callable[[], Any] = nullcontext) -> GridExExtractor:
     record = GRIDEX[index]
     model, rows, *_ = black_box(record["dataset"], record["seed"])
-    extractor = GridExExtractor(model, **record["parameters"])
-    extractor._reference_rounding = rounding
-    return extractor.fit(rows)
+    with rounding():
+        return GridExExtractor(model, **record["parameters"]).fit(rows)
 
 
 def domain_of(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -168,14 +169,14 @@ def test_the_records_are_all_there():
     assert len(SCORES_ONLY) == 19
 
 
-# --- GridEx, rounding as the platform does ---
+# --- GridEx, rounding as PSyKE does ---
 
 
 @pytest.mark.parametrize("index", range(len(GRIDEX)), ids=[name_of(r) for r in GRIDEX])
-def test_gridex_is_identical_with_the_reference_rounding(index):
+def test_gridex_is_identical_with_psykes_rounding(index, psyke_rounding):
     record = GRIDEX[index]
     _, rows, others, y = black_box(record["dataset"], record["seed"])
-    extractor = extracted(index, rounding=True)
+    extractor = extracted(index, psyke_rounding)
     assert extractor.n_rules_ == record["n_rules"]
     domain = domain_of(rows)
     ours, published = our_boxes(extractor, *domain), published_boxes(record, *domain)
@@ -194,9 +195,9 @@ def test_gridex_is_identical_with_the_reference_rounding(index):
 # --- GridEx, exact ---
 
 #: Why a list may differ when nothing is rounded.
-JOINED = "a box that the platform has joined once has rounded bounds, so it joins no further"
+JOINED = "a box that PSyKE has joined once has rounded bounds, so it joins no further"
 ON_EDGE = "rows lie exactly on an edge, and the margin around the rows decides on their side"
-TIE = "the platform gives equally common classes to the one met first, we to the smallest"
+TIE = "PSyKE gives equally common classes to the one met first, we to the smallest"
 
 #: The lists that differ: our number of rules, how many test rows get another answer, the reasons.
 DIFFERENT: dict[str, tuple[int, int, tuple[str, ...]]] = {
@@ -211,10 +212,10 @@ DIFFERENT: dict[str, tuple[int, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("index", range(len(GRIDEX)), ids=[name_of(r) for r in GRIDEX])
-def test_gridex_without_rounding_differs_only_where_listed(index):
+def test_gridex_without_rounding_differs_only_where_listed(index, psyke_rounding):
     record = GRIDEX[index]
     _, rows, others, _ = black_box(record["dataset"], record["seed"])
-    extractor, rounded = extracted(index, rounding=False), extracted(index, rounding=True)
+    extractor, rounded = extracted(index), extracted(index, psyke_rounding)
     n_rules, n_different, reasons = DIFFERENT.get(name_of(record), (record["n_rules"], 0, ()))
     assert extractor.n_rules_ == n_rules
     answers, published = extractor.predict(others), rounded.predict(others)
@@ -275,13 +276,12 @@ def test_cart_is_identical(index, simplify):
 
 
 @pytest.mark.parametrize("record", SCORES_ONLY, ids=name_of)
-def test_counts_and_scores_are_those_published(record):
+def test_counts_and_scores_are_those_published(record, psyke_rounding):
     model, rows, others, y = black_box(record["dataset"], record["seed"])
     extractor_class = {"cart": CARTExtractor, "gridex": GridExExtractor}[record["algorithm"]]
-    extractor = extractor_class(model, **record["parameters"])
-    extractor._reference_rounding = True  # a tree has nothing to round
-    extractor.fit(rows)
+    with psyke_rounding() if record["algorithm"] == "gridex" else nullcontext():
+        extractor = extractor_class(model, **record["parameters"]).fit(rows)
     assert extractor.n_rules_ == record["n_rules"]
-    # The platform's box is wider than the rows by 2e-6, which is much for wbc's narrow features.
+    # PSyKE's box is wider than the rows by 2e-6, which is much for wbc's narrow features.
     assert extractor.completeness_ == pytest.approx(record["cov_vol"], abs=5e-5)
     check_scores(record, extractor, others, y)

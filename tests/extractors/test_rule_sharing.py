@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.extractors import (
+    CachedBlackBox,
     CallableClassifier,
     REALExtractor,
-    RememberingBlackBox,
     TrepanExtractor,
 )
 from skescore.extractors import (
     _discretiser as discretiser,
 )
-from skescore.extractors._oracle import ResultMemory
 from skescore.extractors.trepan._tests import MofNSearch
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
@@ -81,18 +80,18 @@ CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanE
 @given(st.lists(CANDIDATES, min_size=2, max_size=8))
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes")
 def test_results_are_bit_identical_with_and_without_sharing(most_bytes, candidates):
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
-    shared.memory = ResultMemory(most_bytes)
+    shared = CachedBlackBox(CallableClassifier(classes_of))
+    shared.cache.most_bytes = most_bytes
     for cls, parameters in candidates:
         found = cls(shared, **parameters).fit(ROWS)
         assert learned(found) == learned(alone(cls, **parameters).fit(ROWS))
-        assert shared.memory.n_bytes <= most_bytes
+        assert shared.cache.n_bytes <= most_bytes
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
 def test_other_rows_share_nothing(cls):
     options = {"random_state": 0} if cls is TrepanExtractor else {}
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     other = ROWS.copy()
     other[3, 1] = np.nextafter(other[3, 1], 0)
     names = pd.DataFrame(ROWS, columns=["x", "y", "z"])
@@ -108,7 +107,7 @@ def test_codes_of_categories_are_not_mixed_up(cls):
     def answer(frame):
         return np.where(frame["level"].astype(str) == "high", "yes", "no")
 
-    shared = RememberingBlackBox(CallableClassifier(answer))
+    shared = CachedBlackBox(CallableClassifier(answer))
     for order in (["low", "middle", "high"], ["high", "low", "middle"]):
         frame = pd.DataFrame({"level": pd.Categorical(values, order), "x": ROWS[:, 1]})
         single = cls(CallableClassifier(answer), **options).fit(frame)
@@ -117,7 +116,7 @@ def test_codes_of_categories_are_not_mixed_up(cls):
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
 def test_threads_may_share(cls):
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     if cls is REALExtractor:
         options = [{"max_rules": m, "min_precision": p} for m in (1, 3, None) for p in (0.9, 1)] * 3
     else:
@@ -134,7 +133,7 @@ def test_real_goes_on_where_others_have_ended(monkeypatch):
     monkeypatch.setattr(
         discretiser.Discretiser, "fit", lambda *given: fits.append(given) or fit(*given)
     )
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     first = REALExtractor(shared, max_rules=2).fit(ROWS)
     asked = shared.oracle.n_calls
     second = REALExtractor(shared, max_rules=4).fit(ROWS)
@@ -154,7 +153,7 @@ def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
     monkeypatch.setattr(
         MofNSearch, "best_test", lambda *given: looked.append(given) or best_test(*given)
     )
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(ROWS)
     n_looked, asked = len(looked), shared.oracle.n_calls
     for n_nodes in (2, 4, 6):
@@ -162,6 +161,6 @@ def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
     assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
     assert large.n_splits_ > 2
     TrepanExtractor(shared, max_nodes=2).fit(ROWS)  # a seed that nobody will have again
-    kept = len(shared.memory)
+    kept = len(shared.cache)
     TrepanExtractor(shared, max_nodes=2).fit(ROWS)
-    assert len(shared.memory) == kept
+    assert len(shared.cache) == kept

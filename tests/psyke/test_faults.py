@@ -218,7 +218,7 @@ def test_creepy_gives_a_root_that_is_not_split_no_output(name, task):
     black_box = DecisionTreeClassifier() if task == "classification" else DecisionTreeRegressor()
     target = np.array([7, 7, 7, 9])
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The black box answers 7 for all")
+        warnings.filterwarnings("ignore", "The black box predicts 7 for all")
         fitted = PSyKEExtractor(black_box, name).fit(rows, target)
     assert fitted.n_rules_ == 1
     assert fitted.predict(rows).tolist() == [7 if task == "classification" else 7.5] * 4

@@ -152,11 +152,11 @@ def test_scores_that_differ_although_accuracy_and_rules_are_as_printed(rows):
     assert text in rows["CART"]["difference"]
 
 
-def test_the_eighth_rule_is_the_references_rounding(monkeypatch, rows):
+def test_the_eighth_rule_is_psykes_rounding(psyke_rounding, rows):
     data = load_dataset("iris")
-    monkeypatch.setattr(GridExExtractor, "_reference_rounding", True)
     row = FIRE_ROWS["GridEx, 4 x 4 slices"]
-    model = GridExExtractor(KNeighborsClassifier(9), **row.params).fit(data.X, data.y)
+    with psyke_rounding():
+        model = GridExExtractor(KNeighborsClassifier(9), **row.params).fit(data.X, data.y)
     assert len(model.rules_) == 8
     assert "8 rules, without the rounding 7" in rows["GridEx, 4 x 4 slices"]["difference"]
 

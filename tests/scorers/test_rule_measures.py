@@ -252,7 +252,7 @@ def test_fidelity_needs_no_truth() -> None:
     model = CARTExtractor(KNeighborsClassifier(5), max_leaf_nodes=3, random_state=0)
     model.fit(X_IRIS, Y_IRIS)
     scorer = make_rule_scorer("precision", reference="black_box")
-    answers = model.oracle_.ask(X_IRIS)
+    answers = model.oracle_.query(X_IRIS)
     assert scorer(model, X_IRIS) == make_rule_scorer("precision")(model, X_IRIS, answers)
 
 

@@ -521,7 +521,7 @@ def test_a_transformed_target_is_scored_in_the_units_of_y() -> None:
     assert neg_fire(model, rows, truth) == pytest.approx(fire(error.mean(), n_rules))
     covered_only = make_fire_scorer(uncovered="ignore")
     assert covered_only(model, rows, truth) == pytest.approx(fire(error[:20].mean(), n_rules))
-    answers = np.exp(model.regressor_.oracle_.ask(rows))
+    answers = np.exp(model.regressor_.oracle_.query(rows))
     unfaithful = np.abs(answers - model.predict(rows)).mean()
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(model, rows) == pytest.approx(fire(unfaithful, n_rules))

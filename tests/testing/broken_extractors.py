@@ -93,7 +93,7 @@ class WritesIntoTheFrame(Sound):
     def fit(self, X, y=None):
         super().fit(X, y)
         if hasattr(X, "columns"):
-            X["answer"] = self.oracle_.ask(X)
+            X["answer"] = self.oracle_.query(X)
         return self
 
 
@@ -220,7 +220,7 @@ class AsksInPredict(Sound):
 
     def predict(self, X):
         answers = super().predict(X)
-        self.oracle_.ask(X, remember=False)
+        self.oracle_.query(X, cache=False)
         return answers
 
 

@@ -704,7 +704,7 @@ def test_it_tells_what_an_extractor_tells(fitted: ExtractorSearchCV) -> None:
     assert fitted.completeness_ == winner.completeness_
     assert fitted.fidelity(X) == winner.fidelity(X)
     # Without y the score compares with the black box.
-    assert fitted.score(X) == fitted.score(X, fitted.oracle_.ask(X))
+    assert fitted.score(X) == fitted.score(X, fitted.oracle_.query(X))
 
 
 def test_scikit_learns_names_tell_the_same(fitted: ExtractorSearchCV) -> None:

@@ -12,8 +12,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice
-from skescore.extractors import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.cream._boxes import BoxParameters, cluster
 from skescore.extractors.cream._targets import (
@@ -209,7 +209,7 @@ class BoxExtractor(BaseExtractor):
             )
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        X, y_pred = extraction.X, extraction.answers
+        X, y_pred = extraction.X, extraction.predictions
         extraction.check_magnitude(LARGEST, "their squares would overflow")
         target: Target
         if extraction.classes is not None:
@@ -454,7 +454,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         """
         parameters = BoxParameters.of(self, split_outside=self._split_outside)
         check_choice("task", self.task, (None, *_TASKS))
-        check.check_columns(X, type(self).__name__)
+        check_columns(X, type(self).__name__)
         rows = validate_data(self, X, dtype=float, ensure_min_samples=2)
         names = getattr(self, "feature_names_in_", None)
         if names is None:
@@ -498,7 +498,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
             return NoTarget(rows), None
         if numbers:
             return NumberTarget(rows, _finite(y), self.output == "linear"), None
-        check.check_labels(y)
+        check_labels(y)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("y lacks a label in some rows (NaN or infinity). Drop those rows.")
         classes, codes = np.unique(y, return_inverse=True)

@@ -1,30 +1,23 @@
 """Cutting boxes into grid cells, and joining cells that belong together.
 
 Cells are told apart by integer slice numbers, so that two cells touch exactly or not at all, and
-only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows.
+only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows. Two boxes
+touch if they differ in one feature only, where they share an edge. Pairs are found by hashing,
+never by comparing all with all.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from skescore.extractors.gridex._statistics import BoxStatistics, JoinableTable
-
-# --- which boxes of a grid touch: all pairs of cells at once, and the neighbours of a new --------
-# Two boxes touch if they differ in one feature only, where they share an edge. Pairs are found by
-# hashing, never by comparing all with all.
+from skescore.extractors.gridex._statistics import JoinableTable
 
 _MASK = (1 << 64) - 1
-#: Edge numbers of the union of two touching boxes: (parent, feature that they differ in, low, high,
-#: other low, other high) -> (low, high, features whose edges have changed).
-EdgeJoiner = Callable[
-    [int, int, list[int], list[int], list[int], list[int]],
-    tuple[list[int], list[int], Iterable[int]],
-]
+_CHUNK = 16384
 
 
 def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,21 +78,6 @@ def _hashes(
     return whole, by_low, by_high
 
 
-def join_edges(
-    parent: int,
-    at: int,
-    low: list[int],
-    high: list[int],
-    other_low: list[int],
-    other_high: list[int],
-) -> tuple[list[int], list[int], Iterable[int]]:
-    """Edge numbers of a union, exactly."""
-    low, high = low.copy(), high.copy()
-    low[at] = min(low[at], other_low[at])
-    high[at] = max(high[at], other_high[at])
-    return low, high, (at,)
-
-
 class NeighbourIndex(Protocol):
     """Finds the neighbours of unions while boxes are being joined."""
 
@@ -113,23 +91,9 @@ class NeighbourIndex(Protocol):
 class FaceIndex:
     """Neighbours in any grid: by hashes of faces.
 
-    Parameters
-    ----------
-    cells : ndarray of int, shape (n_cells,)
-        Numbers of the cells that touch another.
-    parent : ndarray of int, shape (n_cells,)
-        Box that each was cut from.
-    low, high : ndarray of int, shape (n_cells, n_features)
-        Their edge numbers.
-    last_edge : list of int
-        Number of the last edge along each feature.
-    joiner : callable
-        Gives the edges of a union.
-
-    Notes
-    -----
-    A face is known by the hash of all edges but the opposite one of its box. Faces on the border
-    of the parent touch nothing.
+    It takes the numbers of the cells that touch another, the box that each was cut from, and their
+    edge numbers. A face is known by the hash of all edges but the opposite one of its box. Faces on
+    the border of the parent touch nothing.
     """
 
     def __init__(
@@ -138,10 +102,9 @@ class FaceIndex:
         parent: np.ndarray,
         low: np.ndarray,
         high: np.ndarray,
-        last_edge: list[int],
-        joiner: EdgeJoiner,
+        edges: Edges,
     ) -> None:
-        self._joiner = joiner
+        self._join, last_edge = edges.join, edges.n_slices.tolist()
         whole, by_low, by_high = _hashes(parent, low, high)
         boxes = zip(low.tolist(), high.tolist(), whole.tolist(), parent.tolist(), strict=True)
         self._boxes = dict(zip(cells.tolist(), boxes, strict=True))
@@ -162,7 +125,7 @@ class FaceIndex:
         at = 0
         while low[at] == other_low[at]:
             at += 1
-        new_low, new_high, changed = self._joiner(parent, at, low, high, other_low, other_high)
+        new_low, new_high, changed = self._join(parent, at, low, high, other_low, other_high)
         for f in changed:
             whole += (new_low[f] - low[f]) * self._for_low[f]
             whole += (new_high[f] - high[f]) * self._for_high[f]
@@ -197,17 +160,6 @@ class FaceIndex:
 class HalvesIndex:
     """Neighbours in a grid that cuts every feature in two: by bits, which is several times faster.
 
-    Parameters
-    ----------
-    cells : ndarray of int, shape (n_cells,)
-        Numbers of the cells that touch another.
-    parent : ndarray of int, shape (n_cells,)
-        Box that each was cut from.
-    low, high : ndarray of int, shape (n_cells, n_features)
-        Their edge numbers: 0 and 1, 1 and 2, or 0 and 2.
-
-    Notes
-    -----
     A box is a number with two bits per feature: whether it is a half along it, and then which. The
     neighbour along a feature has the other half, so that a single bit differs.
     """
@@ -251,14 +203,9 @@ class HalvesIndex:
         return low.astype(np.int64), (low + 1 + whole).astype(np.int64)
 
 
-# --- Cutting boxes into grid cells, and joining cells that belong together -----------------------
-
-_CHUNK = 16384
-
-
 def slice_numbers(
     points: np.ndarray,
-    box: np.ndarray | None,
+    box: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     n_slices: np.ndarray,
@@ -269,8 +216,8 @@ def slice_numbers(
     ----------
     points : ndarray of shape (n_points, n_features)
         Points inside their boxes.
-    box : ndarray of int, shape (n_points,), optional
-        The box of each point; None if there is one box.
+    box : ndarray of int, shape (n_points,)
+        The box of each point.
     lower, upper : ndarray of shape (n_boxes, n_features)
         The boxes.
     n_slices : ndarray of int, shape (n_features,)
@@ -287,8 +234,7 @@ def slice_numbers(
     step = slice_width(lower, upper, n_slices)
     for begin in range(0, len(points), _CHUNK):
         rows = slice(begin, begin + _CHUNK)
-        chunk = points[rows]
-        owner: Any = 0 if box is None else box[rows]
+        chunk, owner = points[rows], box[rows]
         for position, j in enumerate(cut):
             x, a, width = chunk[:, j], lower[owner, j], step[owner, j]
             last = n_slices[j] - 1
@@ -316,7 +262,7 @@ def slice_width(lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> n
 
 
 def group_cells(
-    box: np.ndarray | None, numbers: np.ndarray, n_slices: np.ndarray, n_points: int, n_boxes: int
+    box: np.ndarray, numbers: np.ndarray, n_slices: np.ndarray, n_boxes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Group points by box and slice numbers.
 
@@ -328,8 +274,7 @@ def group_cells(
     example : ndarray of int, shape (n_cells,)
         Some point of each cell.
     """
-    key = np.zeros(n_points, dtype=np.int64) if box is None else box.astype(np.int64)
-    size = n_boxes
+    key, size = box.astype(np.int64), n_boxes
     for row, k in zip(numbers, n_slices[n_slices > 1].tolist(), strict=True):
         if size > (1 << 62) // k:
             key, size = _ranks(key, size)
@@ -337,7 +282,7 @@ def group_cells(
         size *= k
     key, size = _ranks(key, size)
     example = np.zeros(size, dtype=np.intp)
-    example[key[::-1]] = np.arange(n_points)[::-1]
+    example[key[::-1]] = np.arange(len(box))[::-1]
     return key, example
 
 
@@ -352,41 +297,96 @@ def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     return ranks, len(values)
 
 
+class Edges:
+    """Where the slices of boxes begin and end.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_boxes, n_features)
+        The boxes that are cut.
+    n_slices : ndarray of int, shape (n_features,)
+        Slices per feature.
+
+    Attributes
+    ----------
+    n_slices : ndarray of int, shape (n_cut_features,)
+        Slices per cut feature; the number of its last edge.
+    in_halves : bool
+        Whether each of them is cut in two.
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
+        self._cut = np.flatnonzero(n_slices > 1)
+        self.n_slices = n_slices[self._cut]
+        self.in_halves = bool((self.n_slices == 2).all())
+        self._lower, self._upper = lower, upper
+        self._step = slice_width(lower, upper, n_slices)[:, self._cut]
+
+    def above(self, parent: np.ndarray, number: np.ndarray) -> np.ndarray:
+        """Number of the edge above each slice; the last one of a box that stays whole."""
+        return np.where(np.isinf(self._step[parent]), self.n_slices, number + 1)
+
+    def join(
+        self,
+        parent: int,
+        at: int,
+        low: list[int],
+        high: list[int],
+        other_low: list[int],
+        other_high: list[int],
+    ) -> tuple[list[int], list[int], Iterable[int]]:
+        """Edge numbers of the union of two boxes that differ in feature `at`, and what changed."""
+        low, high = low.copy(), high.copy()
+        low[at] = min(low[at], other_low[at])
+        high[at] = max(high[at], other_high[at])
+        return low, high, (at,)
+
+    def boxes(
+        self, parent: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of cells, from their parents and edge numbers along the cut features."""
+        lower, upper = self._lower[parent], self._upper[parent]
+        base = lower[:, self._cut]
+        step = np.where(np.isinf(self._step), 0.0, self._step)[parent]
+        # The last edge is the parent's own, whatever the multiplication rounds to.
+        last = high == self.n_slices
+        upper[:, self._cut] = np.where(last, upper[:, self._cut], base + high * step)
+        lower[:, self._cut] = base + low * step
+        return lower, upper
+
+
 class CellMerger:
-    """Joins touching cells, the pair with the most homogeneous union first.
+    """Joins touching cells, the pair with the purest union first.
 
     Parameters
     ----------
     parent : ndarray of int, shape (n_cells,)
         Box that each cell was cut from; only cells of one parent join.
-    low, high : ndarray of int, shape (n_cells, n_features)
-        Edge numbers of each cell along the cut features.
-    n_slices : ndarray of int, shape (n_features,)
-        Slices along the cut features.
+    slices : ndarray of int, shape (n_cells, n_cut_features)
+        Slice numbers of each cell.
+    edges : Edges
+        The edges of the slices.
     statistics : JoinableTable
-        Statistics of the cells.
+        Statistics of each cell.
     threshold : float
         Passed on to the statistics, which decide what may join.
-    joiner : callable, default=join_edges
-        Gives the edges of a union; the parity tests pass one that rounds.
 
     Notes
     -----
     The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
-    has the least diversity joins, the first in list order on ties. The pairs of cells are sorted
+    has the least impurity joins, the first in list order on ties. The pairs of cells are sorted
     once; a heap keeps those of unions.
     """
 
     def __init__(
         self,
         parent: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        n_slices: np.ndarray,
+        slices: np.ndarray,
+        edges: Edges,
         statistics: JoinableTable,
         threshold: float,
-        joiner: EdgeJoiner = join_edges,
     ) -> None:
+        low, high = slices, edges.above(parent, slices)
         self._low, self._high = low, high
         self._table = statistics
         self._threshold = threshold
@@ -396,27 +396,25 @@ class CellMerger:
         pairs = adjacent_cells(parent, low, high)[:, :2]
         if not len(pairs):
             return
-        allowed, diversity = statistics.joinable(pairs, threshold)
+        allowed, impurity = statistics.joinable(pairs, threshold)
         if not allowed.any():
             return
         cells = np.unique(pairs)
         self._index: NeighbourIndex
-        if joiner is join_edges and (n_slices == 2).all():
+        if edges.in_halves:
             self._index = HalvesIndex(cells, parent[cells], low[cells], high[cells])
         else:
-            self._index = FaceIndex(
-                cells, parent[cells], low[cells], high[cells], n_slices.tolist(), joiner
-            )
-        self._statistics: dict[int, BoxStatistics] = dict(
+            self._index = FaceIndex(cells, parent[cells], low[cells], high[cells], edges)
+        self._statistics: dict[int, Any] = dict(
             zip(cells.tolist(), statistics.each(cells), strict=True)
         )
-        self._join(pairs[allowed], diversity[allowed])
+        self._join(pairs[allowed], impurity[allowed])
 
-    def _join(self, pairs: np.ndarray, diversity: np.ndarray) -> None:
+    def _join(self, pairs: np.ndarray, impurity: np.ndarray) -> None:
         first, second = pairs.min(axis=1), pairs.max(axis=1)
-        order = np.lexsort((second, first, diversity))
+        order = np.lexsort((second, first, impurity))
         queue = zip(
-            diversity[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True
+            impurity[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True
         )
         heap: list[tuple[float, int, int]] = []
         joined = self._joined
@@ -444,10 +442,10 @@ class CellMerger:
         others = [k for k in self._index.unite(i, j, union) if joined[k] == k]
         if not others:
             return
-        diversities = united.union_diversities([statistics[k] for k in others], self._threshold)
-        for other, diversity in zip(others, diversities, strict=True):
-            if diversity is not None:
-                heapq.heappush(heap, (diversity, other, union))
+        impurities = united.union_impurities([statistics[k] for k in others], self._threshold)
+        for other, impurity in zip(others, impurities, strict=True):
+            if impurity is not None:
+                heapq.heappush(heap, (impurity, other, union))
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
         """The boxes left, in list order.

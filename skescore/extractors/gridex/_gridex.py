@@ -1,4 +1,4 @@
-"""GridEx: a grid over the domain, refined where the black box is not of one mind."""
+"""GridEx: a grid over the domain, refined where the black box's predictions differ."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import Level, refine
+from skescore.extractors.gridex._grid import Collector, Level, cut_domain
+from skescore.extractors.gridex._statistics import (
+    ClassCountsTable,
+    MomentsTable,
+    joined_conclusions,
+)
 from skescore.rules import RuleSet
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000
-#: Widths of slices of larger features, and squares of larger answers, would overflow.
-_LARGEST_FEATURE, _LARGEST_ANSWER = 1e300, 1e150
+#: Widths of slices of larger features, and squares of larger predictions, would overflow.
+_LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
+#: Standard deviations closer than this share of the predictions' range count as equal.
+_TIE = 1e-12
 
 
 class GridExExtractor(BaseExtractor):
-    """Disjoint boxes from a grid that is refined where the black box's answers differ.
+    """Disjoint boxes from a grid that is refined where the black box's predictions differ.
 
     Every feature's range is cut into equal slices; of the cells only those with rows are kept, and
-    touching cells that belong together are joined. Boxes in which the answers still differ by
-    `threshold` or more are cut again, `depth` times in all. The black box is asked about the rows,
-    then once per level about the points that fill up cells with few rows.
+    touching cells that belong together are joined. Boxes in which the predictions still differ by
+    `threshold` or more are cut again, `depth` times in all. The black box is queried for the rows,
+    then once per level for the points that fill up cells with few rows.
 
     Parameters
     ----------
@@ -47,19 +54,18 @@ class GridExExtractor(BaseExtractor):
     depth : int, default=2
         Most levels of cutting, at least 1.
     threshold : float or None, default=None
-        A box is final once the diversity of its answers is below this: the share of answers
-        outside the commonest class, or their standard deviation (in the target's units). None
-        stands for 0.1 in classification, for half the standard deviation of all answers in
-        regression.
+        A box is final once the impurity of its predictions is below this: the share outside the
+        majority class, or their standard deviation (in the target's units). None stands for 0.1 in
+        classification, for half the standard deviation of all predictions in regression.
     min_examples : int, default=1
-        Answers wanted per cell: cells with fewer rows are filled up with uniform random points,
-        about which the black box is asked. Up to 1 there are no such points and nothing is random.
+        Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
+        for which the black box is queried. Up to 1 there are no such points and nothing is random.
     level_strategies : sequence of mappings, optional
         One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
         parameters of those names and of `depth`.
     importances : array-like of shape (n_features,), optional
         Importance of each feature, for `importance_threshold`. By default the F statistic of the
-        feature against the black box's answers (analysis of variance, or linear regression),
+        feature against the black box's predictions (analysis of variance, or linear regression),
         divided by the largest.
     prune : str or None, default=None
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
@@ -101,12 +107,8 @@ class GridExExtractor(BaseExtractor):
     -----
     The cost grows with rows and features, not with the number of possible cells. In
     classification touching cells of one class join whatever their purity; in regression while
-    their union's diversity is below `threshold`. Joining never crosses the box that the cells were
+    their union's impurity is below `threshold`. Joining never crosses the box that the cells were
     cut from. Features that are constant on the rows are never cut.
-
-    In a search, candidates that differ in `threshold` or in an `importance_threshold` that chooses
-    the same features share cells, joined boxes and answers as far as these are the same, in a
-    memory of at most 32 MiB per black box. The rules are those of a candidate alone, bit by bit.
 
     With many features, cutting all of them leaves few rows per cell and so nearly a rule per row:
     cut those that matter (``importance_threshold=0.5``) or let a search choose.
@@ -134,9 +136,6 @@ class GridExExtractor(BaseExtractor):
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)
     """
-
-    #: Rounds bounds where the reference platform does; for parity tests only.
-    _reference_rounding = False
 
     def __init__(
         self,
@@ -201,87 +200,72 @@ class GridExExtractor(BaseExtractor):
         return strategies
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        sharing = Sharing.of(extraction)
-        boxes, conclusions = refine(
+        boxes, done = cut_domain(
             extraction,
-            self._levels(extraction, sharing),
+            self._levels(extraction),
             draw_seed(self.random_state),
-            rounding=self._reference_rounding,
-            sharing=sharing,
+            self._collector(extraction),
         )
+        conclusions = joined_conclusions([part.statistics.conclude(part.n_rows) for part in done])
         return RuleSet.from_boxes(
             boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
         )
 
-    def _levels(self, extraction: Extraction, sharing: Sharing | None) -> list[Level]:
+    def _collector(self, extraction: Extraction) -> Collector:
+        """What makes the statistics of cells."""
+        if extraction.classes is not None:
+            n_classes = len(extraction.classes)
+            return lambda X, predictions, box, n_boxes: ClassCountsTable.collect(
+                predictions, box, n_boxes, n_classes
+            )
+        tolerance = _TIE * float(np.ptp(extraction.predictions))
+        return lambda X, predictions, box, n_boxes: MomentsTable.collect(
+            predictions, box, n_boxes, tolerance
+        )
+
+    def _levels(self, extraction: Extraction) -> list[Level]:
         """How to cut at each level; learns the features' importances."""
         X, n_features = extraction.X, extraction.X.shape[1]
         domain = extraction.settings["domain"]
-        _check_magnitude(extraction)
+        extraction.check_magnitude(_LARGEST_FEATURE, "a grid over them would overflow")
+        extraction.check_predictions(_LARGEST_PREDICTION)
         strategies = self._strategies()
         importances = np.zeros(n_features)
         if self.importances is not None:
             importances = given_importances(self.importances, n_features)
         elif any(limit is not None for _, limit in strategies):
             importances = once(
-                sharing,
+                Sharing.of(extraction),
                 "importances",
-                lambda: feature_importances(X, extraction.answers, extraction.task),
+                lambda: feature_importances(X, extraction.predictions, extraction.task),
             )
         self.importances_ = importances.copy()
         # Cutting a constant feature would only make cells without rows.
         varies = np.asarray(domain.lower) < np.asarray(domain.upper)
         threshold = self.threshold
         if threshold is None:
-            threshold = self._default_threshold(extraction, sharing)
+            threshold = self._default_threshold(extraction)
         return [
             Level(
-                np.where(varies, slices_per_feature(n, t, importances), 1),
+                np.where(varies, _slices_per_feature(n, t, importances), 1),
                 threshold,
                 self.min_examples,
             )
             for n, t in strategies
         ]
 
-    def _default_threshold(self, extraction: Extraction, sharing: Sharing | None) -> float:
+    def _default_threshold(self, extraction: Extraction) -> float:
         if extraction.task == "classification":
             return 0.1
-        return float(np.std(extraction.answers)) / 2
+        return float(np.std(extraction.predictions)) / 2
 
 
-def slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:
-    """Slices of every feature under one strategy.
-
-    Parameters
-    ----------
-    n_slices : int or sequence of int
-        Slices for the thresholds.
-    threshold : float or sequence of float or None
-        Increasing importances; the last one that a feature reaches gives its slices, a feature
-        that reaches none keeps one slice. None stands for 0.
-    importances : ndarray of shape (n_features,)
-        Importance of each feature.
-
-    Returns
-    -------
-    ndarray of int, shape (n_features,)
-        At least 1.
-    """
+def _slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:
+    """Slices of every feature: those of the last threshold that it reaches, else 1."""
     counts = np.atleast_1d(n_slices)
     limits = np.atleast_1d(-math.inf if threshold is None else threshold)
     reached = np.searchsorted(limits, importances, side="right")
     return np.concatenate([[1], counts])[reached]
-
-
-def _check_magnitude(extraction: Extraction) -> None:
-    """Refuse numbers so large that widths of slices or sums of squares overflow."""
-    extraction.check_magnitude(_LARGEST_FEATURE, "a grid over them would overflow")
-    largest = 0.0 if extraction.task == "classification" else np.abs(extraction.answers).max()
-    if largest > _LARGEST_ANSWER:
-        raise ValueError(
-            f"The black box answers numbers up to {largest:.3g}, more than {_LARGEST_ANSWER:g}; "
-            "their spread would overflow. Scale the target."
-        )
 
 
 def _is_sequence(value: Any) -> bool:

@@ -17,64 +17,35 @@ from skescore.extractors._linear_models import (
     Fits,
     Groups,
     Points,
-    Solver,
     Units,
     absolute_residuals,
     ridge_slopes,
 )
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import cut_domain
+from skescore.extractors.gridex._grid import Collector, cut_domain
 from skescore.extractors.gridex._gridex import GridExExtractor
-from skescore.extractors.gridex._reference import least_norm_slopes
-from skescore.rules import BoxTable, Conclusions, LinearOutput, RuleSet
+from skescore.rules import Conclusions, LinearOutput, RuleSet
 
-# --- boxes with a plane each: joining them, and what is left to conclude -------------------------
-# The counterpart, for linear outputs, of the tables of class counts and moments. The diversity of a
-# box is the mean absolute residual of its plane.
-
-#: Pairs of boxes, or boxes, whose planes are worked on at once.
+#: Pairs of boxes, or boxes, whose linear models are worked on at once.
 _BLOCK = 1024
-#: Mean residuals that are closer than this share of the answers' range count as equal.
+#: Mean residuals that are closer than this share of the predictions' range count as equal.
 _TIE = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class PlaneSettings:
-    """How planes are fitted, all through an extraction.
-
-    Parameters
-    ----------
-    units : Units
-        The units to work in.
-    tolerance : float, default=0.0
-        Slopes with less effect across their box are dropped; a share of the answers' range.
-    solver : callable, default=ridge_slopes
-        Gives slopes from second moments.
-    """
-
-    units: Units
-    tolerance: float = 0.0
-    solver: Solver = ridge_slopes
-
-    def vectors(self, fits: Fits) -> np.ndarray:
-        """Residual vectors of the planes of boxes."""
-        return fits.vectors(self.solver(fits.n, fits.gram, self.units.unit[:-1]))
-
-
 @dataclass(eq=False)
-class Planes:
-    """The planes of boxes whose rows are done with.
+class LinearModels:
+    """The linear models of boxes whose rows are done with.
 
     Parameters
     ----------
     units : Units
         The units of all other figures.
     full, vectors : ndarray of shape (n_boxes, n_features + 2)
-        Residual vectors of the planes with all slopes, and with those that are kept.
+        Residual vectors of the models with all slopes, and with those that are kept.
     full_residual, residual : ndarray of shape (n_boxes,)
         Their mean absolute residuals.
-    mean, spread : ndarray of shape (n_boxes,)
-        Mean and standard deviation of the answers.
+    mean, deviation : ndarray of shape (n_boxes,)
+        Mean and standard deviation of the predictions.
     """
 
     units: Units
@@ -83,31 +54,31 @@ class Planes:
     vectors: np.ndarray
     residual: np.ndarray
     mean: np.ndarray
-    spread: np.ndarray
+    deviation: np.ndarray
 
     def __len__(self) -> int:
         return len(self.mean)
 
     @property
-    def diversity(self) -> np.ndarray:
-        """Mean absolute residual of each box's plane, in the target's units."""
+    def impurity(self) -> np.ndarray:
+        """Mean absolute residual of each box's model, in the target's units."""
         return self.full_residual * self.units.unit[-1]
 
     @property
     def n_dropped(self) -> int:
-        """How many slopes have been dropped from all planes."""
+        """How many slopes have been dropped from all models."""
         dropped = (self.full[:, :-2] != 0) & (self.vectors[:, :-2] == 0)
         return int(np.count_nonzero(dropped))
 
     def _arrays(self) -> list[np.ndarray]:
         return [getattr(self, field.name) for field in fields(self)[1:]]
 
-    def take(self, index: np.ndarray) -> Planes:
+    def take(self, index: np.ndarray) -> LinearModels:
         """Those of some of the boxes."""
-        return Planes(self.units, *(array[index] for array in self._arrays()))
+        return LinearModels(self.units, *(array[index] for array in self._arrays()))
 
     @classmethod
-    def joined(cls, units: Units, parts: Sequence[Planes]) -> Planes:
+    def joined(cls, units: Units, parts: Sequence[LinearModels]) -> LinearModels:
         """Several tables one after the other."""
         columns = zip(*(part._arrays() for part in parts), strict=True)
         return cls(units, *(np.concatenate(column) for column in columns))
@@ -121,7 +92,7 @@ class Planes:
         return self._conclusions(n_rows, self.full)
 
     def _conclusions(self, n_rows: np.ndarray, vectors: np.ndarray) -> Conclusions:
-        intercepts, slopes = self.units.planes(vectors)
+        intercepts, slopes = self.units.models(vectors)
         level = ~slopes.any(axis=1)
         linear = {
             int(i): LinearOutput(intercepts[i], tuple(enumerate(slopes[i].tolist())))
@@ -131,17 +102,17 @@ class Planes:
             np.where(level, intercepts, np.nan),
             n_rows=n_rows,
             mean=self.units.origin[-1] + self.mean * self.units.unit[-1],
-            spread=self.spread * self.units.unit[-1],
+            spread=self.deviation * self.units.unit[-1],
             linear=linear,
         )
 
 
-class PlaneBox:
-    """The points of one box, and the moments that its plane depends on."""
+class LinearBox:
+    """The points of one box, and the moments that its linear model depends on."""
 
     __slots__ = ("_fits", "_table", "points")
 
-    def __init__(self, table: PlanesTable, points: np.ndarray, fits: Fits | None) -> None:
+    def __init__(self, table: LinearTable, points: np.ndarray, fits: Fits | None) -> None:
         self._table, self.points, self._fits = table, points, fits
 
     @property
@@ -151,23 +122,23 @@ class PlaneBox:
             self._fits = Fits.collect(self._table.points, Groups.of([self.points]))
         return self._fits
 
-    def union(self, other: PlaneBox) -> PlaneBox:
+    def union(self, other: LinearBox) -> LinearBox:
         """Both boxes together."""
         points = np.concatenate([self.points, other.points])
-        return PlaneBox(self._table, points, self.fits.plus(other.fits))
+        return LinearBox(self._table, points, self.fits.plus(other.fits))
 
-    def union_diversities(
-        self, others: Sequence[PlaneBox], threshold: float
+    def union_impurities(
+        self, others: Sequence[LinearBox], threshold: float
     ) -> Sequence[float | None]:
         """Rank of the union with each of some boxes; None where they may not join."""
-        points, settings = self._table.points, self._table.settings
+        points = self._table.points
         unknown = [other for other in others if other._fits is None]
         if unknown:
             found = Fits.collect(points, Groups.of([other.points for other in unknown]))
             for i, other in enumerate(unknown):
                 other._fits = found.take([i])
         union = self.fits.plus(Fits.stacked([other.fits for other in others]))
-        vectors = settings.vectors(union)
+        vectors = _vectors(union)
         groups = Groups.of([self.points, *(other.points for other in others)])
         numbers = np.arange(len(others))
         assert groups.order is not None
@@ -177,41 +148,35 @@ class PlaneBox:
             total = sums[:, 0] + sums[numbers, numbers + 1]
         else:
             boxes = np.concatenate([np.zeros_like(numbers), numbers + 1])
-            planes = np.concatenate([numbers, numbers])
-            sums = absolute_residuals(points, groups, vectors, boxes, planes)
+            models = np.concatenate([numbers, numbers])
+            sums = absolute_residuals(points, groups, vectors, boxes, models)
             total = sums[: len(others)] + sums[len(others) :]
         residual = total / union.n
-        allowed = residual * settings.units.unit[-1] < threshold
+        allowed = residual * points.units.unit[-1] < threshold
         ranks = np.round(residual / _TIE)
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
 
-class PlanesTable:
-    """Boxes that may still be joined.
+class LinearTable:
+    """Boxes with a linear model each that may still be joined.
+
+    The impurity of a box is the mean absolute residual of its model.
 
     Parameters
     ----------
     points : Points
         Rows and queried points, box by box.
-    settings : PlaneSettings
-        How planes are fitted.
+    tolerance : float
+        Slopes with less effect across their box are dropped; a share of the predictions' range.
     """
 
-    def __init__(self, points: Points, settings: PlaneSettings) -> None:
-        self.points, self.settings = points, settings
+    def __init__(self, points: Points, tolerance: float) -> None:
+        self.points, self._tolerance = points, tolerance
         # There may be too many boxes with fewer points than features to keep so much of each.
-        large = points.by_box.size > len(settings.units.usable) + 1
+        large = points.by_box.size > len(points.units.usable) + 1
         self._place = np.where(large, np.cumsum(large) - 1, -1)
         self._known = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
-        self._joined: tuple[np.ndarray, Sequence[PlaneBox]] | None = None
-
-    @classmethod
-    def collect(
-        cls, X: np.ndarray, answers: np.ndarray, box: np.ndarray, n_boxes: int,
-        settings: PlaneSettings,
-    ) -> PlanesTable:  # fmt: skip
-        """Group points by the number of their box."""
-        return cls(Points(X, answers, box, n_boxes, settings.units), settings)
+        self._joined: tuple[np.ndarray, Sequence[LinearBox]] | None = None
 
     def __len__(self) -> int:
         return len(self._place)
@@ -227,11 +192,13 @@ class PlanesTable:
         order = np.argsort(np.append(np.flatnonzero(known), np.flatnonzero(~known)))
         return both.take(order)
 
-    def each(self, index: np.ndarray) -> list[PlaneBox]:
+    def each(self, index: np.ndarray) -> list[LinearBox]:
         """Some boxes, one by one."""
         place = self._place[index].tolist()
         return [
-            PlaneBox(self, self.points.by_box.points(i), None if at < 0 else self._known.take([at]))
+            LinearBox(
+                self, self.points.by_box.points(i), None if at < 0 else self._known.take([at])
+            )
             for i, at in zip(index.tolist(), place, strict=True)
         ]
 
@@ -248,69 +215,65 @@ class PlanesTable:
             by_box = np.argsort(member, kind="stable")
             sums = np.empty(len(member))
             sums[by_box] = absolute_residuals(
-                self.points, self.points.by_box.take(boxes), self.settings.vectors(union),
+                self.points, self.points.by_box.take(boxes), _vectors(union),
                 member[by_box], by_box // 2,
             )  # fmt: skip
             residual[block] = (sums[::2] + sums[1::2]) / union.n
-        return residual * self.settings.units.unit[-1] < threshold, np.round(residual / _TIE)
+        return residual * self.points.units.unit[-1] < threshold, np.round(residual / _TIE)
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[PlaneBox]) -> PlanesTable:
+    def assemble(self, kept: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
         """A table of some of the boxes, followed by unions, to be closed."""
         self._joined = kept, unions
         return self
 
-    def closed(self, lower: np.ndarray, upper: np.ndarray) -> Planes:
-        """The planes of all boxes, once nothing is to be joined any more.
-
-        Parameters
-        ----------
-        lower, upper : ndarray of shape (n_boxes, n_features)
-            The boxes.
-        """
+    def closed(self, lower: np.ndarray, upper: np.ndarray) -> LinearModels:
+        """The linear models of all boxes, once nothing is to be joined any more."""
         kept, unions = self._joined or (np.arange(len(self)), [])
-        sides = (upper - lower) / self.settings.units.unit[:-1]
+        sides = (upper - lower) / self.points.units.unit[:-1]
         parts = []
         for begin in range(0, len(kept), _BLOCK):
             some = slice(begin, min(begin + _BLOCK, len(kept)))
             groups = self.points.by_box.take(kept[some])
-            parts.append(self._planes(groups, self._fits(kept[some]), sides[some]))
+            parts.append(self._models(groups, self._fits(kept[some]), sides[some]))
         for begin in range(0, len(unions), _BLOCK):
             made = unions[begin : begin + _BLOCK]
             groups = Groups.of([union.points for union in made])
             fits = Fits.stacked([union.fits for union in made])
             first = len(kept) + begin
-            parts.append(self._planes(groups, fits, sides[first : first + len(made)]))
-        return Planes.joined(self.settings.units, parts)
+            parts.append(self._models(groups, fits, sides[first : first + len(made)]))
+        return LinearModels.joined(self.points.units, parts)
 
-    def _planes(self, groups: Groups, fits: Fits, sides: np.ndarray) -> Planes:
-        settings = self.settings
-        full = reduced = settings.vectors(fits)
-        if settings.tolerance > 0:
+    def _models(self, groups: Groups, fits: Fits, sides: np.ndarray) -> LinearModels:
+        full = reduced = _vectors(fits)
+        if self._tolerance > 0:
             effect = np.abs(full[:, :-2]) * sides
-            reduced = settings.vectors(fits.restricted(effect >= settings.tolerance))
+            reduced = _vectors(fits.restricted(effect >= self._tolerance))
         each = np.arange(len(fits.n))
         residual = [
             absolute_residuals(self.points, groups, vectors, each, each) / fits.n
             for vectors in ([full] if reduced is full else [full, reduced])
         ]
-        spread = np.sqrt(fits.gram[:, -1, -1] / fits.n)
-        return Planes(
-            settings.units, full, residual[0], reduced, residual[-1], fits.mean[:, -1], spread
-        )
+        return LinearModels(
+            self.points.units, full, residual[0], reduced, residual[-1], fits.mean[:, -1],
+            np.sqrt(fits.gram[:, -1, -1] / fits.n),
+        )  # fmt: skip
 
 
-# --- GridREx: GridEx with a linear model in every box --------------------------------------------
+def _vectors(fits: Fits) -> np.ndarray:
+    """Residual vectors of the linear models of boxes."""
+    return fits.vectors(ridge_slopes(fits.n, fits.gram))
 
-#: Shares, for the default threshold, of one plane's mean absolute residual and of the deviation.
+
+#: Shares, for the default threshold, of one model's mean absolute residual and of the deviation.
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01
 
 
 class GridRExExtractor(GridExExtractor):
-    """Disjoint boxes from a refined grid, each with a linear model of the black box's answers.
+    """Disjoint boxes from a refined grid, each with a linear model of the black box's predictions.
 
-    A plane follows a slope that constants need many boxes for: where the black box is a smooth
-    function of numbers, expect fewer rules than from :class:`GridExExtractor`, each with a longer
-    conclusion. Regression only.
+    A linear model follows a slope that constants need many boxes for: where the black box is a
+    smooth function of numbers, expect fewer rules than from :class:`GridExExtractor`, each with a
+    longer conclusion. Regression only.
 
     Parameters
     ----------
@@ -324,28 +287,28 @@ class GridRExExtractor(GridExExtractor):
     importance_threshold : float or sequence of float or None, default=None
         Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
         sequence must increase. None cuts all features. Features that are not cut still take part
-        in the planes.
+        in the linear models.
     depth : int, default=2
         Most levels of cutting, at least 1.
     threshold : float or None, default=None
-        A box is final once the mean absolute residual of its plane is below this, and touching
-        cells join while that of their union is; in the target's units. None stands for half the
-        mean absolute residual of one plane through all rows, but for at least a hundredth of the
-        answers' standard deviation, so that a linear black box gives one rule.
+        A box is final once the mean absolute residual of its linear model is below this, and
+        touching cells join while that of their union is; in the target's units. None stands for
+        half the mean absolute residual of one model of all rows, but for at least a hundredth of
+        the predictions' standard deviation, so that a linear black box gives one rule.
     min_examples : int, default=1
-        Answers wanted per cell: cells with fewer rows are filled up with uniform random points,
-        about which the black box is asked. Up to 1 there are no such points and nothing is random.
+        Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
+        for which the black box is queried. Up to 1 there are no such points and nothing is random.
     level_strategies : sequence of mappings, optional
         One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
         parameters of those names and of `depth`.
     importances : array-like of shape (n_features,), optional
         Importance of each feature, for `importance_threshold`. By default the F statistic of the
-        feature against the black box's answers, divided by the largest.
+        feature against the black box's predictions, divided by the largest.
     coefficient_tolerance : float, default=0.0
         Leaves out of a rule's conclusion the features with little effect: those whose coefficient,
         times the side of the rule's box along the feature, is less than this share of the range of
-        all answers. The plane is fitted again on the others. 0 keeps all; 0.05 say makes shorter
-        equations. What it costs is in `fidelity_loss_`.
+        all predictions. The model is fitted again on the others. 0 keeps all; 0.05 say makes
+        shorter equations. What it costs is in `fidelity_loss_`.
     prune : str or None, default=None
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.
@@ -363,7 +326,7 @@ class GridRExExtractor(GridExExtractor):
     ----------
     rules_ : RuleSet
         The rules, disjoint half-open boxes; conclusions are :class:`skescore.rules.LinearOutput`,
-        or plain numbers where the plane is level.
+        or plain numbers where the model is constant.
     n_rules_ : int
         Their number.
     coverage_ : float
@@ -373,8 +336,8 @@ class GridRExExtractor(GridExExtractor):
     threshold_ : float
         The threshold that was used.
     residuals_ : ndarray of shape (n_extracted_rules,)
-        Mean absolute residual in each box, of the rule's conclusion from the black box's answers on
-        rows and queried points. Rules that `prune` took out are still in it.
+        Mean absolute residual in each box, of the rule's conclusion from the black box's
+        predictions on rows and queried points. Rules that `prune` took out are still in it.
     dropped_coefficients_ : int
         How many coefficients `coefficient_tolerance` left out.
     fidelity_loss_ : float
@@ -393,12 +356,12 @@ class GridRExExtractor(GridExExtractor):
 
     Notes
     -----
-    The plane of a box is the least-squares one through rows and queried points. Features are
-    standardised in each box before it is solved, and coefficients are given back in the features'
+    The linear model of a box is fitted by least squares to rows and queried points. Features are
+    standardised in each box before, and coefficients are given back in the features'
     own units. A feature that is constant in a box gets the coefficient 0; features that are copies
     of each other share theirs.
 
-    A plane through few points would look perfect and be wrong in between. In a box with d varying
+    A model of few points would look perfect and be wrong in between. In a box with d varying
     features and n < 2·(d + 2) points, the slopes b are therefore those that minimise the mean of
     (z - a - b·x)² + (d/n)·v·(b·b), where features are measured in units of their range in the
     training rows and v is their mean variance in the box.
@@ -471,61 +434,49 @@ class GridRExExtractor(GridExExtractor):
         check.check_number("coefficient_tolerance", self.coefficient_tolerance, 0.0)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        settings = self._settings(extraction, float(self.coefficient_tolerance))
-        sharing = Sharing.of(extraction)
-        levels = self._levels(extraction, sharing)
+        levels = self._levels(extraction)
         self.threshold_ = float(levels[0].threshold)
-        boxes, done = cut_domain(
-            extraction,
-            levels,
-            draw_seed(self.random_state),
-            lambda X, answers, box, n_boxes: PlanesTable.collect(
-                X, answers, box, n_boxes, settings
-            ),
-            rounding=self._reference_rounding,
-            sharing=sharing,
-            kind=("linear", settings.tolerance),
-        )
+        collect = self._collector(extraction)
+        boxes, done = cut_domain(extraction, levels, draw_seed(self.random_state), collect)
         tables: list[Any] = [part.statistics for part in done]
-        planes = Planes.joined(settings.units, tables)
+        models = LinearModels.joined(tables[0].units, tables)
         n_rows = np.concatenate([part.n_rows for part in done])
-        self.residuals_ = planes.residual * settings.units.unit[-1]
-        self.dropped_coefficients_ = planes.n_dropped
-        rules = _rule_set(extraction, boxes, planes.conclude(n_rows))
+        self.residuals_ = models.residual * models.units.unit[-1]
+        self.dropped_coefficients_ = models.n_dropped
+
+        def rules_of(conclusions: Conclusions) -> RuleSet:
+            return RuleSet.from_boxes(
+                boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
+            )
+
+        rules = rules_of(models.conclude(n_rows))
         self.fidelity_loss_ = 0.0
         if self.dropped_coefficients_:
-            in_full = _rule_set(extraction, boxes, planes.conclude_in_full(n_rows))
             before, after = (
-                r2_score(extraction.answers, each.predict(extraction.X))
-                for each in (in_full, rules)
+                r2_score(extraction.predictions, each.predict(extraction.X))
+                for each in (rules_of(models.conclude_in_full(n_rows)), rules)
             )
             self.fidelity_loss_ = float(before - after)
         return rules
 
-    def _settings(self, extraction: Extraction, tolerance: float) -> PlaneSettings:
+    def _collector(self, extraction: Extraction) -> Collector:
         domain = extraction.settings["domain"]
-        units = Units.of(np.array(domain.lower), np.array(domain.upper), extraction.answers)
-        solver = least_norm_slopes if self._reference_rounding else ridge_slopes
-        return PlaneSettings(units, tolerance, solver)
+        lower, upper = np.array(domain.lower), np.array(domain.upper)
+        units = Units.of(lower, upper, extraction.predictions)
+        return lambda X, predictions, box, n_boxes: LinearTable(
+            Points(X, predictions, box, n_boxes, units), float(self.coefficient_tolerance)
+        )
 
-    def _default_threshold(self, extraction: Extraction, sharing: Sharing | None) -> float:
-        X, answers = extraction.X, extraction.answers
+    def _default_threshold(self, extraction: Extraction) -> float:
+        X, predictions = extraction.X, extraction.predictions
 
-        def residual_of_one_plane() -> float:
-            settings = self._settings(extraction, 0.0)
-            whole = PlanesTable.collect(X, answers, np.zeros(len(X), np.intp), 1, settings)
-            return float(whole.closed(X[:1], X[:1]).diversity[0])
+        def residual_of_one_model() -> float:
+            collect = self._collector(extraction)
+            whole = collect(X, predictions, np.zeros(len(X), np.intp), 1)
+            return float(whole.closed(X[:1], X[:1]).impurity[0])
 
-        if self._reference_rounding:
-            sharing = None
-        residual = once(sharing, "residual of one plane", residual_of_one_plane)
-        deviation = float(np.std(answers))
-        # Answers that are all the same join below any number but 0.
+        residual = once(Sharing.of(extraction), "residual of one model", residual_of_one_model)
+        deviation = float(np.std(predictions))
+        # Predictions that are all the same join below any number but 0.
         smallest = float(np.finfo(float).tiny)
         return max(_SHARE_OF_RESIDUAL * residual, _SHARE_OF_DEVIATION * deviation, smallest)
-
-
-def _rule_set(extraction: Extraction, boxes: BoxTable, conclusions: Any) -> RuleSet:
-    return RuleSet.from_boxes(
-        boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
-    )

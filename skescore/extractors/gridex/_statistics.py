@@ -1,11 +1,11 @@
-"""What is known of the black box's answers inside boxes, in a form that can be added up.
+"""What is known of the black box's predictions inside boxes, in a form that can be added up.
 
 Tables keep sufficient statistics of many boxes as arrays, so that the statistics of a union of
 boxes need no second look at rows. While boxes are being joined, those concerned are taken out of
 the table as small objects, because joining goes one pair at a time.
 
-The diversity of a box is what extractors compare with their threshold: the share of answers
-outside the commonest class, or their standard deviation.
+The impurity of a box is what extractors compare with their threshold: the share of predictions
+outside the majority class, or their standard deviation.
 """
 
 from __future__ import annotations
@@ -19,25 +19,12 @@ import numpy as np
 from skescore.rules import Conclusions
 
 
-class BoxStatistics(Protocol):
-    """Statistics of the answers in one box."""
-
-    def union(self, other: Any) -> Any:
-        """Statistics of both boxes together."""
-
-    def union_diversities(self, others: Sequence[Any], threshold: float) -> Sequence[float | None]:
-        """Rank, by diversity, of the union with each of some adjacent boxes.
-
-        None where they may not join.
-        """
-
-
 class StatisticsTable(Protocol):
-    """Statistics of the answers in many boxes."""
+    """Statistics of the predictions in many boxes."""
 
     @property
-    def diversity(self) -> np.ndarray:
-        """Diversity of each box."""
+    def impurity(self) -> np.ndarray:
+        """Impurity of each box."""
 
     def take(self, index: np.ndarray) -> Any:
         """A table of some of the boxes."""
@@ -47,15 +34,15 @@ class StatisticsTable(Protocol):
 
 
 class JoinableTable(Protocol):
-    """Statistics of the answers in many boxes, some of which may be joined."""
+    """Statistics of the predictions in many boxes, some of which may be joined."""
 
     def __len__(self) -> int: ...
 
     def each(self, index: np.ndarray) -> Sequence[Any]:
-        """Statistics of some boxes, one by one."""
+        """Statistics of some boxes, one by one: objects with `union` and `union_impurities`."""
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and its rank by diversity."""
+        """Whether each pair of adjacent boxes may join, and its rank by impurity."""
 
     def assemble(self, kept: np.ndarray, unions: Sequence[Any]) -> Any:
         """A table of some of the boxes, followed by unions."""
@@ -65,7 +52,7 @@ class JoinableTable(Protocol):
 
 
 class ClassCounts:
-    """How often each class was answered in a box, and which is the commonest."""
+    """How often each class was predicted in a box, and which is the majority class."""
 
     __slots__ = ("counts", "most", "output", "total")
 
@@ -76,14 +63,14 @@ class ClassCounts:
         self.total = total
 
     def union(self, other: ClassCounts) -> ClassCounts:
-        """Counts of both boxes together; they have the same commonest class."""
+        """Counts of both boxes together; they have the same majority class."""
         counts = [a + b for a, b in zip(self.counts, other.counts)]  # noqa: B905
         return ClassCounts(counts, self.output, self.total + other.total)
 
-    def union_diversities(
+    def union_impurities(
         self, others: Sequence[ClassCounts], threshold: float
     ) -> list[float | None]:
-        """Boxes of one class join, whatever the diversity of their union."""
+        """Impurity of the union with each of some boxes, None for boxes of another class."""
         output, most, total = self.output, self.most, self.total
         return [
             (total + other.total - (most + other.most)) / (total + other.total)
@@ -99,9 +86,9 @@ class ClassCountsTable:
     Parameters
     ----------
     counts : ndarray of shape (n_boxes, n_classes)
-        How often each class was answered in each box.
+        How often each class was predicted in each box.
     outputs : ndarray of int, shape (n_boxes,), optional
-        Commonest class of each box; of equally common ones the smallest by default.
+        Majority class of each box; of equally common ones the smallest by default.
     """
 
     def __init__(self, counts: np.ndarray, outputs: np.ndarray | None = None) -> None:
@@ -110,19 +97,19 @@ class ClassCountsTable:
 
     @classmethod
     def collect(
-        cls, answers: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int
+        cls, predictions: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int
     ) -> ClassCountsTable:
-        """Count; `answers` are class indices, `box` the box of each row."""
-        flat = np.bincount(box * n_classes + answers, minlength=n_boxes * n_classes)
+        """Count; `predictions` are class indices, `box` the box of each row."""
+        flat = np.bincount(box * n_classes + predictions, minlength=n_boxes * n_classes)
         return cls(flat.reshape(n_boxes, n_classes).astype(float))
 
     def __len__(self) -> int:
         return len(self.counts)
 
     @property
-    def diversity(self) -> np.ndarray:
-        """Share of answers outside the commonest class."""
-        return _class_diversity(self.counts)
+    def impurity(self) -> np.ndarray:
+        """Share of predictions outside the majority class."""
+        return _class_impurity(self.counts)
 
     def each(self, index: np.ndarray) -> list[ClassCounts]:
         """Counts of some boxes, one by one."""
@@ -131,10 +118,10 @@ class ClassCountsTable:
         return list(map(ClassCounts, *parts))
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the diversity of their union."""
+        """Whether each pair of adjacent boxes may join, and the impurity of their union."""
         first, second = pairs.T
         allowed = self.outputs[first] == self.outputs[second]
-        return allowed, _class_diversity(self.counts[first] + self.counts[second])
+        return allowed, _class_impurity(self.counts[first] + self.counts[second])
 
     def assemble(self, kept: np.ndarray, unions: Sequence[ClassCounts]) -> ClassCountsTable:
         """A table of some of the boxes, followed by unions."""
@@ -158,19 +145,19 @@ class ClassCountsTable:
         return Conclusions(self.outputs, n_rows=n_rows, class_counts=self.counts)
 
 
-def _class_diversity(counts: np.ndarray) -> np.ndarray:
+def _class_impurity(counts: np.ndarray) -> np.ndarray:
     # Not 1 - share: 1 - 9/10 is a little less than 0.1, which a threshold must not take for below.
     total = counts.sum(axis=1)
     return (total - counts.max(axis=1)) / total
 
 
 class Moments:
-    """Number, mean and summed squared deviation of the answers in a box."""
+    """Number, mean and summed squared deviation of the predictions in a box."""
 
-    __slots__ = ("deviation", "mean", "n", "quantum")
+    __slots__ = ("deviation", "mean", "n", "tolerance")
 
-    def __init__(self, n: float, mean: float, deviation: float, quantum: float) -> None:
-        self.n, self.mean, self.deviation, self.quantum = n, mean, deviation, quantum
+    def __init__(self, n: float, mean: float, deviation: float, tolerance: float) -> None:
+        self.n, self.mean, self.deviation, self.tolerance = n, mean, deviation, tolerance
 
     def _union_deviation(self, other: Moments) -> float:
         # A sum of terms that are never negative loses no digits, unlike sums of squares.
@@ -182,18 +169,18 @@ class Moments:
         """Moments of both boxes together."""
         n = self.n + other.n
         mean = (self.n * self.mean + other.n * other.mean) / n
-        return Moments(n, mean, self._union_deviation(other), self.quantum)
+        return Moments(n, mean, self._union_deviation(other), self.tolerance)
 
-    def union_diversities(self, others: Sequence[Moments], threshold: float) -> list[float | None]:
-        """Boxes join while their union stays homogeneous."""
-        quantum = self.quantum
+    def union_impurities(self, others: Sequence[Moments], threshold: float) -> list[float | None]:
+        """Rank of the union with each of some boxes, None where it would not be below."""
+        tolerance = self.tolerance
         found: list[float | None] = []
         for other in others:
-            diversity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
-            if diversity >= threshold:
+            impurity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
+            if impurity >= threshold:
                 found.append(None)
             else:
-                found.append(float(round(diversity / quantum)) if quantum else 0.0)
+                found.append(float(round(impurity / tolerance)) if tolerance else 0.0)
         return found
 
 
@@ -204,52 +191,52 @@ class MomentsTable:
     ----------
     moments : ndarray of shape (n_boxes, 3)
         Number, mean and summed squared deviation from the mean.
-    quantum : float
-        Diversities that differ by less count as equal when pairs of boxes are ranked: rounding,
+    tolerance : float
+        Impurities that differ by less count as equal when pairs of boxes are ranked: rounding,
         which depends on the order of rows, must not decide.
     """
 
-    def __init__(self, moments: np.ndarray, quantum: float) -> None:
+    def __init__(self, moments: np.ndarray, tolerance: float) -> None:
         self.moments = moments
-        self.quantum = quantum
+        self.tolerance = tolerance
 
     @classmethod
     def collect(
-        cls, answers: np.ndarray, box: np.ndarray, n_boxes: int, quantum: float
+        cls, predictions: np.ndarray, box: np.ndarray, n_boxes: int, tolerance: float
     ) -> MomentsTable:
-        """Summarise; `answers` are numbers, `box` the box of each row."""
+        """Summarise; `predictions` are numbers, `box` the box of each row."""
         n = np.bincount(box, minlength=n_boxes)
-        mean = np.bincount(box, weights=answers, minlength=n_boxes) / n
-        squares = (answers - mean[box]) ** 2
+        mean = np.bincount(box, weights=predictions, minlength=n_boxes) / n
+        squares = (predictions - mean[box]) ** 2
         deviation = np.bincount(box, weights=squares, minlength=n_boxes)
-        return cls(np.column_stack([n, mean, deviation]), quantum)
+        return cls(np.column_stack([n, mean, deviation]), tolerance)
 
     def __len__(self) -> int:
         return len(self.moments)
 
     @property
-    def diversity(self) -> np.ndarray:
-        """Population standard deviation of each box's answers."""
+    def impurity(self) -> np.ndarray:
+        """Population standard deviation of each box's predictions."""
         return np.sqrt(self.moments[:, 2] / self.moments[:, 0])
 
     def each(self, index: np.ndarray) -> list[Moments]:
         """Moments of some boxes, one by one."""
-        return [Moments(n, mean, s, self.quantum) for n, mean, s in self.moments[index].tolist()]
+        return [Moments(n, mean, s, self.tolerance) for n, mean, s in self.moments[index].tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the diversity of their union."""
+        """Whether each pair of adjacent boxes may join, and the impurity of their union."""
         (n, mean, deviation), (m, other_mean, other_deviation) = self.moments[pairs].T.transpose(
             1, 0, 2
         )
         between = (mean - other_mean) ** 2 * (n * m / (n + m))
-        diversity = np.sqrt((deviation + other_deviation + between) / (n + m))
-        ranks = np.round(diversity / self.quantum) if self.quantum else np.zeros_like(diversity)
-        return diversity < threshold, ranks
+        impurity = np.sqrt((deviation + other_deviation + between) / (n + m))
+        ranks = np.round(impurity / self.tolerance) if self.tolerance else np.zeros_like(impurity)
+        return impurity < threshold, ranks
 
     def assemble(self, kept: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
         """A table of some of the boxes, followed by unions."""
         rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
-        return MomentsTable(np.concatenate([self.moments[kept], rows]), self.quantum)
+        return MomentsTable(np.concatenate([self.moments[kept], rows]), self.tolerance)
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
         """The same: what is kept for joining is what is concluded from."""
@@ -257,9 +244,21 @@ class MomentsTable:
 
     def take(self, index: np.ndarray) -> MomentsTable:
         """A table of some of the boxes."""
-        return MomentsTable(self.moments[index], self.quantum)
+        return MomentsTable(self.moments[index], self.tolerance)
 
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
         """Outputs and statistics of the rules that the boxes become."""
         mean = self.moments[:, 1]
-        return Conclusions(mean, n_rows=n_rows, mean=mean, spread=self.diversity)
+        return Conclusions(mean, n_rows=n_rows, mean=mean, spread=self.impurity)
+
+
+def joined_conclusions(parts: Sequence[Conclusions]) -> Conclusions:
+    """The conclusions of several tables, one after the other."""
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return Conclusions(
+        *(joined(name) for name in ("outputs", "n_rows", "class_counts", "mean", "spread"))
+    )

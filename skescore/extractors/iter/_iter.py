@@ -11,22 +11,22 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors.iter._answers import Answers, Labels, Numbers, PointSource
-from skescore.extractors.iter._growth import Growth, seed_boxes
+from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
+from skescore.extractors.iter._predictions import Labels, Numbers, PointSource, Predictions
 from skescore.rules import BoxTable, Conclusions, RuleSet
 
-#: Steps of larger features, and squares of larger answers, would overflow.
-_LARGEST_FEATURE, _LARGEST_ANSWER = 1e300, 1e150
+#: Steps of larger features, and squares of larger predictions, would overflow.
+_LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 
 
 class ITERExtractor(BaseExtractor):
     """Disjoint boxes that grow from a seed, always towards what is most like them.
 
     A small box is laid around a row. Of all strips beside its faces, one step wide, the one whose
-    answers are nearest to the box's becomes part of it; once even that one is farther than
+    predictions are nearest to the box's becomes part of it; once even that one is farther than
     `threshold`, it becomes a box of its own and grows as well. Rows that are still without a box
     in the end get boxes too. Few rules of simple shape, also where a grid would need many; the
-    choice where the black box can be asked freely and changes along few features.
+    choice where the black box can be queried freely and changes along few features.
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class ITERExtractor(BaseExtractor):
         borders more exactly and take more iterations.
     n_points : int, default=1
         Boxes to begin with, at least 1: around the first row of each of the first classes, or
-        around rows whose answers are spread evenly over all. Fewer if the boxes would meet.
+        around rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
     max_iterations : int, default=600
         Most steps, at least 1. What is not covered then stays so.
     min_examples : int, default=250
-        Answers wanted per strip: what it lacks in rows is made up by uniform random points, about
-        which the black box is asked. With 0 there are no points and nothing is random.
+        Predictions wanted per strip: what it lacks in rows is made up by uniform random points,
+        for which the black box is queried. With 0 there are no points and nothing is random.
     threshold : float or None, default=None
         Largest gap between a strip and the box that it becomes part of: in regression between
-        their mean answers (in the target's units), in classification between their class shares,
-        from 0 (the same) to 1 (no class in common). None stands for 0.3 in classification, for
-        half the standard deviation of the answers on the rows in regression.
+        their mean predictions (in the target's units), in classification between their class
+        probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.3 in
+        classification, for half the standard deviation of the rows' predictions in regression.
     fill_gaps : bool, default=True
         Begin again at the first row that no box holds, until there is none or `max_iterations` is
         reached.
@@ -57,8 +57,8 @@ class ITERExtractor(BaseExtractor):
         Columns, by index or name, along which boxes always have the full range.
     refresh_output : bool, default=True
         True: a box stands for all that it has become, and its rule concludes what the black box
-        answers on the rows inside. False: it stands for what it was when it was made, as in the
-        reference implementation.
+        predicts for the rows inside. False: it stands for what it was when it was made, as in
+        PSyKE.
     prune : str or None, default=None
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.
@@ -79,7 +79,7 @@ class ITERExtractor(BaseExtractor):
     n_rules_ : int
         Their number.
     n_iterations_ : int
-        Steps taken. The black box was asked about the rows, and at most once per step.
+        Steps taken. The black box was queried for the rows, and at most once per step.
     coverage_ : float
         Share of the training rows that some rule covers.
     completeness_ : float
@@ -97,22 +97,22 @@ class ITERExtractor(BaseExtractor):
 
     Notes
     -----
-    The gap between class shares p and q is ``sum(abs(p - q)) / 2``. Comparing the commonest classes
-    alone would make nearly all gaps 0, so that boxes would grow over everything that is not mainly
-    of another class.
+    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. Comparing the majority
+    classes alone would make nearly all gaps 0, so that boxes would grow over everything that is not
+    mainly of another class.
 
-    Of strips with equal gaps the one with most rows comes first, then the one whose answers differ
-    least, then the one of the older box and the earlier feature, lower face first. A strip without
-    rows becomes a box of its own only if no other has any; boxes that hold no row in the end are
-    no rules.
+    Of strips with equal gaps the one with most rows comes first, then the one whose predictions
+    differ least, then the one of the older box and the earlier feature, lower face first. A strip
+    without rows becomes a box of its own only if no other has any; boxes that hold no row in the
+    end are no rules.
 
-    A strip's mean is that of its rows, and of points in place of the rows it lacks. Points answered
+    A strip's mean is that of its rows, and of points in place of the rows it lacks. Points queried
     once serve as long as their face stays where it is: while the box grows elsewhere, only the part
-    that is new is asked about, once it makes up 30 % of the strip. Points depend on `random_state`,
-    box, face and number of draws, not on what was asked before or in what batches.
+    that is new is queried, once it makes up 30 % of the strip. Points depend on `random_state`,
+    box, face and number of draws, not on what was queried before or in what batches.
 
     In classification boxes of one class that share a whole face are joined in the end, which
-    changes no answer. Features that are constant on the rows never appear in rules.
+    changes no prediction. Features that are constant on the rows never appear in rules.
 
     References
     ----------
@@ -180,82 +180,71 @@ class ITERExtractor(BaseExtractor):
         check.check_flag("refresh_output", self.refresh_output)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        _check_magnitude(extraction)
-        X, domain = extraction.X, extraction.settings["domain"]
+        extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
+        extraction.check_predictions(_LARGEST_PREDICTION)
+        X, domain, y_pred = extraction.X, extraction.settings["domain"], extraction.predictions
         lower, upper = np.array(domain.lower), np.array(domain.upper)
-        answers: Answers
+        predictions: Predictions
         if extraction.classes is not None:
-            answers, threshold = Labels(extraction.answers, len(extraction.classes)), 0.3
+            predictions, threshold = Labels(y_pred, len(extraction.classes)), 0.3
         else:
-            answers, threshold = Numbers(extraction.answers), float(np.std(extraction.answers)) / 2
+            predictions, threshold = Numbers(y_pred), float(np.std(y_pred)) / 2
         if self.threshold is not None:
             threshold = float(self.threshold)
         # Floats cannot tell the ends of shorter steps apart.
         least = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
         steps = np.where(lower < upper, np.maximum(self.min_update * (upper - lower), least), 0.0)
         steps[_columns(self.ignore_dimensions, extraction.settings["feature_names"])] = 0.0
-        growth = Growth(
+        growing = GrowingBoxes(
             X,
-            answers,
+            predictions,
             lower,
             upper,
             steps,
-            ask=partial(extraction.ask, remember=False),
+            query=partial(extraction.query, cache=False),
             points=PointSource(draw_seed(self.random_state), self.min_examples, X.shape[1]),
             min_examples=self.min_examples,
-            limit=answers.limit(threshold),
+            limit=predictions.limit(threshold),
             follow=bool(self.refresh_output),
         )
-        for bounds in seed_boxes(growth, extraction.answers, extraction.task, self.n_points):
-            growth.add_box(*bounds)
-        self.n_iterations_ = self._grow(growth)
+        for bounds in seed_boxes(growing, y_pred, extraction.task, self.n_points):
+            growing.add_box(*bounds)
+        self.n_iterations_ = growing.grow_all(self.max_iterations, bool(self.fill_gaps))
         return RuleSet.from_boxes(
-            *self._conclude(extraction, growth),
+            *self._conclude(extraction, growing),
             ordered=False,
             disjoint=True,
             **extraction.settings,
         )
 
-    def _grow(self, growth: Growth) -> int:
-        """Grow boxes until nothing is left to do; gives the number of steps."""
-        row = 0
-        for done in range(self.max_iterations):
-            if growth.step():
-                continue
-            uncovered = growth.owner[row:] < 0
-            if not self.fill_gaps or not uncovered.any():
-                return done
-            row += int(uncovered.argmax())
-            growth.add_box(*growth.beside(row))
-        return self.max_iterations
-
-    def _conclude(self, extraction: Extraction, growth: Growth) -> tuple[BoxTable, Conclusions]:
+    def _conclude(
+        self, extraction: Extraction, growing: GrowingBoxes
+    ) -> tuple[BoxTable, Conclusions]:
         """Make rules of the boxes that hold rows."""
-        owner, raw = growth.owner, extraction.answers
+        owner, y_pred = growing.owner, extraction.predictions
         if owner.min() < 0:
-            raw, owner = raw[owner >= 0], owner[owner >= 0]
+            y_pred, owner = y_pred[owner >= 0], owner[owner >= 0]
         kept = np.flatnonzero(np.bincount(owner))
-        lower, upper = growth.lower[kept], growth.upper[kept]
-        rule = np.zeros(growth.n_boxes, dtype=np.intp)
+        lower, upper = growing.lower[kept], growing.upper[kept]
+        rule = np.zeros(growing.n_boxes, dtype=np.intp)
         rule[kept] = np.arange(len(kept))
-        at_first = growth.answers.outputs(growth.first_mean[kept])
+        at_first = growing.predictions.outputs(growing.first_mean[kept])
         if extraction.classes is not None:
-            counts = _class_counts(raw, rule[owner], len(kept), len(extraction.classes))
+            counts = _class_counts(y_pred, rule[owner], len(kept), len(extraction.classes))
             outputs = counts.argmax(axis=1) if self.refresh_output else at_first
             first, joined = join_touching(lower, upper, outputs)
             rule[kept] = joined
-            counts = _class_counts(raw, rule[owner], len(first), len(extraction.classes))
+            counts = _class_counts(y_pred, rule[owner], len(first), len(extraction.classes))
             lower, upper, outputs = lower[first], upper[first], outputs[first]
             conclusions = Conclusions(outputs, n_rows=counts.sum(axis=1), class_counts=counts)
         else:
             box = rule[owner]
             n_rows = np.bincount(box)
-            mean = np.bincount(box, raw) / n_rows
-            deviation = raw - mean[box]
-            deviation *= deviation
-            spread = np.sqrt(np.bincount(box, deviation) / n_rows)
+            mean = np.bincount(box, y_pred) / n_rows
+            squares = (y_pred - mean[box]) ** 2
+            deviation = np.sqrt(np.bincount(box, squares) / n_rows)
             outputs = mean if self.refresh_output else at_first
-            conclusions = Conclusions(outputs, n_rows=n_rows, mean=mean, spread=spread)
+            conclusions = Conclusions(outputs, n_rows=n_rows, mean=mean, spread=deviation)
         closed = np.isfinite(lower)
         return BoxTable(lower, upper, closed, np.zeros_like(closed)), conclusions
 
@@ -333,14 +322,3 @@ def _columns(given: Any, names: Any) -> list[int]:
             )
         columns.append(int(column))
     return columns
-
-
-def _check_magnitude(extraction: Extraction) -> None:
-    """Refuse numbers so large that steps or sums of squares overflow."""
-    extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
-    largest = 0.0 if extraction.task == "classification" else np.abs(extraction.answers).max()
-    if largest > _LARGEST_ANSWER:
-        raise ValueError(
-            f"The black box answers numbers up to {largest:.3g}, more than {_LARGEST_ANSWER:g}; "
-            "their spread would overflow. Scale the target."
-        )

@@ -228,11 +228,12 @@ class Task(NamedTuple):
             return float(given)
         if self.classification:
             return 0.1
-        return max(share * float(np.std(self.extraction.answers)), _LEAST_THRESHOLD)
+        return max(share * float(np.std(self.extraction.predictions)), _LEAST_THRESHOLD)
 
     def importances(self) -> np.ndarray:
         """Importance of each feature, the largest is 1."""
-        return feature_importances(self.extraction.X, self.extraction.answers, self.extraction.task)
+        extraction = self.extraction
+        return feature_importances(extraction.X, extraction.predictions, extraction.task)
 
     def ranks(self) -> list[tuple[str, float]]:
         """The same in PSyKE's terms."""
@@ -273,7 +274,7 @@ def _cart(task: Task) -> Run:
     mend_cart(extractor)
     run, leaves = task.run(extractor), given["max_leaves"]
     if task.classification and leaves is not None:
-        n_classes = len(np.unique(task.extraction.answers))
+        n_classes = len(np.unique(task.extraction.predictions))
         if leaves < n_classes:
             return run._replace(
                 warning=f"max_leaves={leaves} is less than the {n_classes} classes that the black "
@@ -293,7 +294,7 @@ def _discretised(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any
     given = task.parameters["discretiser"]
     usual = Discretiser("tree", min_bin_share=0.05, joint=True)
     discretiser = usual if given is None else clone(given)
-    cut_points = discretiser.fit(task.extraction.X, task.extraction.answers).cut_points_
+    cut_points = discretiser.fit(task.extraction.X, task.extraction.predictions).cut_points_
     if given is None:
         combinations = 1
         for j in np.argsort(-task.importances(), kind="stable"):
@@ -389,7 +390,7 @@ def _gridrex(task: Task) -> Run:
 
 def _residual(extraction: Extraction) -> float:
     """Half the mean absolute residual of one linear model, or 1 % of the standard deviation."""
-    X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.answers
+    X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.predictions
     coefficients = np.linalg.lstsq(X, y_pred, rcond=None)[0]
     rest = float(np.mean(np.abs(X @ coefficients - y_pred)))
     return max(rest / 2, 0.01 * float(np.std(y_pred)))

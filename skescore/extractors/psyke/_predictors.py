@@ -20,7 +20,7 @@ class Predictor(BaseEstimator):
         self.extraction = extraction
         self.containment = containment
         rows = np.ascontiguousarray(extraction.X, dtype=float)
-        self._known = dict(zip(_keys(rows), extraction.answers.tolist(), strict=True))
+        self._known = dict(zip(_keys(rows), extraction.predictions.tolist(), strict=True))
 
     def y_pred(self, points: np.ndarray) -> np.ndarray:
         """Class indices or numbers, one per point."""
@@ -29,9 +29,9 @@ class Predictor(BaseEstimator):
         unknown = {key: i for i, key in enumerate(keys) if key not in self._known}
         if unknown:
             with self.containment.outside():
-                found = self.extraction.ask(points[list(unknown.values())], remember=False)
+                found = self.extraction.query(points[list(unknown.values())], cache=False)
             self._known.update(zip(unknown, found.tolist(), strict=True))
-        return np.array([self._known[key] for key in keys], dtype=self.extraction.answers.dtype)
+        return np.array([self._known[key] for key in keys], dtype=self.extraction.predictions.dtype)
 
 
 def _keys(rows: np.ndarray) -> list[bytes]:
@@ -77,8 +77,8 @@ class RowPredictor(LabelPredictor):
     """Predicts for the training rows, in whatever form they are shown."""
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        assert len(frame) == len(self.extraction.answers)
-        return self.labels[self.extraction.answers]
+        assert len(frame) == len(self.extraction.predictions)
+        return self.labels[self.extraction.predictions]
 
 
 class Bins:

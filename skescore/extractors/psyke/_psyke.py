@@ -358,7 +358,7 @@ class PSyKEExtractor(BaseExtractor):
 
     def _read(self, extractor: Any, extraction: Extraction) -> RuleSet:
         """Turn what PSyKE has extracted into a rule set."""
-        settings, answers, labels = extraction.settings, extraction.answers, None
+        settings, answers, labels = extraction.settings, extraction.predictions, None
         if extraction.classes is not None:
             answers = extraction.classes[answers]
             texts = class_texts(len(extraction.classes)).tolist()

@@ -222,7 +222,7 @@ class REALExtractor(BaseExtractor):
             cuts = dict(zip(numeric, discretiser.cut_points_, strict=True))
         codes, features = code_rows(extraction.X, cuts, extraction.categories)
         rows, first, purity = distinct_rows(
-            codes, features, extraction.answers, len(extraction.classes)
+            codes, features, extraction.predictions, len(extraction.classes)
         )
         return CodedRows(discretiser, tuple(features), rows, first, purity)
 
@@ -237,7 +237,7 @@ class REALExtractor(BaseExtractor):
             numbers = pd.DataFrame(numbers, columns=self.feature_names_in_[numeric], copy=False)
         usual = Discretiser("tree", min_bin_share=0.05, joint=True)
         fresh = usual if self.discretiser is None else clone(self.discretiser)
-        return fresh.fit(numbers, extraction.answers)
+        return fresh.fit(numbers, extraction.predictions)
 
 
 # --- making rules --------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ class RuleMaker:
             points[at, j] = feature.examples[changed[at, j]]
         y_pred = np.empty(0, dtype=np.intp)
         if len(points):
-            y_pred = self._extraction.ask(points, remember=False)
+            y_pred = self._extraction.query(points, cache=False)
         new = Evidence(changed.T.astype(codes.dtype), y_pred, np.ones(len(y_pred)))
         if self._sharing is not None:
             self._sharing.put(key, new)

@@ -182,7 +182,7 @@ class TreeGrower:
             rows = np.arange(len(X), dtype=np.int32 if len(X) < 2**31 else np.int64)
             region = Region.everything(X.shape[1], n_categories)
             model = InstanceModel(features, X[thinned(rows, key)])
-            root = Node(key, 0, region, rows, model, X[:0], self.extraction.answers[:0])
+            root = Node(key, 0, region, rows, model, X[:0], self.extraction.predictions[:0])
             return _Split(None, (root,), self._fill([root]))
 
         return self._shared(("Trepan's root", int(key), self.min_sample), make)[1][0]
@@ -238,7 +238,7 @@ class TreeGrower:
         n_categories = node.model.features.n_categories
         # One column at a time, so that no copy of the rows is ever held.
         columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
-        labels = np.concatenate([self.extraction.answers[node.rows], node.point_labels])
+        labels = np.concatenate([self.extraction.predictions[node.rows], node.point_labels])
         binned = put_into_bins(columns, labels, len(node.counts), n_categories, len(node.rows))
         taken = sorted({literal.feature for test in node.region.tests for literal in test.literals})
         return self.search.best_test(binned, taken)
@@ -272,8 +272,8 @@ class TreeGrower:
             assert node.model is not None
             n_wanted = max(0, self.min_sample - len(node.rows) - len(node.points))
             drawn.append(node.model.draw(node.region, node.key, n_wanted))
-        points, y_pred = np.concatenate(drawn), self.extraction.answers
-        labels = self.extraction.ask(points) if len(points) else y_pred[:0]
+        points, y_pred = np.concatenate(drawn), self.extraction.predictions
+        labels = self.extraction.query(points) if len(points) else y_pred[:0]
         n_classes = 0 if self.extraction.classes is None else len(self.extraction.classes)
         of_node = np.split(labels, np.cumsum([len(new) for new in drawn])[:-1])
         for node, new, new_labels in zip(nodes, drawn, of_node, strict=True):

@@ -205,7 +205,7 @@ class TrepanExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST, "distances between them would overflow")
-        n_classes = len(np.unique(extraction.answers))
+        n_classes = len(np.unique(extraction.predictions))
         if self.max_leaf_nodes is not None and self.max_leaf_nodes < n_classes:
             warnings.warn(
                 f"max_leaf_nodes={self.max_leaf_nodes} is less than the {n_classes} classes that "

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
 from skescore.extractors import (
+    CachedBlackBox,
     CallableClassifier,
     CallableRegressor,
     CREAMExtractor,
     ExACTExtractor,
-    RememberingBlackBox,
 )
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
@@ -73,16 +73,16 @@ def candidates(outputs):
 @given(st.data())
 def test_results_are_bit_identical_with_and_without_sharing(kind, most_bytes, data):
     wrapper, function, outputs = KINDS[kind]
-    shared = RememberingBlackBox(wrapper(function))
-    shared.memory.most_bytes = most_bytes
+    shared = CachedBlackBox(wrapper(function))
+    shared.cache.most_bytes = most_bytes
     for cls, parameters in data.draw(st.lists(candidates(outputs), min_size=2, max_size=6)):
         alone = cls(wrapper(function), **parameters).fit(ROWS)
         assert learned(cls(shared, **parameters).fit(ROWS)) == learned(alone)
-        assert shared.memory.n_bytes <= most_bytes
+        assert shared.cache.n_bytes <= most_bytes
 
 
 def test_other_rows_share_nothing():
-    shared = RememberingBlackBox(CallableRegressor(numbers_of))
+    shared = CachedBlackBox(CallableRegressor(numbers_of))
     other = ROWS.copy()
     other[3, 1] = np.nextafter(other[3, 1], 0)
     for rows in (ROWS, other, ROWS[::-1], ROWS[:-1], ROWS[:, [0, 2, 1]]):
@@ -92,7 +92,7 @@ def test_other_rows_share_nothing():
 
 
 def test_threads_may_share():
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     options = [{"depth": d, "gauss_components": m} for d in (2, 3) for m in (2, 4)] * 4
     alone = [
         learned(CREAMExtractor(CallableClassifier(classes_of), random_state=0, **each).fit(ROWS))
@@ -118,28 +118,28 @@ def fitted(monkeypatch):
 
 
 def test_depth_threshold_and_output_repeat_no_work_of_cream(fitted):
-    shared = RememberingBlackBox(CallableRegressor(numbers_of))
+    shared = CachedBlackBox(CallableRegressor(numbers_of))
     options = {"random_state": 0, "error_threshold": 0.0}
     CREAMExtractor(shared, depth=3, **options).fit(ROWS)
     assert len(fitted) == 7
-    n_results = len(shared.memory)
+    n_results = len(shared.cache)
     for changes in ({"depth": 1}, {"depth": 2}, {"error_threshold": 0.3}, {"weighted": False}):
         CREAMExtractor(shared, **(options | changes | {"depth": 1})).fit(ROWS)
     CREAMExtractor(shared, depth=1, output="linear", **options).fit(ROWS)
-    assert (len(fitted), len(shared.memory)) == (7, n_results)
+    assert (len(fitted), len(shared.cache)) == (7, n_results)
     CREAMExtractor(shared, depth=1, **(options | {"random_state": 1})).fit(ROWS)
     assert len(fitted) == 8
 
 
 def test_more_components_fit_only_the_mixtures_that_are_new(fitted):
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     for most in (2, 3, 5, 4):
         CREAMExtractor(shared, depth=1, gauss_components=most, random_state=0).fit(ROWS)
     assert fitted == [2, 3, 4, 5]
 
 
 def test_both_extractors_share_the_first_mixtures(fitted):
-    shared = RememberingBlackBox(CallableClassifier(classes_of))
+    shared = CachedBlackBox(CallableClassifier(classes_of))
     CREAMExtractor(shared, depth=1, random_state=0).fit(ROWS)
     ExACTExtractor(shared, depth=3, error_threshold=0.6, random_state=0).fit(ROWS)
     ExACTExtractor(shared, depth=1, random_state=0).fit(ROWS)

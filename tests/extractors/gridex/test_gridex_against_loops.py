@@ -246,7 +246,7 @@ def problems(draw):
 
 
 @settings(max_examples=80)
-@pytest.mark.filterwarnings("ignore:The black box answers")
+@pytest.mark.filterwarnings("ignore:The black box predicts")
 @given(problems())
 def test_same_boxes_and_outputs(problem):
     X, answers, classes, threshold, importances, levels = problem

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors.gridex._cells import (
-    FaceIndex,
-    HalvesIndex,
-    adjacent_cells,
-    join_edges,
-)
+from skescore.extractors.gridex._cells import Edges, FaceIndex, HalvesIndex, adjacent_cells
 
 
 def touching(one: Any, other: Any) -> bool:
@@ -62,7 +57,9 @@ def test_neighbours_are_those_found_by_comparing_all(n_features, n_slices, seed,
     assert {tuple(sorted(pair)) for pair in pairs[:, :2].tolist()} == expected
     assert len(pairs) == len(expected)
     cells = np.arange(len(boxes))
-    indices: list[Any] = [FaceIndex(cells, parent, low, high, [n_slices] * n_features, join_edges)]
+    unit = np.zeros((1, n_features))
+    edges = Edges(unit, unit + 1, np.full(n_features, n_slices))
+    indices: list[Any] = [FaceIndex(cells, parent, low, high, edges)]
     if n_slices == 2:
         indices.append(HalvesIndex(cells, parent, low, high))
     random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""ITER: seeds, growth, gaps, questions, and the faults of the reference that it must not have."""
+"""ITER: growth, gaps, queries, and the faults of PSyKE that it must not have."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, CallableRegressor
 from skescore.extractors.iter import ITERExtractor
-from skescore.extractors.iter._answers import Labels, Numbers, PointSource
-from skescore.extractors.iter._growth import Growth, seed_boxes
 
 SQUARE = np.random.default_rng(0).uniform(size=(300, 2))
 SUM = CallableRegressor(lambda rows: np.asarray(rows).sum(axis=1))
@@ -34,61 +32,6 @@ IRIS = load_iris()
 
 def iterate(black_box=SUM, **parameters):
     return ITERExtractor(black_box, **{"min_examples": 20, "random_state": 0, **parameters})
-
-
-def grow(X, answers, n_points, min_update=0.1):
-    """What seeds are laid in; never grown."""
-    lower, upper = X.min(axis=0) - 1e-9, X.max(axis=0) + 1e-9
-    classification = answers.dtype.kind == "i"
-    coded = Labels(answers, 5) if classification else Numbers(answers)
-    growth = Growth(
-        X, coded, lower, upper, min_update * (upper - lower), ask=lambda points: points[:, 0],
-        points=PointSource(0, 1, X.shape[1]), min_examples=1, limit=1.0, follow=True,
-    )  # fmt: skip
-    task = "classification" if classification else "regression"
-    return seed_boxes(growth, answers, task, n_points)
-
-
-# --- seeds ---
-
-
-def centres(boxes):
-    return [((lower + upper) / 2).tolist() for lower, upper in boxes]
-
-
-def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
-    X = np.arange(11.0)[:, None]
-    # Halfway from 100 to 120 is 110; half of the range is 10, to which the first row is nearest.
-    answers = np.array([100.0, 120, 117, 111, 109, 109, 103, 117, 104, 111, 120])
-    (middle,) = centres(grow(X, answers, 1))
-    assert middle == pytest.approx([3.0])
-
-
-def test_several_seeds_are_spread_over_the_answers():
-    X = np.arange(11.0)[:, None]
-    answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
-    # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
-    assert centres(grow(X, answers, 3, 0.09)) == [
-        [-np.inf],
-        pytest.approx([7.0]),
-        pytest.approx([5.0]),
-    ]
-
-
-def test_seeds_that_would_meet_are_fewer():
-    X = np.arange(11.0)[:, None]
-    answers = X[:, 0].copy()
-    lengths = [len(grow(X, answers, n, 0.09)) for n in (1, 2, 3, 5, 6, 7, 11, 1000)]
-    assert lengths[:5] == [1, 2, 3, 5, 6]
-    assert lengths[5:] == [6, 6, 6]
-
-
-def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
-    X = np.arange(11.0)[:, None]
-    answers = np.array([4, 4, 1, 4, 1, 4, 2, 4, 4, 4, 1])
-    assert centres(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
-    assert centres(grow(X, answers, 2, 0.09)) == [pytest.approx([2.0]), pytest.approx([6.0])]
-    assert len(grow(X, answers, 9, 0.09)) == 3
 
 
 # --- growth ---
@@ -167,7 +110,7 @@ def test_no_more_steps_than_allowed():
     assert many.coverage_ == 1
 
 
-# --- faults of the reference ---
+# --- faults of PSyKE ---
 
 HASH_SCRIPT = """
 from sklearn.datasets import load_iris
@@ -195,39 +138,6 @@ def test_fault_1_the_hash_seed_changes_nothing():
     assert json.loads(other) == json.loads(
         extractor.fit(IRIS.data, names[IRIS.target]).rules_.to_json()
     )
-
-
-@pytest.mark.parametrize("step", [0.1, 0.3])
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
-    # Four boxes around a hole that none of them can grow into.
-    X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
-    if task == "classification":
-        answers = Labels(np.array([0, 1, 0, 1, 2, 2]), 3)
-    else:
-        answers = Numbers(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
-    growth = Growth(
-        X, answers, np.zeros(2), np.ones(2), np.full(2, step), ask=lambda points: points[:, 0],
-        points=PointSource(0, 0, 2), min_examples=0, limit=answers.limit(0.1), follow=True,
-    )  # fmt: skip
-    inf = np.inf
-    for lower, upper in [
-        ((-inf, -inf), (0.6, 0.4)),
-        ((0.6, -inf), (inf, 0.6)),
-        ((0.4, 0.6), (inf, inf)),
-        ((-inf, 0.4), (0.4, inf)),
-    ]:
-        growth.add_box(np.array(lower), np.array(upper))
-    assert not growth.open.any()
-    assert iterate(fill_gaps=False)._grow(growth) == 0
-    assert growth.n_boxes == 4
-    assert iterate()._grow(growth) == (1 if step == 0.3 else 2)
-    assert growth.n_boxes == 5
-    assert (growth.lower[4].tolist(), growth.upper[4].tolist()) == ([0.4, 0.4], [0.6, 0.6])
-    assert growth.owner.tolist() == [0, 1, 2, 3, 4, 4]
-    outputs = growth.answers.outputs(growth.mean[:5])
-    expected = [0, 1, 0, 1, 2] if task == "classification" else [0, 1, 0, 1, 8]
-    assert outputs == pytest.approx(expected)
 
 
 def test_fault_4_boxes_conclude_what_is_answered_in_all_that_they_have_become():
@@ -299,53 +209,7 @@ def test_faults_26_and_27_boxes_touch_exactly():
     assert (held == 1).all()  # faces belong to exactly one of the boxes beside them
 
 
-# --- points ---
-
-
-def test_points_are_uniform_in_their_strips():
-    source = PointSource(0, 500, 2)
-    lower = np.array([[0.0, -1.0], [2.0, 5.0]])
-    upper = np.array([[1.0, 1.0], [2.5, 9.0]])
-    keys = np.array([3, 4], dtype=np.uint64)
-    points = source.draw(keys, lower, upper, 500)
-    assert points.shape == (2, 500, 2)
-    shares = (points - lower[:, None]) / (upper - lower)[:, None]
-    for share in shares:
-        counts = np.histogram2d(*share.T, bins=5, range=[[0, 1], [0, 1]])[0]
-        # Pearson's statistic has 24 degrees of freedom: 99.9 % of samples stay below 51.2.
-        assert ((counts - 20) ** 2 / 20).sum() < 51.2
-    assert not np.isin(shares[0], shares[1]).any()
-    np.testing.assert_array_equal(source.draw(keys[1:], lower[1:], upper[1:], 500)[0], points[1])
-    np.testing.assert_array_equal(source.draw(keys, lower, upper, 40), points[:, :40])
-    assert (PointSource(1, 500, 2).draw(keys, lower, upper, 9) != points[:, :9]).all()
-
-
-def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
-    """Topped up again and again, the mean of a linear function stays that in the strip's middle."""
-    random = np.random.default_rng(2)
-    X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])
-    slopes = np.array([1.0, 2.0, -3.0])
-    growth = Growth(
-        X, Numbers(X @ slopes), np.zeros(3), np.ones(3), np.full(3, 0.1),
-        ask=lambda points: points @ slopes, points=PointSource(0, 400, 3), min_examples=400,
-        limit=np.inf, follow=True,
-    )  # fmt: skip
-    growth.add_box(np.full(3, 0.4), np.full(3, 0.6))
-    looked_again = 0
-    for _ in range(20):
-        growth.step()
-        for face in np.flatnonzero(growth.open[0] & (growth.share[0] > 0)):
-            seen = growth._snapshots[growth.seen[0, face]]
-            lower, upper = seen[0].copy(), seen[1].copy()
-            j = face // 2
-            near = growth.upper[0, j] if face % 2 else growth.lower[0, j]
-            ends = np.clip(sorted([near, growth.far[0, face]]), 0, 1)
-            lower[j], upper[j] = ends
-            middle = (lower + upper) / 2 @ slopes
-            known = growth.answers.outputs(growth.known[0, face][None])[0]
-            assert known == pytest.approx(middle, abs=0.05)
-            looked_again += growth.draws[0, face] > 1
-    assert looked_again > 20
+# --- queries ---
 
 
 def test_batches_of_any_size_give_the_same_rules():
@@ -364,15 +228,6 @@ def test_seeds_decide_about_points_and_nothing_else():
     assert none[0].rules_ == none[1].rules_
 
 
-def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
-    monkeypatch.setattr("skescore.extractors.iter._growth._MOST_NUMBERS", 20 * 2)
-    extractor = iterate(threshold=0.3, max_iterations=300).fit(SQUARE)  # a strip per question
-    assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
-    assert extractor.oracle_.n_rows <= 300 + 20 * extractor.oracle_.n_calls
-    assert extractor.coverage_ == 1.0
-    assert extractor.n_rules_ > 2
-
-
 # --- any rows ---
 
 
@@ -385,7 +240,7 @@ def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
     st.sampled_from([0, 4]),
     st.booleans(),
 )
-@pytest.mark.filterwarnings("ignore:The black box answers")
+@pytest.mark.filterwarnings("ignore:The black box predicts")
 def test_rules_are_disjoint_and_cover_all_rows(n_rows, n_features, seed, place, wanted, classes):
     random = np.random.default_rng(seed)
     X = random.integers(0, 9, (n_rows, n_features)) * place[0] + place[1]
@@ -454,7 +309,7 @@ def test_parameters_that_cannot_be_used(parameter, value, wrong, message):
         iterate(**{parameter: value}).fit(SQUARE)
 
 
-# --- beside the reference ---
+# --- beside PSyKE ---
 
 RECORDS = json.loads((Path(__file__).parents[2] / "data" / "iter_reference.json").read_text())
 
@@ -475,7 +330,7 @@ def record_data(name):
 
 
 @pytest.mark.parametrize("record", RECORDS["records"], ids=lambda r: f"{r['data']}-{r['seed']}")
-def test_no_more_rules_than_the_reference_and_as_faithful(record):
+def test_no_more_rules_than_psyke_and_as_faithful(record):
     X, y, model = record_data(record["data"])
     train, test, y_train, y_test = X, X, y, y
     if record["seed"] is not None:

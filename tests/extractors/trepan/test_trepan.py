@@ -244,7 +244,7 @@ def test_pure_nodes_are_leaves():
         }
     ),
 )
-@pytest.mark.filterwarnings("ignore:The black box answers")
+@pytest.mark.filterwarnings("ignore:The black box predicts")
 def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
     random = np.random.default_rng(seed)
     frame, _ = shop(80, seed)
@@ -381,7 +381,7 @@ def test_constant_features_never_occur_in_rules():
     assert extractor.fidelity(rows) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:The black box answers 1 for all")
+@pytest.mark.filterwarnings("ignore:The black box predicts 1 for all")
 def test_a_black_box_of_one_class_gives_one_rule():
     extractor = TrepanExtractor(black_box(lambda X: np.ones(len(X)))).fit(IRIS)
     assert str(extractor.rules_) == "1. ALWAYS 1   [150 rows, 100 % pure]"

@@ -52,7 +52,7 @@ class TheirExtractor(BaseExtractor):
             raise ValueError(f"n_bands must be an integer of at least 1, got {self.n_bands!r}.")
 
     def _extract(self, extraction: Any) -> RuleSet:
-        X, answers = extraction.X, extraction.answers
+        X, answers = extraction.X, extraction.predictions
         cuts = [self._cuts(X[:, j]) for j in range(X.shape[1])]
         left_over = [self._variance_within(X[:, j], answers, c) for j, c in enumerate(cuts)]
         best = int(np.argmin(left_over))

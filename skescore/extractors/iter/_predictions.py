@@ -1,57 +1,28 @@
-"""What ITER knows of the black box's answers: sums over rows, and points asked inside strips."""
+"""The black box's predictions as vectors that add up, and points to query inside strips.
+
+A vector of numbers stands for every prediction. The mean vector of a set of predictions says what
+they are on the whole, and how far they differ. Gaps and impurities are in whole units of `_UNIT`.
+"""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
 from skescore._random import combine
 
-#: Gaps are measured in this unit (of the answers' extent), so that rounding decides nothing.
+#: Gaps are measured in this unit (of the predictions' extent), so that rounding decides nothing.
 _UNIT = 1e-9
-#: Answers beyond this are taken for this: their squares must not overflow.
-_LARGEST_ANSWER, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
-
-
-class Answers(Protocol):
-    """The black box's answers in a form that can be added up.
-
-    A vector of numbers stands for every answer. The mean vector of a set of answers tells what
-    they say on the whole, and how far they differ.
-    """
-
-    width: int
-
-    def encode(self, answers: np.ndarray) -> np.ndarray:
-        """Prepare answers for `sums`."""
-
-    def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Sums of the vectors of the answers on some rows, by group."""
-
-    def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Sums of the vectors of encoded answers, by group."""
-
-    def gaps(self, means: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Distance of some mean vectors to one, in whole units."""
-
-    def diversities(self, means: np.ndarray) -> np.ndarray:
-        """How far the answers behind mean vectors differ, in whole units."""
-
-    def outputs(self, means: np.ndarray) -> np.ndarray:
-        """What mean vectors stand for, as a rule says it."""
-
-    def limit(self, threshold: float) -> float:
-        """The largest gap within a threshold."""
+#: Predictions beyond this are taken for this: their squares must not overflow.
+_LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
 
 
 class Labels:
-    """Class indices; the vector of an answer is 1 for its class and 0 for the others.
+    """Class indices; the vector of a prediction is 1 for its class and 0 for the others.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n_rows,)
-        The black box's answers on the rows.
+        The black box's predictions on the rows.
     n_classes : int
         Number of classes.
     """
@@ -60,9 +31,9 @@ class Labels:
         self._codes = codes
         self.width = n_classes
 
-    def encode(self, answers: np.ndarray) -> np.ndarray:
+    def encode(self, predictions: np.ndarray) -> np.ndarray:
         """Class indices stay as they are."""
-        return answers
+        return predictions
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
         """Class counts of some rows, by group."""
@@ -74,42 +45,42 @@ class Labels:
         return flat.reshape(n_groups, self.width).astype(float)
 
     def gaps(self, means: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Share of answers that would have to change for the same class shares."""
+        """Share of predictions that would have to change for the same class probabilities."""
         return np.round(np.abs(means - mean).sum(axis=1) * (0.5 / _UNIT))
 
-    def diversities(self, means: np.ndarray) -> np.ndarray:
-        """Share outside the commonest class."""
+    def impurities(self, means: np.ndarray) -> np.ndarray:
+        """Share outside the majority class."""
         return np.round((1 - means.max(axis=1)) / _UNIT)
 
     def outputs(self, means: np.ndarray) -> np.ndarray:
-        """The commonest class, of equally common ones the smallest index."""
+        """The majority class, of equally common ones the smallest index."""
         return means.argmax(axis=1)
 
     def limit(self, threshold: float) -> float:
-        """Half a unit allows for rounding."""
+        """The largest gap within a threshold; half a unit allows for rounding."""
         return min(threshold / _UNIT + 0.5, _LARGEST_SCALED)
 
 
 class Numbers:
-    """Numbers, shifted and scaled to -1 .. 1; the vector of an answer is it and its square.
+    """Numbers, shifted and scaled to -1 .. 1; the vector of a prediction is it and its square.
 
     Parameters
     ----------
-    answers : ndarray of float, shape (n_rows,)
-        The black box's answers on the rows.
+    predictions : ndarray of float, shape (n_rows,)
+        The black box's predictions on the rows.
     """
 
     width = 2
 
-    def __init__(self, answers: np.ndarray) -> None:
-        low, high = float(answers.min()), float(answers.max())
+    def __init__(self, predictions: np.ndarray) -> None:
+        low, high = float(predictions.min()), float(predictions.max())
         self._centre = low / 2 + high / 2
         self._scale = max(high / 2 - low / 2, _LEAST_SCALE)
-        self._values = self.encode(answers)
+        self._values = self.encode(predictions)
 
-    def encode(self, answers: np.ndarray) -> np.ndarray:
+    def encode(self, predictions: np.ndarray) -> np.ndarray:
         """Shift and scale."""
-        scaled = np.clip(answers, -_LARGEST_ANSWER, _LARGEST_ANSWER)
+        scaled = np.clip(predictions, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
         scaled -= self._centre
         scaled /= self._scale
         return np.clip(scaled, -_LARGEST_SCALED, _LARGEST_SCALED, out=scaled)
@@ -129,7 +100,7 @@ class Numbers:
         """Distance of the means."""
         return np.round(np.abs(means[:, 0] - mean[0]) / _UNIT)
 
-    def diversities(self, means: np.ndarray) -> np.ndarray:
+    def impurities(self, means: np.ndarray) -> np.ndarray:
         """Standard deviation."""
         variance = np.maximum(means[:, 1] - means[:, 0] ** 2, 0.0)
         return np.round(np.sqrt(variance) / _UNIT)
@@ -139,8 +110,11 @@ class Numbers:
         return means[:, 0] * self._scale + self._centre
 
     def limit(self, threshold: float) -> float:
-        """From the target's units; half a unit allows for rounding."""
+        """The largest gap within a threshold in the target's units."""
         return min(threshold / self._scale / _UNIT + 0.5, _LARGEST_SCALED)
+
+
+Predictions = Labels | Numbers
 
 
 class PointSource:

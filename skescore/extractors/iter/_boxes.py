@@ -1,4 +1,4 @@
-"""Disjoint boxes, the strips around them, and which rows lie in those."""
+"""Boxes that grow by the strips beside their faces, and which rows lie in those."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from typing import Any
 import numpy as np
 
 from skescore._random import combine
-from skescore.extractors.iter._answers import Answers, PointSource
+from skescore.extractors.iter._predictions import PointSource, Predictions
 
 #: Faces nearer to each other than this share of a step count as one.
 _SNAP = 1e-6
 #: Rows times boxes whose codes are kept, whatever the number of features.
 _KEPT_CODES = 1 << 22
+#: A strip may be acted on while its points stand for at least this share of its volume.
+_FRESH = 0.7
+#: A strip whose points stand for more is left alone when others are looked at.
+_NEARLY_ALL = 0.95
+#: Numbers in the points of one query of the black box, at most.
+_MOST_NUMBERS = 1 << 22
 
 
 class RowOrder:
-    """The rows in the order of each feature.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        The rows.
-    features : iterable of int
-        The features along which boxes may have faces.
-    """
+    """The rows in the order of each feature along which boxes may have faces."""
 
     def __init__(self, X: np.ndarray, features: list[int]) -> None:
         self._n_rows = len(X)
@@ -45,8 +43,8 @@ class RowOrder:
         return self._order[feature][start:stop]
 
 
-class Strips:
-    """Disjoint boxes and the strips around them.
+class GrowingBoxes:
+    """Disjoint boxes that grow by the strips that are most like them.
 
     Face 2j is the lower one of feature j, face 2j + 1 the upper one. A face that has room beside
     it is open and has a strip: what the box would gain if the face moved a step, or up to the next
@@ -56,12 +54,22 @@ class Strips:
     ----------
     X : ndarray of shape (n_rows, n_features)
         The rows.
-    answers : Answers
-        The black box's answers on them.
+    predictions : Predictions
+        The black box's predictions on them.
     lower, upper : ndarray of shape (n_features,)
         The domain.
     steps : ndarray of shape (n_features,)
         By how much a face moves; 0 for features along which boxes keep the full range.
+    query : callable
+        Gives the black box's predictions on points.
+    points : PointSource
+        Draws the points.
+    min_examples : int
+        Predictions wanted per strip: what rows it lacks is made up by points.
+    limit : float
+        Largest gap up to which a strip is like its box.
+    follow : bool
+        Whether strips are compared with all that the box has become, or with what it was at first.
 
     Attributes
     ----------
@@ -69,14 +77,16 @@ class Strips:
         Number of boxes; the first so many rows of the arrays below are in use.
     lower, upper : ndarray of shape (n_boxes, n_features)
         Their bounds.
-    mean : ndarray of shape (n_boxes, width)
-        Mean vector of the answers in each box.
+    mean, first_mean : ndarray of shape (n_boxes, width)
+        Mean vector of the predictions in each box, now and when it was made.
     far : ndarray of shape (n_boxes, n_faces)
         The outer end of each strip.
     open : ndarray of bool, shape (n_boxes, n_faces)
         Whether the face has a strip.
     n, sums : ndarray of shape (n_boxes, n_faces) and (n_boxes, n_faces, width)
-        The rows in each strip: their number and the sum of their answers' vectors.
+        The rows in each strip: their number and the sum of their predictions' vectors.
+    known, share : ndarray of shape (n_boxes, n_faces, width) and (n_boxes, n_faces)
+        Mean vector of the points in each strip, and the share of its volume they stand for.
     owner : ndarray of int, shape (n_rows,)
         The box that holds each row, -1 for none.
 
@@ -87,53 +97,90 @@ class Strips:
     ``n_features + j``, less than any sum of two, and only such rows are, or come to be, in strips
     of the box. When a face moves, only the rows between its old and its new place change codes, so
     a step costs as much as the strip that the face moves through has rows along its feature.
+
+    While a box grows elsewhere, its strip widens and the share that its points stand for falls. To
+    bring it up to date, points are drawn uniformly in the whole strip, but those in the part known
+    before are not queried: the old mean stands for them. So points are shared by all the strips
+    that a face has until it moves, the new part gets the share of its volume, and the mean is that
+    of points spread uniformly. Many steps need no query at all, because no strip has widened by
+    much since the last.
     """
 
     _fields: tuple[tuple[str, str, Any, float], ...] = (
         ("lower", "features", float, -np.inf),
         ("upper", "features", float, np.inf),
         ("mean", "width", float, 0),
+        ("first_mean", "width", float, 0),
         ("far", "faces", float, 0),
         ("open", "faces", bool, False),
         ("n", "faces", float, 0),
         ("sums", "faces width", float, 0),
         ("near_rank", "faces", np.int64, 0),
         ("far_rank", "faces", np.int64, 0),
+        ("known", "faces width", float, 0),
+        ("share", "faces", float, 0),
+        ("seen", "faces", np.int64, -1),
+        ("draws", "faces", np.int64, 0),
+        ("gap", "faces", float, np.inf),
+        ("impurity", "faces", float, 0),
     )
 
     lower: np.ndarray
     upper: np.ndarray
     mean: np.ndarray
+    first_mean: np.ndarray
     far: np.ndarray
     open: np.ndarray
     n: np.ndarray
     sums: np.ndarray
     near_rank: np.ndarray
     far_rank: np.ndarray
+    known: np.ndarray
+    share: np.ndarray
+    seen: np.ndarray
+    draws: np.ndarray
+    gap: np.ndarray
+    impurity: np.ndarray
 
     def __init__(
         self,
         X: np.ndarray,
-        answers: Answers,
+        predictions: Predictions,
         lower: np.ndarray,
         upper: np.ndarray,
         steps: np.ndarray,
+        *,
+        query: Callable[[np.ndarray], np.ndarray],
+        points: PointSource,
+        min_examples: int,
+        limit: float,
+        follow: bool,
     ) -> None:
         n_rows, self.n_features = X.shape
-        self.X, self.answers, self.steps = X, answers, steps
+        self.X, self.predictions, self.steps = X, predictions, steps
         self.domain_lower, self.domain_upper = lower, upper
+        self.limit = limit
         self.active: list[int] = np.flatnonzero(steps > 0).tolist()
         self.order = RowOrder(X, self.active)
         self.owner = np.full(n_rows, -1, dtype=np.int32)
         self.n_boxes, self.n_faces = 0, 2 * self.n_features
+        self._query, self._points = query, points
+        self._min_examples, self._follow = min_examples, follow
         largest = self.n_features**2 + self.n_features * (self.n_features - 1) // 2
         self._code_type = np.min_scalar_type(largest)
         self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
         self._most_codes = max(8, self.n_features, _KEPT_CODES // n_rows)
+        #: Bounds that boxes had when their strips were looked at.
+        self._snapshots = np.empty((64, 2, self.n_features))
+        self._n_snapshots = 0
         self._reserve(16)
 
     def _reserve(self, capacity: int) -> None:
-        sizes = {"features": self.n_features, "faces": self.n_faces, "width": self.answers.width}
+        sizes = {
+            "features": self.n_features,
+            "faces": self.n_faces,
+            "width": self.predictions.width,
+        }
         for name, shape, kind, blank in self._fields:
             dimensions = [sizes[size] for size in shape.split()]
             array = np.full((capacity, *dimensions), blank, dtype=kind)
@@ -184,7 +231,7 @@ class Strips:
         b = self._new(lower, upper)
         rows = np.flatnonzero(self._code(b) == 0)
         self.owner[rows] = b
-        mean = self.answers.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0] / len(rows)
+        mean = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0] / len(rows)
         self._start(b, mean)
         return b
 
@@ -244,7 +291,7 @@ class Strips:
 
     def _start(self, b: int, mean: np.ndarray) -> None:
         """Give a new box its output and its strips."""
-        self.mean[b] = mean
+        self.mean[b] = self.first_mean[b] = mean
         for j in self.active:
             self._lay(b, 2 * j)
             self._lay(b, 2 * j + 1)
@@ -261,11 +308,16 @@ class Strips:
         return float(min(self.upper[b, j], self.domain_upper[j]) - lower)
 
     def _widen(self, b: int, face: int, kept: float, mean: np.ndarray) -> None:
-        """Mix what is known of a strip into the box that it becomes part of.
-
-        `kept` is the share of the wider box that the box had before.
-        """
-        self.mean[b] = kept * self.mean[b] + (1 - kept) * mean
+        """Mix what is known of a strip into the box, of which `kept` had been the box before."""
+        if self._min_examples == 0:  # few rows in much volume must not count for all of it
+            rows = np.count_nonzero(self.owner == b)  # those of the strip are in already
+            kept_mean = 1 - self.n[b, face] / rows
+        else:
+            kept_mean = kept
+        self.mean[b] = kept_mean * self.mean[b] + (1 - kept_mean) * mean
+        beside = self.share[b, face ^ 1]  # does not widen
+        self.share[b] *= kept
+        self.share[b, face ^ 1] = beside
 
     # --- codes -------------------------------------------------------------------------------
 
@@ -380,116 +432,19 @@ class Strips:
         rows, faces = rows[inside], faces[inside]
         if len(rows):
             self.n[b] += np.bincount(faces, minlength=self.n_faces)
-            self.sums[b] += self.answers.rows(rows, faces, self.n_faces)
+            self.sums[b] += self.predictions.rows(rows, faces, self.n_faces)
 
     def _recount(self, b: int, face: int) -> None:
         """Look up the rows of one strip."""
         slab = self._slab(b, face)
         rows = slab[self._code(b)[slab] == self.n_features + (face >> 1)]
         self.n[b, face] = len(rows)
-        self.sums[b, face] = self.answers.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
-
-    # --- for what is known beyond the rows ---------------------------------------------------
-
-    def _means(self, b: int) -> np.ndarray:
-        """Mean vectors of all strips of a box; of zeros where nothing is known."""
-        return self.sums[b] / np.maximum(self.n[b], 1)[:, None]
-
-    def _forget(self, b: int, face: int) -> None:
-        """Note that a strip is not what it was."""
-
-    def _judge(self, b: int) -> None:
-        """Note that strips of a box have changed."""
-
-
-# --- where boxes begin, which strip comes next, and what the black box is asked to find o --------
-
-#: A strip may be acted on while its points stand for at least this share of its volume.
-_FRESH = 0.7
-#: A strip whose points stand for more is left alone when others are looked at.
-_NEARLY_ALL = 0.95
-#: Numbers in the points of one question to the black box, at most.
-_MOST_NUMBERS = 1 << 22
-
-
-class Growth(Strips):
-    """Grows boxes by the strips that are most like them.
-
-    Parameters
-    ----------
-    X, answers, lower, upper, steps
-        As for :class:`Strips`.
-    ask : callable
-        Answers the black box's answers on points.
-    points : PointSource
-        Draws the points.
-    min_examples : int
-        Answers wanted per strip: what rows it lacks is made up by points.
-    limit : float
-        Largest gap up to which a strip is like its box.
-    follow : bool
-        Whether strips are compared with all that the box has become, or with what it was at first.
-
-    Attributes
-    ----------
-    first_mean : ndarray of shape (n_boxes, width)
-        Mean vector of the answers in each box when it was made.
-
-    Notes
-    -----
-    What is known of a strip by points is a mean vector and the share of the strip's volume it
-    stands for. While a box grows elsewhere, its strip widens and that share falls. To bring it up
-    to date, points are drawn uniformly in the whole strip, but those in the part known before are
-    not asked about: the old mean stands for them. So points are shared by all the strips that a
-    face has until it moves, the new part gets the share of its volume, and the mean is that of
-    points spread uniformly. Many steps need no question at all, because no strip has widened by
-    much since the last.
-    """
-
-    _fields = (
-        *Strips._fields,
-        ("first_mean", "width", float, 0),
-        ("known", "faces width", float, 0),
-        ("share", "faces", float, 0),
-        ("seen", "faces", np.int64, -1),
-        ("draws", "faces", np.int64, 0),
-        ("gap", "faces", float, np.inf),
-        ("diversity", "faces", float, 0),
-    )
-
-    first_mean: np.ndarray
-    known: np.ndarray
-    share: np.ndarray
-    seen: np.ndarray
-    draws: np.ndarray
-    gap: np.ndarray
-    diversity: np.ndarray
-
-    def __init__(
-        self,
-        X: np.ndarray,
-        answers: Answers,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        steps: np.ndarray,
-        *,
-        ask: Callable[[np.ndarray], np.ndarray],
-        points: PointSource,
-        min_examples: int,
-        limit: float,
-        follow: bool,
-    ) -> None:
-        super().__init__(X, answers, lower, upper, steps)
-        self._ask, self._points = ask, points
-        self._min_examples, self._limit, self._follow = min_examples, limit, follow
-        #: Bounds that boxes had when their strips were looked at.
-        self._snapshots = np.empty((64, 2, self.n_features))
-        self._n_snapshots = 0
+        self.sums[b, face] = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
 
     # --- choice ------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Move a face or make a box of a strip, after one question at most.
+        """Move a face or make a box of a strip, after one query at most.
 
         Returns
         -------
@@ -499,18 +454,34 @@ class Growth(Strips):
         choice, stale = self._best(), self._stale()
         if stale.any():
             # Before a new box is made, nothing that may be nearer must be overlooked.
-            nothing_near = choice is None or self.gap[choice] > self._limit
+            nothing_near = choice is None or self.gap[choice] > self.limit
             if nothing_near or stale[choice]:
                 self._look(stale.size if nothing_near else max(4, self.n_features // 2))
                 stale = self._stale()
                 choice = self._best(~stale)
         if choice is None:
             return bool(stale.any())
-        if self.gap[choice] > self._limit:
+        if self.gap[choice] > self.limit:
             self.split_off(*choice)
         else:
             self.grow(*choice)
         return True
+
+    def grow_all(self, most_steps: int, fill_gaps: bool) -> int:
+        """Grow boxes until nothing is left to do, and in gaps if wanted; gives the number of steps.
+
+        A gap is filled from the first row that no box holds.
+        """
+        row = 0
+        for done in range(most_steps):
+            if self.step():
+                continue
+            uncovered = self.owner[row:] < 0
+            if not fill_gaps or not uncovered.any():
+                return done
+            row += int(uncovered.argmax())
+            self.add_box(*self.beside(row))
+        return most_steps
 
     def _best(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
         """Box and face of the strip to act on; None if there is none."""
@@ -519,15 +490,15 @@ class Growth(Strips):
         if allowed is not None:
             gap = np.where(allowed, gap, np.inf)
         least = gap.min()
-        if least > self._limit and (with_rows := (n > 0) & (gap < np.inf)).any():
+        if least > self.limit and (with_rows := (n > 0) & (gap < np.inf)).any():
             gap = np.where(with_rows, gap, np.inf)
             least = gap.min()
         if least == np.inf:
             return None
         ties = np.flatnonzero(gap == least)
         if len(ties) > 1:
-            diversity = self.diversity[some].ravel()[ties]
-            ties = ties[np.lexsort((diversity, -n.ravel()[ties]))]
+            impurity = self.impurity[some].ravel()[ties]
+            ties = ties[np.lexsort((impurity, -n.ravel()[ties]))]
         box, face = divmod(int(ties[0]), self.n_faces)
         return box, face
 
@@ -543,49 +514,36 @@ class Growth(Strips):
     # --- what is known -----------------------------------------------------------------------
 
     def _n_points(self, b: int) -> np.ndarray:
-        """Number of answers per strip for which points stand."""
+        """Number of predictions per strip for which points stand."""
         return np.maximum(self._min_examples - self.n[b], 0)
 
     def _means(self, b: int) -> np.ndarray:
+        """Mean vectors of all strips of a box; of zeros where nothing is known."""
         points = self._n_points(b)
         total = np.maximum(self.n[b] + points, 1)
         return (self.sums[b] + points[:, None] * self.known[b]) / total[:, None]
 
-    def _start(self, b: int, mean: np.ndarray) -> None:
-        self.first_mean[b] = mean
-        super()._start(b, mean)
-
     def _forget(self, b: int, face: int) -> None:
+        """Forget the points in a strip, which is not what it was."""
         self.share[b, face], self.seen[b, face] = 0, -1
-
-    def _widen(self, b: int, face: int, kept: float, mean: np.ndarray) -> None:
-        if self._min_examples == 0:
-            # Few rows in much volume must not count for all of it.
-            rows = np.count_nonzero(self.owner == b)  # those of the strip are in already
-            super()._widen(b, face, 1 - self.n[b, face] / rows, mean)
-        else:
-            super()._widen(b, face, kept, mean)
-        beside = self.share[b, face ^ 1]  # does not widen
-        self.share[b] *= kept
-        self.share[b, face ^ 1] = beside
 
     def _judge(self, b: int) -> None:
         """Compare all strips of a box with it."""
         means = self._means(b)
-        gap = self.answers.gaps(means, (self.mean if self._follow else self.first_mean)[b])
-        diversity = self.answers.diversities(means)
+        gap = self.predictions.gaps(means, (self.mean if self._follow else self.first_mean)[b])
+        impurity = self.predictions.impurities(means)
         if self._min_examples == 0:
             # Nothing speaks against growing where nothing is known, but it can wait; boxes then
             # grow evenly.
             unknown = np.flatnonzero((self.n[b] == 0) & self.open[b])
-            gap[unknown] = self._limit
+            gap[unknown] = self.limit
             features = unknown >> 1
             extent = np.minimum(self.upper[b], self.domain_upper)[features]
             extent -= np.maximum(self.lower[b], self.domain_lower)[features]
-            diversity[unknown] = np.round(extent / self.steps[features], 6)
+            impurity[unknown] = np.round(extent / self.steps[features], 6)
         waiting = (self.share[b] == 0) & (self.n[b] < self._min_examples)
         gap[waiting | ~self.open[b]] = np.inf
-        self.gap[b], self.diversity[b] = gap, diversity
+        self.gap[b], self.impurity[b] = gap, impurity
 
     # --- points ------------------------------------------------------------------------------
 
@@ -601,8 +559,8 @@ class Growth(Strips):
         flat = np.flatnonzero(self._wanting(_NEARLY_ALL))
         unknown = self.share[some].ravel()[flat] == 0
         gap = np.where(unknown, -1.0, self.gap[some].ravel()[flat])
-        n, diversity = self.n[some].ravel()[flat], self.diversity[some].ravel()[flat]
-        order = np.lexsort((diversity, -n, gap))
+        n, impurity = self.n[some].ravel()[flat], self.impurity[some].ravel()[flat]
+        order = np.lexsort((impurity, -n, gap))
         room = max(1, _MOST_NUMBERS // (self._min_examples * self.n_features))
         flat = flat[order][: min(most + int(unknown.sum()), room)]
         boxes, faces = np.divmod(flat, self.n_faces)
@@ -628,7 +586,7 @@ class Growth(Strips):
         self.draws[boxes, faces] += 1
         wanted = (self._min_examples - self.n[boxes, faces]).astype(np.intp)
         points = self._points.draw(keys, lower, upper, int(wanted.max()))
-        asked = np.arange(points.shape[1]) < wanted[:, None]
+        queried = np.arange(points.shape[1]) < wanted[:, None]
         again = np.flatnonzero(share > 0)
         if len(again):
             before = self._snapshots[last[again]]
@@ -636,11 +594,11 @@ class Growth(Strips):
             before[np.arange(len(again)), 1, features[again]] = np.inf
             there = points[again]
             new = (there < before[:, None, 0]) | (there >= before[:, None, 1])
-            asked[again] &= new.any(axis=2)
-        owner = asked.nonzero()[0]
+            queried[again] &= new.any(axis=2)
+        owner = queried.nonzero()[0]
         if len(owner):
-            encoded = self.answers.encode(self._ask(points[asked]))
-            sums = self.answers.sums(encoded, owner, len(boxes))
+            encoded = self.predictions.encode(self._query(points[queried]))
+            sums = self.predictions.sums(encoded, owner, len(boxes))
             count = np.bincount(owner, minlength=len(boxes))
             got = count > 0
             place = boxes[got], faces[got]
@@ -663,18 +621,18 @@ class Growth(Strips):
 
 
 def seed_boxes(
-    growth: Growth, answers: np.ndarray, task: str, n_points: int
+    growing: GrowingBoxes, predictions: np.ndarray, task: str, n_points: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bounds of the boxes to begin with, disjoint.
 
     Parameters
     ----------
-    growth : Growth
+    growing : Growth
         Knows the rows and steps; has no boxes yet.
-    answers : ndarray of shape (n_rows,)
-        The black box's answers on the rows.
+    predictions : ndarray of shape (n_rows,)
+        The black box's predictions on the rows.
     task : {"classification", "regression"}
-        The kind of answers.
+        The kind of predictions.
     n_points : int
         Most boxes.
 
@@ -682,44 +640,44 @@ def seed_boxes(
     -------
     list of (ndarray, ndarray)
         Lower and upper bounds around the first rows of the first classes, or around the rows whose
-        answers are nearest to values spread evenly from the least to the largest answer (halfway,
-        for one box). Where boxes would meet there are fewer.
+        predictions are nearest to values spread evenly from the least to the largest (halfway, for
+        one box). Where boxes would meet there are fewer.
     """
     if task == "classification":
-        present = np.flatnonzero(np.bincount(answers))
+        present = np.flatnonzero(np.bincount(predictions))
         most, order = min(n_points, len(present)), None
     else:
-        most = min(n_points, len(answers))
-        # Equal answers keep the order of X.
-        order = np.argsort(answers, kind="stable") if most > 1 else None
+        most = min(n_points, len(predictions))
+        # Equal predictions keep the order of X.
+        order = np.argsort(predictions, kind="stable") if most > 1 else None
     for n in range(most, 1, -1):
         boxes: list[tuple[np.ndarray, np.ndarray]] = []
         for i in range(n):
             if order is None:
-                row = int(np.argmax(answers == present[i]))
+                row = int(np.argmax(predictions == present[i]))
             else:
-                row = _nearest(answers, order, i / (n - 1))
-            lower, upper = growth.around(row)
+                row = _nearest(predictions, order, i / (n - 1))
+            lower, upper = growing.around(row)
             if any(((lower < high) & (low < upper)).all() for low, high in boxes):
                 break
             boxes.append((lower, upper))
         else:
             return boxes
     if task == "classification":
-        return [growth.around(int(np.argmax(answers == present[0])))]
-    halfway = answers.min() / 2 + answers.max() / 2
-    return [growth.around(int(np.argmin(np.abs(answers - halfway))))]
+        return [growing.around(int(np.argmax(predictions == present[0])))]
+    halfway = predictions.min() / 2 + predictions.max() / 2
+    return [growing.around(int(np.argmin(np.abs(predictions - halfway))))]
 
 
-def _nearest(answers: np.ndarray, order: np.ndarray, share: float) -> int:
-    """The first row whose answer is nearest to a share of the way from the least to the largest."""
-    low, high = answers[order[0]], answers[order[-1]]
+def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
+    """The first row nearest to a share of the way from the least to the largest prediction."""
+    low, high = predictions[order[0]], predictions[order[-1]]
     target = low + share * (high - low)
-    above = int(np.searchsorted(answers, target, sorter=order))
+    above = int(np.searchsorted(predictions, target, sorter=order))
     candidates = []
     if above < len(order):
         candidates.append(int(order[above]))
-    if above > 0:  # the first of the rows with the next lower answer
-        below = np.searchsorted(answers, answers[order[above - 1]], sorter=order)
+    if above > 0:  # the first of the rows with the next lower prediction
+        below = np.searchsorted(predictions, predictions[order[above - 1]], sorter=order)
         candidates.append(int(order[below]))
-    return min(candidates, key=lambda row: (abs(answers[row] - target), row))
+    return min(candidates, key=lambda row: (abs(predictions[row] - target), row))

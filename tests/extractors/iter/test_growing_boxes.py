@@ -1,4 +1,4 @@
-"""ITER against plain loops: after every step all is as if it had been worked out afresh."""
+"""Growing boxes: seeds, points, and after every step all is as if worked out afresh by loops."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors.iter._answers import Labels, Numbers, PointSource
-from skescore.extractors.iter._growth import Growth, seed_boxes
+from skescore.extractors import CallableRegressor, ITERExtractor
+from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
 from skescore.extractors.iter._iter import join_touching
+from skescore.extractors.iter._predictions import Labels, Numbers, PointSource
 
 
 def start(
@@ -32,9 +33,9 @@ def start(
         )
 
     coded = Labels(answers, 3) if task == "classification" else Numbers(answers)
-    growth = Growth(
+    growth = GrowingBoxes(
         X, coded, lower - margin, upper + margin, min_update * (upper - lower + 2 * margin),
-        ask=ask, points=PointSource(0, min_examples, X.shape[1]), min_examples=min_examples,
+        query=ask, points=PointSource(0, min_examples, X.shape[1]), min_examples=min_examples,
         limit=coded.limit(threshold), follow=options.get("follow", True),
     )  # fmt: skip
     for bounds in seed_boxes(growth, answers, task, n_points):
@@ -77,9 +78,9 @@ def strip_of(growth, b, face):
 
 
 def vectors(growth, answers):
-    if isinstance(growth.answers, Labels):
+    if isinstance(growth.predictions, Labels):
         return np.eye(3)[answers]
-    numbers = growth.answers.encode(answers)
+    numbers = growth.predictions.encode(answers)
     return np.column_stack([numbers, numbers**2])
 
 
@@ -112,7 +113,7 @@ def check_state(growth, answers):
 
 def gap_of(growth, b, means):
     reference = growth.mean[b]
-    if isinstance(growth.answers, Labels):
+    if isinstance(growth.predictions, Labels):
         return sum(abs(p - q) for p, q in zip(means, reference, strict=True)) / 2
     return abs(means[0] - reference[0])
 
@@ -120,7 +121,7 @@ def gap_of(growth, b, means):
 def next_by_loops(growth, answers):
     """The step to take by the documented order, where nothing is asked."""
     vector = vectors(growth, answers)
-    limit = growth._limit * 1e-9
+    limit = growth.limit * 1e-9
     strips = []
     for b, face in itertools.product(range(growth.n_boxes), range(growth.n_faces)):
         strip = strip_of(growth, b, face)
@@ -132,18 +133,18 @@ def next_by_loops(growth, answers):
         if rows:
             means = vector[rows].mean(axis=0)
             gap = round(gap_of(growth, b, means), 9)
-            if isinstance(growth.answers, Labels):
-                diversity = 1 - means.max()
+            if isinstance(growth.predictions, Labels):
+                impurity = 1 - means.max()
             else:
-                diversity = np.sqrt(max(means[1] - means[0] ** 2, 0))
+                impurity = np.sqrt(max(means[1] - means[0] ** 2, 0))
         else:
             j = face // 2
             gap = limit
-            diversity = (
+            impurity = (
                 min(growth.upper[b, j], growth.domain_upper[j])
                 - max(growth.lower[b, j], growth.domain_lower[j])
             ) / growth.steps[j]
-        strips.append((gap, -len(rows), round(diversity, 6), b, face))
+        strips.append((gap, -len(rows), round(impurity, 6), b, face))
     if not strips:
         return None
     return min(strips)
@@ -200,7 +201,7 @@ def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
             assert expected is None
             break
         gap, _, _, b, face = expected
-        if gap <= growth._limit * 1e-9:
+        if gap <= growth.limit * 1e-9:
             assert growth.n_boxes == n_boxes
             bounds = growth.upper if face % 2 else growth.lower
             assert bounds[b, face // 2] == far[b, face]
@@ -298,8 +299,8 @@ def laid(X, boxes, step=0.1):
     """A growth on the unit square with some boxes, which need not be where rows would lead."""
     answers = X.sum(axis=1)
     coded = Numbers(answers)
-    growth = Growth(
-        X, coded, np.zeros(2), np.ones(2), np.full(2, step), ask=lambda points: points[:, 0],
+    growth = GrowingBoxes(
+        X, coded, np.zeros(2), np.ones(2), np.full(2, step), query=lambda points: points[:, 0],
         points=PointSource(0, 0, 2), min_examples=0, limit=np.inf, follow=True,
     )  # fmt: skip
     for lower, upper in boxes:
@@ -333,3 +334,156 @@ def test_a_box_beside_another_keeps_off_it_where_it_is_farthest():
     lower, upper = growth.beside(1)
     assert lower.tolist() == pytest.approx([0.15, 0.4])
     assert upper.tolist() == pytest.approx([0.75, 0.9])
+
+
+# --- seeds ---
+
+
+def grow(X, answers, n_points, min_update=0.1):
+    """What seeds are laid in; never grown."""
+    lower, upper = X.min(axis=0) - 1e-9, X.max(axis=0) + 1e-9
+    classification = answers.dtype.kind == "i"
+    coded = Labels(answers, 5) if classification else Numbers(answers)
+    growth = GrowingBoxes(
+        X, coded, lower, upper, min_update * (upper - lower), query=lambda points: points[:, 0],
+        points=PointSource(0, 1, X.shape[1]), min_examples=1, limit=1.0, follow=True,
+    )  # fmt: skip
+    task = "classification" if classification else "regression"
+    return seed_boxes(growth, answers, task, n_points)
+
+
+def centres(boxes):
+    return [((lower + upper) / 2).tolist() for lower, upper in boxes]
+
+
+def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
+    X = np.arange(11.0)[:, None]
+    # Halfway from 100 to 120 is 110; half of the range is 10, to which the first row is nearest.
+    answers = np.array([100.0, 120, 117, 111, 109, 109, 103, 117, 104, 111, 120])
+    (middle,) = centres(grow(X, answers, 1))
+    assert middle == pytest.approx([3.0])
+
+
+def test_several_seeds_are_spread_over_the_answers():
+    X = np.arange(11.0)[:, None]
+    answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
+    # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
+    assert centres(grow(X, answers, 3, 0.09)) == [
+        [-np.inf],
+        pytest.approx([7.0]),
+        pytest.approx([5.0]),
+    ]
+
+
+def test_seeds_that_would_meet_are_fewer():
+    X = np.arange(11.0)[:, None]
+    answers = X[:, 0].copy()
+    lengths = [len(grow(X, answers, n, 0.09)) for n in (1, 2, 3, 5, 6, 7, 11, 1000)]
+    assert lengths[:5] == [1, 2, 3, 5, 6]
+    assert lengths[5:] == [6, 6, 6]
+
+
+def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
+    X = np.arange(11.0)[:, None]
+    answers = np.array([4, 4, 1, 4, 1, 4, 2, 4, 4, 4, 1])
+    assert centres(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
+    assert centres(grow(X, answers, 2, 0.09)) == [pytest.approx([2.0]), pytest.approx([6.0])]
+    assert len(grow(X, answers, 9, 0.09)) == 3
+
+
+# --- gaps ---
+
+
+@pytest.mark.parametrize("step", [0.1, 0.3])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
+    # Four boxes around a hole that none of them can grow into.
+    X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
+    if task == "classification":
+        answers = Labels(np.array([0, 1, 0, 1, 2, 2]), 3)
+    else:
+        answers = Numbers(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
+    growth = GrowingBoxes(
+        X, answers, np.zeros(2), np.ones(2), np.full(2, step), query=lambda points: points[:, 0],
+        points=PointSource(0, 0, 2), min_examples=0, limit=answers.limit(0.1), follow=True,
+    )  # fmt: skip
+    inf = np.inf
+    for lower, upper in [
+        ((-inf, -inf), (0.6, 0.4)),
+        ((0.6, -inf), (inf, 0.6)),
+        ((0.4, 0.6), (inf, inf)),
+        ((-inf, 0.4), (0.4, inf)),
+    ]:
+        growth.add_box(np.array(lower), np.array(upper))
+    assert not growth.open.any()
+    assert growth.grow_all(600, fill_gaps=False) == 0
+    assert growth.n_boxes == 4
+    assert growth.grow_all(600, fill_gaps=True) == (1 if step == 0.3 else 2)
+    assert growth.n_boxes == 5
+    assert (growth.lower[4].tolist(), growth.upper[4].tolist()) == ([0.4, 0.4], [0.6, 0.6])
+    assert growth.owner.tolist() == [0, 1, 2, 3, 4, 4]
+    outputs = growth.predictions.outputs(growth.mean[:5])
+    expected = [0, 1, 0, 1, 2] if task == "classification" else [0, 1, 0, 1, 8]
+    assert outputs == pytest.approx(expected)
+
+
+# --- points ---
+
+
+def test_points_are_uniform_in_their_strips():
+    source = PointSource(0, 500, 2)
+    lower = np.array([[0.0, -1.0], [2.0, 5.0]])
+    upper = np.array([[1.0, 1.0], [2.5, 9.0]])
+    keys = np.array([3, 4], dtype=np.uint64)
+    points = source.draw(keys, lower, upper, 500)
+    assert points.shape == (2, 500, 2)
+    shares = (points - lower[:, None]) / (upper - lower)[:, None]
+    for share in shares:
+        counts = np.histogram2d(*share.T, bins=5, range=[[0, 1], [0, 1]])[0]
+        # Pearson's statistic has 24 degrees of freedom: 99.9 % of samples stay below 51.2.
+        assert ((counts - 20) ** 2 / 20).sum() < 51.2
+    assert not np.isin(shares[0], shares[1]).any()
+    np.testing.assert_array_equal(source.draw(keys[1:], lower[1:], upper[1:], 500)[0], points[1])
+    np.testing.assert_array_equal(source.draw(keys, lower, upper, 40), points[:, :40])
+    assert (PointSource(1, 500, 2).draw(keys, lower, upper, 9) != points[:, :9]).all()
+
+
+def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
+    """Topped up again and again, the mean of a linear function stays that in the strip's middle."""
+    random = np.random.default_rng(2)
+    X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])
+    slopes = np.array([1.0, 2.0, -3.0])
+    growth = GrowingBoxes(
+        X, Numbers(X @ slopes), np.zeros(3), np.ones(3), np.full(3, 0.1),
+        query=lambda points: points @ slopes, points=PointSource(0, 400, 3), min_examples=400,
+        limit=np.inf, follow=True,
+    )  # fmt: skip
+    growth.add_box(np.full(3, 0.4), np.full(3, 0.6))
+    looked_again = 0
+    for _ in range(20):
+        growth.step()
+        for face in np.flatnonzero(growth.open[0] & (growth.share[0] > 0)):
+            seen = growth._snapshots[growth.seen[0, face]]
+            lower, upper = seen[0].copy(), seen[1].copy()
+            j = face // 2
+            near = growth.upper[0, j] if face % 2 else growth.lower[0, j]
+            ends = np.clip(sorted([near, growth.far[0, face]]), 0, 1)
+            lower[j], upper[j] = ends
+            middle = (lower + upper) / 2 @ slopes
+            known = growth.predictions.outputs(growth.known[0, face][None])[0]
+            assert known == pytest.approx(middle, abs=0.05)
+            looked_again += growth.draws[0, face] > 1
+    assert looked_again > 20
+
+
+def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
+    square = np.random.default_rng(0).uniform(size=(300, 2))
+    monkeypatch.setattr("skescore.extractors.iter._boxes._MOST_NUMBERS", 20 * 2)
+    extractor = ITERExtractor(
+        CallableRegressor(lambda rows: rows.sum(axis=1)), min_examples=20, threshold=0.3,
+        max_iterations=300, random_state=0,
+    ).fit(square)  # fmt: skip
+    assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
+    assert extractor.oracle_.n_rows <= 300 + 20 * extractor.oracle_.n_calls
+    assert extractor.coverage_ == 1.0
+    assert extractor.n_rules_ > 2
