@@ -170,8 +170,8 @@ def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(
             f"The black box predicted {python_value(predictions[at])!r}, which is not among the "
-            f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with all its "
-            "labels."
+            f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with "
+            "all its labels."
         )
     return codes.astype(np.intp)
 
