@@ -410,7 +410,11 @@ def survival_scores(
     ----------
     rules : SurvivalRules
         The rules.
-    X, y, times, y_train, uncovered
+    X, y
+        As in :func:`integrated_brier_score`.
+    times, y_train : optional
+        As in :func:`integrated_brier_score`.
+    uncovered : {"penalise", "ignore"}, default="penalise"
         As in :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
         Share of the domain or of the rows that rules answer. Rules without a domain get the box
