@@ -22,23 +22,6 @@ def domain_around(ruleset: RuleSet, X: Any) -> Domain:
     Use it for rules of other libraries, which do not remember their training rows:
     ``rules.replace(domain=domain_around(rules, X))``.
 
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules; they tell which columns hold names of things.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, at least one. Missing and infinite values are passed over.
-
-    Returns
-    -------
-    Domain
-        Columns of text, and those whose values rules list, are categorical features.
-
-    Raises
-    ------
-    ValueError
-        If there is no row, or a column of text is compared with numbers.
-
     Examples
     --------
     >>> import pandas as pd

@@ -400,11 +400,6 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
     Conditions that always hold are dropped, intervals on one feature become one, and the intervals
     come first, in feature order.
-
-    Raises
-    ------
-    ValueError
-        If two intervals on the same feature contradict each other.
     """
     intervals: dict[int, Interval] = {}
     others: list[Condition] = []

@@ -192,13 +192,7 @@ class Fallback:
 
 
 def default_abstain_label(classes: Sequence[Any]) -> Any:
-    """A label of the classes' type that is none of them.
-
-    Raises
-    ------
-    ValueError
-        If there is none (bool labels), naming the remedy.
-    """
+    """A label of the classes' type that is none of them."""
     if all(isinstance(c, bool) for c in classes):
         raise ValueError(
             "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "

@@ -28,26 +28,8 @@ _DENSE_CELLS = 1 << 18  # up to here a plain comparison of all with all is quick
 def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0) -> Integers:
     """Pairs of boxes whose interiors intersect.
 
-    Use it to see whether a rule list is disjoint and, if not, which rules compete.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n_boxes, n_features)
-        Bounds; infinite ones are welcome.
-    tolerance : float, default=0.0
-        Depth that an intersection must exceed on every feature to count. Raise it to forgive
-        bounds that differ by rounding.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-        Row numbers i < j, sorted. Its size is the only memory that grows with the square of the
-        number of boxes.
-
-    Raises
-    ------
-    ValueError
-        If bounds are not of equal shape or are NaN, or `tolerance` is negative.
+    Gives row numbers i < j, sorted, of boxes whose intersection is deeper than `tolerance` on
+    every feature.
 
     Examples
     --------
@@ -66,23 +48,7 @@ def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0
 def contained_in_other(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.bool_]:
     """Mark the boxes that lie inside another box.
 
-    Use it to drop boxes without changing the union.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n_boxes, n_features)
-        Bounds; infinite ones are welcome. Faces count as belonging to the box.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_boxes,)
-        True where another box holds this one. Of equal boxes the first stays unmarked; empty boxes
-        all equal the empty set, which lies in every box.
-
-    Raises
-    ------
-    ValueError
-        If bounds are not of equal shape or are NaN.
+    Of equal boxes the first stays unmarked; empty boxes lie in every box.
 
     Examples
     --------
@@ -115,27 +81,9 @@ def adjacent_pairs(
 ) -> Integers:
     """Pairs of boxes that share a whole face, so that their union is a box.
 
-    Use it to find rules that may be merged into one.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n_boxes, n_features)
-        Bounds, compared exactly; infinite ones are welcome. Empty boxes are never adjacent.
-    lower_closed, upper_closed : array-like of bool of shape (n_boxes, n_features), optional
-        Whether the bounds belong to the boxes. If given, flags too must agree on the other
-        features, and the shared face must belong to at least one of the two boxes. A missing one
-        of the two is taken as all open.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 3)
-        i, j, feature, sorted: ``upper[i, feature] == lower[j, feature]`` and equal intervals on
-        every other feature.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or bounds are NaN.
+    Gives rows (i, j, feature), sorted, with ``upper[i, feature] == lower[j, feature]`` and equal
+    intervals on every other feature. If flags are given, they too must agree there, and the shared
+    face must belong to one of the two boxes; a missing flag array means all open.
 
     Notes
     -----

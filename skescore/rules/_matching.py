@@ -217,21 +217,9 @@ def first_bit(words: np.ndarray) -> np.ndarray:
 
 
 def nearest_box(boxes: BoxTable, X: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Index of the box with the nearest surface, in units of the features' ranges.
+    """Index of the box with the nearest surface, the first of equally near ones.
 
-    Parameters
-    ----------
-    boxes : BoxTable
-        At least one box.
-    X : ndarray of shape (n_rows, n_features)
-        Rows; missing values count as no distance. Features without bounds are not looked at.
-    scale : ndarray of shape (n_features,)
-        Length of one unit per feature; features with 0 are left out.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Index of the nearest box, the first of equally near ones.
+    Distances are in units of `scale`; features of scale 0 and missing values add none.
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
     lower, upper = boxes.lower[:, used], boxes.upper[:, used]

@@ -38,13 +38,7 @@ _PAIRS = 1 << 22
 
 
 def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
-    """Give a kind of voting that suits the task; None where one rule answers.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind for the task, or the rules are ordered.
-    """
+    """Give a kind of voting that suits the task; None where one rule answers."""
     if voting is None:
         return None
     known = VOTINGS[task]
@@ -101,22 +95,7 @@ def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
 
 
 def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Add up what the rules say for every class.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        A classification with a kind of voting.
-    table : Table
-        The rows.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_rows, n_classes)
-        Votes, class shares or log odds; 0 where no rule holds.
-    covered : ndarray of bool, shape (n_rows,)
-        Whether any rule holds.
-    """
+    """Sums of votes, counts or log odds per row and class, and which rows some rule covers."""
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
     constants, functions = _split(ruleset.weights)
@@ -136,20 +115,7 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_shares(voting: str, sums: np.ndarray) -> np.ndarray:
-    """Turn sums into class shares; where they cannot be shares, the winner has it all.
-
-    Parameters
-    ----------
-    voting : {"votes", "shares", "logistic"}
-        What the sums mean.
-    sums : ndarray of shape (n_rows, n_classes)
-        As :func:`class_sums` gives them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Every row adds up to 1.
-    """
+    """Turn sums into class probabilities; where they cannot be any, the winner has it all."""
     if voting == "logistic":
         powers = np.exp(sums - sums.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
@@ -160,21 +126,9 @@ def class_shares(voting: str, sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted sums or means of what the rules of a regression say.
+    """Predicted numbers, NaN where there is none, and which rows have one.
 
-    Parameters
-    ----------
-    ruleset : RuleSet
-        A regression with a kind of voting.
-    table : Table
-        The rows.
-
-    Returns
-    -------
-    values : ndarray of shape (n_rows,)
-        The answers; NaN where there is none.
-    answered : ndarray of bool, shape (n_rows,)
-        False where no rule holds, or the weights of a mean add up to 0 or less.
+    A row has none where no rule holds, or the weights of a mean add up to 0 or less.
     """
     totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
     answered = np.zeros(len(table), dtype=bool)

@@ -19,18 +19,6 @@ _MAX_DECIMALS = 12
 def format_number(value: float, decimals: int | None = None) -> str:
     """Write a number shortly, without trailing zeros.
 
-    Parameters
-    ----------
-    value : float
-        The number.
-    decimals : int, optional
-        Digits after the decimal point. By default as many as leave four significant digits.
-
-    Returns
-    -------
-    str
-        The number; integers below 1e16 are never shortened to an exponent.
-
     Examples
     --------
     >>> format_number(2.449999988), format_number(12345.678), format_number(0.00012345)
@@ -98,18 +86,6 @@ def number_format(low: Sequence[float], high: Sequence[float]) -> NumberFormat:
 
 def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]]) -> NumberFormat:
     """Give different bounds of one feature different texts, with as many digits as that takes.
-
-    Parameters
-    ----------
-    write : callable
-        How numbers are written where that leaves no two bounds alike.
-    bounds : mapping of int to iterable of float
-        The bounds that occur, by feature.
-
-    Returns
-    -------
-    callable
-        A formatter that agrees with `write` but for bounds that would look alike.
 
     Examples
     --------

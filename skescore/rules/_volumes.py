@@ -35,25 +35,6 @@ def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tupl
 
     Use it for shares estimated by random points, also when none or all of them hit.
 
-    Parameters
-    ----------
-    hits : int
-        Number of successes, 0 to `n_samples`.
-    n_samples : int
-        Number of independent trials, at least 1.
-    confidence : float, default=0.99
-        Probability, in (0, 1), with which the interval holds the truth at least.
-
-    Returns
-    -------
-    tuple of two floats
-        Lower and upper end, equal tails.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     References
     ----------
     C. J. Clopper, E. S. Pearson: The use of confidence or fiducial limits illustrated in the case
@@ -82,20 +63,6 @@ def sampling_stream(random_state: Seed) -> np.random.Generator:
     Use it instead of ``np.random.default_rng``: synthetic rows are often drawn with a small seed
     such as 0. Points of the very same stream would repeat those rows, and rules drawn around the
     rows would seem to cover more than they do.
-
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState or None
-        A seed, or a generator to draw from as it is. None is a fresh seed.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If a seed is negative.
 
     Examples
     --------
@@ -224,34 +191,9 @@ def union_volume(
 ) -> Volume:
     """Volume of the union of boxes inside the unit cube, exact wherever that is affordable.
 
-    Use it to learn which share of a (rescaled) domain a list of possibly overlapping boxes covers.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n_boxes, n_features)
-        Bounds in [0, 1]. Boxes with an empty side are dropped.
-    disjoint : bool, default=False
-        The caller's word that no two boxes overlap: volumes are added without a look for
-        overlaps. All that is checked is that the sum does not exceed 1.
-    max_fragments : int, default=200_000
-        Fragments or intersections that the exact methods may hold in each group of more than 12
-        overlapping boxes; time and memory are bounded in proportion. Less means to sample sooner.
-    n_samples : int, default=100_000
-        Random points drawn when some group is too entangled.
-    confidence : float, default=0.99
-        Confidence of the interval around a sampled volume, in (0, 1).
-    random_state : int, Generator, RandomState or None, default=0
-        Seed of the sampling. None gives another estimate at each call.
-
-    Returns
-    -------
-    Volume
-
-    Raises
-    ------
-    ValueError
-        If bounds are not of equal shape or leave [0, 1], if a parameter is out of range, or if the
-        boxes are declared disjoint and their volumes sum to more than 1.
+    `disjoint` is the caller's word that no two boxes overlap, so that volumes are added.
+    `max_fragments` bounds what the exact methods may hold of each group of more than 12 overlapping
+    boxes; beyond it `n_samples` points are drawn, and the result is an interval.
 
     Notes
     -----

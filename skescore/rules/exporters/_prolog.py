@@ -251,17 +251,7 @@ class Goals:
 
 
 def answer_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
-    """The body of the clause that answers.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        Rules with voting.
-    name : str
-        The predicate.
-    rule_head : str
-        How one rule is asked what it adds, the variable `Said`.
-    """
+    """The body of the clause that answers."""
     zeros = ", ".join(["0.0"] * _n_sums(ruleset))
     goals = [
         f"findall(Said, {rule_head}, [Said1|Rest])",

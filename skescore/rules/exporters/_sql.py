@@ -134,15 +134,7 @@ def _check_text(text: str, what: str) -> None:
 
 
 def find_dialect(name: str | None, *, may_hold_nan: bool = True) -> Dialect:
-    """Check the name of a dialect.
-
-    Raises
-    ------
-    ValueError
-        If sqlglot does not know it.
-    ImportError
-        If it needs sqlglot, which is not installed.
-    """
+    """Check the name of a dialect."""
     if name is None or name in _OWN:
         return Dialect(name, may_hold_nan)
     if not isinstance(name, str):

@@ -28,16 +28,6 @@ _CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 def cell(value: Any) -> Any:
     """Give a value as the content of a cell: texts that look like something else in quotes.
 
-    Parameters
-    ----------
-    value : str, int, float or bool
-        A label or a number.
-
-    Returns
-    -------
-    str, int or float
-        What :func:`skescore.rules.importers._tables.value_of` reads back.
-
     Examples
     --------
     >>> cell("red"), cell("12"), cell(12), cell(True), cell(""), cell("10-20")

@@ -53,16 +53,6 @@ class Node:
 def split_tree(boxes: BoxTable) -> Iterator[Node]:
     """Part boxes by single comparisons until each stands alone, as far as that goes.
 
-    Parameters
-    ----------
-    boxes : BoxTable
-        Boxes, in the order of their rules.
-
-    Yields
-    ------
-    Node
-        Every node before those below it.
-
     Notes
     -----
     Only splits that cut no box are used, so that boxes on its two sides never hold together. Of
@@ -210,20 +200,6 @@ def condition_text(
     number: NumberFormat = plain_number,
 ) -> str:
     """Write a condition with signs of ASCII.
-
-    Parameters
-    ----------
-    condition : Interval, OneOf, AtLeast or Linear
-        The condition.
-    names : sequence of str, optional
-        Feature names; ``x0``, ``x1``, ... by default.
-    number : callable, optional
-        Writes the bounds of intervals.
-
-    Returns
-    -------
-    str
-        The condition.
 
     Examples
     --------

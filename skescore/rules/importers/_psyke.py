@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import struct
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -22,10 +21,8 @@ from skescore.rules._domain import Domain, Fallback
 from skescore.rules._geometry import overlapping_pairs
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
+from skescore.rules.importers._scaling import interval_in
 from skescore.rules.importers._trees import shortened_paths, tree_to_ruleset
-
-__all__ = ["psyke_predictions", "read_psyke"]
-
 
 # --- what has been read of a PSyKE extractor, on its way to a rule set ---------------------------
 
@@ -76,16 +73,7 @@ class Columns:
 
     @classmethod
     def of(cls, seen: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
-        """Put names to what PSyKE saw.
-
-        Parameters
-        ----------
-        seen : sequence of str
-            PSyKE's names, in order.
-        feature_names : sequence of str, optional
-            If PSyKE's names are all among them, they say which columns there are, in which order.
-            Otherwise they are new names, in PSyKE's order.
-        """
+        """Put names to what PSyKE saw."""
         if feature_names is None:
             return cls(tuple(seen), {name: j for j, name in enumerate(seen)})
         if isinstance(feature_names, str):
@@ -447,20 +435,7 @@ class Discretisation:
     def conditions(
         self, literals: Iterable[Literal], place: Mapping[str, int]
     ) -> tuple[Condition, ...] | None:
-        """Turn literals on columns into conditions on features.
-
-        Parameters
-        ----------
-        literals : iterable of (str, bool)
-            Columns that must hold 1, or 0.
-        place : mapping of str to int
-            Index of every feature among those of the rules.
-
-        Returns
-        -------
-        tuple of conditions or None
-            None if no value of some feature satisfies its literals.
-        """
+        """Turn literals on columns into conditions on features."""
         wanted = dict(literals)
         conditions: list[Condition] = []
         for feature in self.features:
@@ -502,16 +477,6 @@ class Discretisation:
             return None
         return Domain.around(matrix, categories=categories)
 
-    def frame(self, table: Table, names: Sequence[str]) -> pd.DataFrame:
-        """The columns of 0 and 1 for rows of the features, by PSyKE's own tests."""
-        columns = {}
-        for feature in self.features:
-            values = [python_value(v) for v in table.column(names.index(str(feature.name)))]
-            for column, value in feature.admissible_values.items():
-                holds = getattr(value, "is_in", value.__eq__)
-                columns[str(column)] = [int(bool(holds(v))) for v in values]
-        return pd.DataFrame(columns)[self.column_names]
-
 
 def _of_labels(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Conditions on a feature whose columns stand for one label each."""
@@ -539,83 +504,9 @@ def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] |
     return [piece for piece in pieces if not piece.is_trivial]
 
 
-# --- rules learnt from standardised columns, back in the user's units without moving any  --------
+# --- back in the user's units ---------------------------------------------------------------------
 # A user of PSyKE who standardises gives an extractor the map ``{column: (mean, scale)}``; the
-# columns that it sees are ``(x - mean) / scale``. Computing ``bound * scale + mean`` rounds, so
-# that a row on a bound could change sides. That map never falls as ``x`` grows, so the rows that
-# pass a bound are those beyond one certain float, which bisection finds.
-
-
-def _number_at(place: int) -> float:
-    """The float at a place in the order of all floats; 0 is at 0."""
-    bits = place if place >= 0 else -place | (1 << 63)
-    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
-
-
-#: Place of infinity.
-_LAST = 0x7FF << 52
-
-
-def first_number(holds: Callable[[float], bool]) -> float:
-    """The least float for which something holds that goes on holding for all greater ones.
-
-    Parameters
-    ----------
-    holds : callable
-        Takes a float, gives a truth value.
-
-    Returns
-    -------
-    float
-        That float; infinity if there is none before it.
-
-    Examples
-    --------
-    >>> first_number(lambda x: x * 10 >= 3)
-    0.3
-    """
-    low, high = -_LAST - 1, _LAST  # it does not hold at low, and is taken to hold at high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(_number_at(middle)):
-            high = middle
-        else:
-            low = middle
-    return _number_at(high)
-
-
-def interval_before(interval: Interval, mean: float, scale: float) -> Interval | None:
-    """The floats x with ``(x - mean) / scale``, as floats compute it, in an interval.
-
-    Parameters
-    ----------
-    interval : Interval
-        Bounds after the map.
-    mean, scale : float
-        The map; the scale is above 0.
-
-    Returns
-    -------
-    Interval or None
-        Bounds before the map; None if no float gets into the interval.
-    """
-    low, high = -math.inf, math.inf
-    if interval.lower > -math.inf:
-        bound = interval.lower
-        if interval.lower_closed:
-            low = first_number(lambda x: (x - mean) / scale >= bound)
-        else:
-            low = math.nextafter(first_number(lambda x: (x - mean) / scale > bound), -math.inf)
-    if interval.upper < math.inf:
-        limit = interval.upper
-        if interval.upper_closed:
-            high = math.nextafter(first_number(lambda x: (x - mean) / scale > limit), -math.inf)
-        else:
-            high = first_number(lambda x: (x - mean) / scale >= limit)
-    closed = interval.lower_closed, interval.upper_closed
-    if low > high or (low == high and not all(closed)):
-        return None
-    return Interval(interval.feature, low, high, *closed)
+# columns that it sees are ``(x - mean) / scale``.
 
 
 @dataclass(frozen=True)
@@ -635,13 +526,7 @@ class Units:
 
     @classmethod
     def of(cls, normalization: Mapping[str, tuple[float, float]] | None) -> Units:
-        """Read the map that a user gave to an extractor: its last entry is the target's.
-
-        Raises
-        ------
-        ValueError
-            If a scale is not above 0.
-        """
+        """Read the map that a user gave to an extractor: its last entry is the target's."""
         found = {}
         for name, (mean, scale) in (normalization or {}).items():
             mean = check_number(f"the mean of {name!r}", mean, finite=True)
@@ -654,39 +539,22 @@ class Units:
             found[str(name)] = mean, scale
         return cls(found, list(found.values())[-1] if found else (0.0, 1.0))
 
-    def interval(self, name: str, interval: Interval) -> Interval | None:
-        """Bounds on a column in the user's units; None if no number lies between them."""
-        if name not in self.columns:
-            return interval
-        return interval_before(interval, *self.columns[name])
+    def interval(self, name: str, interval: Interval) -> Interval:
+        """Bounds on a column in the user's units, up to rounding."""
+        return interval_in(interval, interval.feature, lambda value: self.number(name, value))
 
     def number(self, name: str, value: float) -> float:
         """One value of a column in the user's units."""
         mean, scale = self.columns.get(name, (0.0, 1.0))
         return value * scale + mean
 
-    def scaled(self, name: str, values: Any) -> Any:
-        """A column as the extractor sees it."""
-        if name not in self.columns:
-            return values
-        mean, scale = self.columns[name]
-        return (values - mean) / scale
-
-    def answer(self, value: Any) -> Any:
+    def output(self, value: Any) -> Any:
         """A predicted number in the user's units, by the operations that PSyKE uses."""
         mean, scale = self.target
         return value if self.target == (0.0, 1.0) else value * scale + mean
 
     def linear(self, intercept: float, terms: Iterable[tuple[str, int, float]]) -> LinearOutput:
-        """An affine answer in the user's units.
-
-        Parameters
-        ----------
-        intercept : float
-            Its constant.
-        terms : iterable of (str, int, float)
-            Column name, index among the rules' features and coefficient.
-        """
+        """An affine answer in the user's units."""
         mean_out, scale_out = self.target
         pairs = []
         for name, feature, coefficient in terms:
@@ -839,10 +707,7 @@ def _conditions(
                     f"A box of PSyKE has bounds on {name!r}, which is no column but made of some: "
                     "such a rule cannot be held. Use max_poly=1."
                 )
-            interval = units.interval(name, side)
-            if interval is None:
-                return None
-            conditions.append(interval)
+            conditions.append(units.interval(name, side))
     return tuple(conditions)
 
 
@@ -857,7 +722,7 @@ def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units
         return python_value(output) if known else UNSET
     if "ClosedCube" in names and not cube.barycenter.dimensions:
         return UNSET
-    return float(units.answer(round(output, decimals())))
+    return float(units.output(round(output, decimals())))
 
 
 def _linear(cube: Any, columns: Columns, units: Units) -> Any:
@@ -1020,7 +885,7 @@ def read_cart(
     for rule in rules:
         conditions = _cart_conditions(rule, seen, columns, units, discretisation)
         if conditions is not None:
-            output = rule.output if labelled else float(units.answer(rule.output))
+            output = rule.output if labelled else float(units.output(rule.output))
             drafts.append(
                 Draft(conditions, output, _cart_statistics(rule, predictor, labels, units))
             )
@@ -1048,19 +913,8 @@ def _cart_conditions(
     for interval in rule.intervals:
         name = seen[interval.feature]
         undone = units.interval(name, interval)
-        if undone is None:
-            return None
         if not discretisation.features:
-            side = undone
-            found.append(
-                Interval(
-                    columns.place[name],
-                    side.lower,
-                    side.upper,
-                    side.lower_closed,
-                    side.upper_closed,
-                )
-            )
+            found.append(replace(undone, feature=columns.place[name]))
             continue
         zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
         if not (zero or one):
@@ -1084,7 +938,7 @@ def _cart_statistics(
     assert statistics.spread is not None
     return RuleStatistics(
         statistics.n_rows,
-        mean=float(units.answer(statistics.mean)),
+        mean=float(units.output(statistics.mean)),
         spread=statistics.spread * units.target[1],
     )
 
@@ -1155,7 +1009,7 @@ def _on_column(name: str, feature: int, held: bool) -> OneOf:
 _FAMILIES = ("HyperCubePredictor", "Cart", "REAL", "Trepan")
 
 
-def _family(extractor: Any) -> str:
+def family_of(extractor: Any) -> str:
     """Which kind of rules an extractor of PSyKE holds, after a look whether it holds any."""
     found = kinds(extractor)
     family = next((name for name in _FAMILIES if name in found), None)
@@ -1253,8 +1107,8 @@ def read_psyke(
 
     Notes
     -----
-    If the extractor was given a `normalization`, rules are in the units before it. Bounds are moved
-    to the very float at which PSyKE's answer changes, so that no row changes sides.
+    If the extractor was given a `normalization`, rules are in the units before it. Rounding moves
+    bounds by about 1e-15 of their size, so that a row on a bound may fall on its other side.
 
     Numbers that boxes answer are rounded to 6 decimals as in PSyKE's predict (before a
     normalization is undone). Affine ones cannot be: they agree within 5e-7 (times the target's
@@ -1280,10 +1134,18 @@ def read_psyke(
     - A constant of a discretisation stands for all numbers within a relative 1e-9 of it in PSyKE,
       for itself here.
     """
-    family = _family(extractor)
-    reading = _read(extractor, family, feature_names, discretisation)
+    family = family_of(extractor)
+    meanings = discretisation_of(extractor, family, discretisation)
+    if family == "HyperCubePredictor":
+        reading = read_boxes(extractor, feature_names)
+    elif family == "Cart":
+        reading = read_cart(extractor, feature_names, meanings)
+    else:
+        reading = read_literals(extractor, family, feature_names, meanings)
     if domain is None and reading.domain is None and X is not None:
-        domain = _discretisation(extractor, family, discretisation).domain(reading.columns.names, X)
+        domain = discretisation_of(extractor, family, discretisation).domain(
+            reading.columns.names, X
+        )
     ruleset = make_ruleset(
         reading, classes=classes, X=X, answers=answers, domain=domain, fallback=fallback
     )
@@ -1292,7 +1154,7 @@ def read_psyke(
     return ruleset
 
 
-def _discretisation(extractor: Any, family: str, given: Iterable[Any] | None) -> Discretisation:
+def discretisation_of(extractor: Any, family: str, given: Iterable[Any] | None) -> Discretisation:
     if family == "HyperCubePredictor":
         if given is not None:
             raise ValueError(
@@ -1301,93 +1163,3 @@ def _discretisation(extractor: Any, family: str, given: Iterable[Any] | None) ->
             )
         return Discretisation(())
     return Discretisation.of(extractor, given)
-
-
-def _read(
-    extractor: Any,
-    family: str,
-    feature_names: Sequence[str] | None,
-    discretisation: Iterable[Any] | None,
-) -> Reading:
-    meanings = _discretisation(extractor, family, discretisation)
-    if family == "HyperCubePredictor":
-        return read_boxes(extractor, feature_names)
-    if family == "Cart":
-        return read_cart(extractor, feature_names, meanings)
-    return read_literals(extractor, family, feature_names, meanings)
-
-
-def psyke_predictions(
-    extractor: Any,
-    X: Any,
-    *,
-    feature_names: Sequence[str] | None = None,
-    classes: Mapping[Any, Any] | None = None,
-    discretisation: Iterable[Any] | None = None,
-) -> pd.DataFrame:
-    """Let PSyKE's own ``predict`` answer rows that are in your units.
-
-    Use it to compare a rule set with the extractor that it was read from.
-
-    Parameters
-    ----------
-    extractor : psyke.Extractor or psyke.Clustering
-        See :func:`read_psyke`.
-    X : array-like or DataFrame
-        Rows as the rules see them: before a `normalization` and before a discretisation.
-    feature_names, classes, discretisation
-        As for :func:`read_psyke`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per row of X: ``answer`` holds your label or a number, None where PSyKE gives none,
-        and ``covered`` tells whether it gave one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`read_psyke`.
-    """
-    family = _family(extractor)
-    meanings = _discretisation(extractor, family, discretisation)
-    if family == "HyperCubePredictor":
-        seen = box_columns(extractor)
-    elif family == "Cart":
-        seen = cart_columns(extractor)
-    else:
-        seen = literal_columns(extractor, family)
-    columns = Columns.of(meanings.names or seen, feature_names)
-    table = Table(X, columns.names)
-    if meanings.features:
-        frame = meanings.frame(table, columns.names)
-    else:
-        frame = pd.DataFrame({name: table.column(columns.place[name]) for name in seen})
-    if family == "Cart":
-        frame = frame[seen]
-    units = Units.of(extractor.normalization)
-    for name in frame.columns:
-        frame[name] = units.scaled(name, frame[name])
-    found = [python_value(answer) for answer in _predict(extractor, frame)]
-    covered = [answer is not None for answer in found]
-    if classes is not None:
-        found = [None if answer is None else classes.get(answer, answer) for answer in found]
-    result = pd.DataFrame({"answer": pd.Series(found, dtype=object), "covered": covered})
-    result["covered"] = result["covered"].astype(bool)
-    return result
-
-
-def _predict(extractor: Any, frame: pd.DataFrame) -> Any:
-    """PSyKE's predict, which fails if it has to undo a normalization of no answers at all."""
-    if not len(frame):
-        return []
-    try:
-        with warnings.catch_warnings():
-            # PSyKE asks copies of its linear models, which have forgotten the names.
-            warnings.filterwarnings("ignore", "X has feature names", UserWarning)
-            return extractor.predict(frame)
-    except IndexError:
-        raw = list(extractor._predict(frame))
-        if any(answer is not None for answer in raw):
-            raise
-        return raw

@@ -443,13 +443,7 @@ class Line:
         self.doubts = 0
 
     def rule(self) -> Parsed:
-        """Read the whole text.
-
-        Raises
-        ------
-        ValueError
-            If it is no rule, with the place of the fault and what was expected there.
-        """
+        """Read the whole text."""
         start = _START.match(self.text)
         if start is None:
             self._fail()

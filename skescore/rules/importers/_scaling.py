@@ -7,7 +7,7 @@ bound may fall on its other side.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,13 +57,7 @@ class AffineMap:
 
 
 def affine_map(transformer: Any) -> AffineMap:
-    """Read what a fitted transformer does to each column.
-
-    Raises
-    ------
-    TypeError
-        If the transformer mixes columns or is not affine.
-    """
+    """Read what a fitted transformer does to each column."""
     first = transformer
     while isinstance(first, Pipeline):
         first = next((step for step in first if not does_nothing(step)), None)
@@ -131,14 +125,19 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
     )
 
 
-def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
-    """Rewrite rules on a transformer's output as rules on its input.
+def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]) -> Interval:
+    """An interval of a column after an affine map, as one of the feature before it."""
+    low, high = undo(interval.lower), undo(interval.upper)
+    closed = interval.lower_closed, interval.upper_closed
+    if low > high:
+        low, high, closed = high, low, closed[::-1]
+    if low == high:  # rounding left one number of a narrow interval
+        closed = True, True
+    return Interval(feature, low, high, *closed)
 
-    Raises
-    ------
-    ValueError
-        If the columns do not fit, or one was multiplied by 0.
-    """
+
+def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
+    """Rewrite rules on a transformer's output as rules on its input."""
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
             f"The rules have {ruleset.n_features} features, but the transformer gives "
@@ -156,18 +155,9 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
     def values(feature: int, given: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
 
-    def interval(c: Interval) -> Interval:
-        low, high = unscaled(c.feature, c.lower), unscaled(c.feature, c.upper)
-        closed = c.lower_closed, c.upper_closed
-        if mapping.scale[c.feature] < 0:
-            low, high, closed = high, low, closed[::-1]
-        if low == high:  # rounding left one number of a narrow interval
-            closed = True, True
-        return Interval(source(c.feature), low, high, *closed)
-
     def condition(c: Condition) -> Condition:
         if isinstance(c, Interval):
-            return interval(c)
+            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
         if isinstance(c, AtLeast):
             return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
         if isinstance(c, OneOf):

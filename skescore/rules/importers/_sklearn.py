@@ -32,18 +32,7 @@ from skescore.rules.importers._trees import tree_to_ruleset
 
 
 def learned_from_missing(model: Any) -> bool:
-    """Tell whether a fitted tree has seen rows with missing values.
-
-    Parameters
-    ----------
-    model : DecisionTreeClassifier or DecisionTreeRegressor
-        A fitted tree.
-
-    Returns
-    -------
-    bool
-        False also where missing values happened to fit best on the side of most rows everywhere.
-    """
+    """Tell whether a fitted tree has seen rows with missing values."""
     tree = model.tree_
     inner = np.flatnonzero(tree.children_left != -1)
     rows, left, right = tree.n_node_samples, tree.children_left, tree.children_right
@@ -54,22 +43,7 @@ def learned_from_missing(model: Any) -> bool:
 
 
 def check_splits(models: Iterable[Any], what: str, names: Sequence[str] | None) -> None:
-    """Refuse trees that ask whether a value is missing, which no condition can.
-
-    Parameters
-    ----------
-    models : iterable of fitted trees
-        The tree, or all those of a forest.
-    what : str
-        How the error calls them.
-    names : sequence of str, optional
-        Names of the features.
-
-    Raises
-    ------
-    ValueError
-        If a split parts missing values from all others.
-    """
+    """Refuse trees that ask whether a value is missing, which no condition can."""
     for model in models:
         tree = model.tree_
         asking = np.flatnonzero((tree.children_left != -1) & np.isinf(tree.threshold))
@@ -87,16 +61,6 @@ def check_simplified(model: Any) -> None:
 
     In its ordered list, rows with missing values would fall to a later rule than those of their
     leaf.
-
-    Parameters
-    ----------
-    model : DecisionTreeClassifier or DecisionTreeRegressor
-        A fitted tree.
-
-    Raises
-    ------
-    ValueError
-        If it was fitted on rows with missing values.
     """
     if learned_from_missing(model):
         raise ValueError(
@@ -123,20 +87,7 @@ _UNSPEAKABLE = {
 
 
 def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
-    """Turn every tree of a fitted forest into a rule set of its own.
-
-    Parameters
-    ----------
-    model : RandomForestClassifier, RandomForestRegressor, ExtraTrees... of either kind
-        A fitted forest with one output.
-    **options
-        See :func:`skescore.rules.importers.tree_to_ruleset`.
-
-    Returns
-    -------
-    tuple of RuleSet
-        One per tree, in order; each answers like its tree.
-    """
+    """Turn every tree of a fitted forest into a rule set of its own."""
     _check_kind(model, FORESTS)
     check_is_fitted(model)
     if model.n_outputs_ != 1:

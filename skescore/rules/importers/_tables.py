@@ -34,16 +34,6 @@ _SPELLINGS = {"≤": "<=", "≥": ">=", "==": "=", "≠": "!=", "<>": "!="}
 def value_of(content: Any) -> Any:
     """Read a cell: a number, true or false, text in quotes, or text as it stands.
 
-    Parameters
-    ----------
-    content : object
-        What a table holds.
-
-    Returns
-    -------
-    str, int, float, bool, list or None
-        None for an empty cell.
-
     Examples
     --------
     >>> value_of("red"), value_of('"12"'), value_of("12"), value_of("true"), value_of('["a", 1]')
@@ -175,13 +165,7 @@ def read_table(
 
 
 def is_table_of_conditions(columns: Iterable[Any]) -> bool:
-    """Tell whether a table has the columns of :func:`read_table`.
-
-    Parameters
-    ----------
-    columns : iterable
-        The names of its columns.
-    """
+    """Tell whether a table has the columns of :func:`read_table`."""
     return {*_REQUIRED} <= {str(name) for name in columns}
 
 

@@ -64,21 +64,7 @@ class CellBoxes:
 
 
 def cell_boxes(boxes: BoxTable, domain: Domain | None) -> CellBoxes:
-    """Cut the axes at the faces of boxes.
-
-    Parameters
-    ----------
-    boxes : BoxTable
-        The boxes.
-    domain : Domain, optional
-        The only points that count; without it all do, missing values among them. A categorical
-        feature has no border.
-
-    Returns
-    -------
-    CellBoxes
-        The boxes within the domain.
-    """
+    """Cut the axes at the faces of boxes."""
     start, stop = boxes.entry_cuts()
     free_below, free_above = boxes.lower == -np.inf, boxes.upper == np.inf
     shape = boxes.lower.shape
@@ -149,25 +135,7 @@ def answering(
     forbidden: np.ndarray,
     budget: Budget,
 ) -> list[int] | None:
-    """Which boxes answer for a box, where the first one that holds a point does.
-
-    Parameters
-    ----------
-    low, high : ndarray of int, shape (n_features,)
-        The box in question, not empty.
-    boxes_low, boxes_high : ndarray of int, shape (n_boxes, n_features)
-        The boxes that may answer, in order.
-    forbidden : ndarray of bool, shape (n_boxes,)
-        The boxes that must not.
-    budget : Budget
-        Steps to spend.
-
-    Returns
-    -------
-    list of int or None
-        The boxes that answer some of its points, in order; None if some point has no answer or one
-        that is forbidden, or if the steps did not suffice to tell.
-    """
+    """Which boxes answer for a box, where the first one that holds a point does."""
     met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
     # All their cells together are too few: most questions end here.
     cells = np.prod((met_high - met_low).astype(float), axis=1).sum()

@@ -34,22 +34,7 @@ _MOST_COMPARED = 1000
 
 
 def closest_pairs(rows: RuleRows, limit: int, alike: bool) -> list[tuple[int, int]]:
-    """Pairs of rules, adjacent ones first, then those whose hulls add least.
-
-    Parameters
-    ----------
-    rows : RuleRows
-        The rules.
-    limit : int
-        How many pairs at most.
-    alike : bool
-        Only rules of one output; else also rules that answer different numbers.
-
-    Returns
-    -------
-    list of (int, int)
-        Places, the smaller one first.
-    """
+    """Pairs of rules, adjacent ones first, then those whose hulls add least."""
     places = np.flatnonzero(rows.alive)
     codes: dict[Output, int] = {}
     code = np.array([codes.setdefault(rows.rules[i].output, len(codes)) for i in places.tolist()])
@@ -392,16 +377,7 @@ class RuleRows:
         return steps
 
     def merges(self, limit: int, alike: bool) -> list[Step]:
-        """The steps that put one rule in the place of two, the most promising ones first.
-
-        Parameters
-        ----------
-        limit : int
-            Number of pairs at most.
-        alike : bool
-            Only rules of one output; else also rules that answer different numbers, which get the
-            mean answer.
-        """
+        """The steps that put one rule in the place of two, the most promising ones first."""
         steps = []
         for one, other in closest_pairs(self, limit, alike):
             if (one, other) not in self._hulls:
