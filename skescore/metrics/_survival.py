@@ -459,7 +459,7 @@ def survival_scores(
         share = instance_completeness(ruleset, X)
     else:
         if ruleset.domain is None:
-            ruleset = ruleset.replace(domain=domain_around(ruleset, X))
+            ruleset = ruleset.replace(domain=ruleset.domain_around(X))
         share = float(volume_completeness(ruleset))
     scores = {"brier": brier, "skill": skill, "n_rules": float(n_rules), "completeness": share}
     some = n_rules > 0 and not math.isnan(brier)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore._validation import check_choice, check_feature, check_label, check_number
+from skescore._validation import (
+    check_choice,
+    check_feature,
+    check_label,
+    check_number,
+    label_order,
+    python_value,
+)
+from skescore.rules._columns import Table
+from skescore.rules._conditions import AtLeast, Condition, OneOf
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
 
 #: Numbers in a row over which NumPy is quick.
 _WIDE = 512
@@ -221,3 +233,41 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
     return result
+
+
+def domain_around(ruleset: RuleSet, X: Any) -> Domain:
+    """The box around rows; see :meth:`RuleSet.domain_around`."""
+    table = Table(X, ruleset.feature_names)
+    if len(table) == 0:
+        raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
+    listed, compared = _uses(c for rule in ruleset.rules for c in rule.conditions)
+    ends = np.zeros((2, ruleset.n_features))
+    categories = {}
+    for j in range(ruleset.n_features):
+        column = table.column(j)
+        if j not in compared and (column.dtype.kind in "OUST" or j in listed):
+            values = {python_value(v) for v in column.tolist() if v is not None and v == v}
+            if values:
+                categories[j] = tuple(sorted(values, key=label_order))
+            continue
+        numbers = table.numbers(j, slice(None))
+        numbers = numbers[np.isfinite(numbers)]
+        if len(numbers):
+            ends[:, j] = numbers.min(), numbers.max()
+    return Domain.around(ends, categories=categories)
+
+
+def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:
+    """The features whose values are listed, and those that are compared with numbers."""
+    listed: set[int] = set()
+    compared: set[int] = set()
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            inner_listed, inner_compared = _uses(condition.conditions)
+            listed |= inner_listed
+            compared |= inner_compared
+        elif isinstance(condition, OneOf):
+            listed.add(condition.feature)
+        else:
+            compared.update(condition.features)
+    return listed, compared

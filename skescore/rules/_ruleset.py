@@ -19,7 +19,7 @@ from skescore._validation import (
 )
 from skescore.rules._arrays import BoxTable, Conclusions
 from skescore.rules._columns import Table
-from skescore.rules._domain import Domain, Fallback
+from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import Matcher
 from skescore.rules._prediction import check_voting, predict, predict_proba
@@ -670,6 +670,40 @@ class RuleSet(Sequence[Rule]):
         from skescore.rules._explanation import explain
 
         return explain(self, x)
+
+    def domain_around(self, X: Any) -> Domain:
+        """Give the box around rows in which the rules may be measured.
+
+        Use it for rules of other libraries, which do not remember their training rows:
+        ``rules.replace(domain=rules.domain_around(X))``.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows, at least one. Missing and infinite values are passed over.
+
+        Returns
+        -------
+        Domain
+            Columns of text, and those whose values rules list, are categorical columns.
+
+        Raises
+        ------
+        ValueError
+            If there is no row, or a column of text is compared with numbers.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skescore.rules import OneOf, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([OneOf(1, ["red"])], "a")], ["size", "colour"], task="classification"
+        ... )
+        >>> X = pd.DataFrame({"size": [1.0, 3.0], "colour": ["red", "blue"]})
+        >>> rules.domain_around(X).categories
+        ((1, ('blue', 'red')),)
+        """
+        return domain_around(self, X)
 
     # --- written for people ------------------------------------------------------------------
 

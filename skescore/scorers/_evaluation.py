@@ -19,7 +19,6 @@ from skescore._validation import row_weights
 from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import prediction_loss, prediction_performance
 from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._bounding_box import domain_around
 from skescore.rules._survival import SurvivalRules
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
@@ -105,7 +104,7 @@ class RuleEvaluation:
         ruleset = self.ruleset
         if ruleset.domain is None:
             # Imported rules do not remember their training rows; these rows stand for them.
-            ruleset = ruleset.replace(domain=domain_around(ruleset, self.X))
+            ruleset = ruleset.replace(domain=ruleset.domain_around(self.X))
         return float(volume_completeness(ruleset))
 
     @cached_property

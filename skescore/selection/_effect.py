@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._validation import check_instance
 from skescore.rules import RuleSet
-from skescore.rules._bounding_box import domain_around
 from skescore.scorers import SCORE_SPECS, evaluate_rules, make_knowledge_scorer
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def selection_effect(
         )
     scorer = make_knowledge_scorer(**settings)
     # Shares of different boxes could not be compared; imported rules have no box at all.
-    domain = domain_around(before, X) if before.domain is None else before.domain
+    domain = before.domain_around(X) if before.domain is None else before.domain
     columns = {}
     for name, ruleset in (("before", before), ("after", after)):
         measured = ruleset.replace(domain=domain)

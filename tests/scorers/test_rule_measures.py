@@ -35,7 +35,6 @@ from skescore.metrics import (
     volume_completeness,
 )
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, as_ruleset
-from skescore.rules._bounding_box import domain_around
 from skescore.scorers import evaluate_rules, get_rule_scorer, ice, make_rule_scorer, neg_fire
 from skescore.selection import prune, select_rules, selection_effect, significant_rules
 from skescore.tuning import ExtractorSearchCV
@@ -366,7 +365,7 @@ def test_both_are_measured_in_the_same_domain() -> None:
     assert selection_effect(RULES, fewer, X, Y).loc["completeness_volume", "after"] == 0.5
     # Rules without one are measured in the box around the rows.
     effect = selection_effect(RULES.replace(domain=None), fewer, X, Y)
-    expected = volume_completeness(fewer.replace(domain=domain_around(RULES, X)))
+    expected = volume_completeness(fewer.replace(domain=RULES.domain_around(X)))
     assert effect.loc["completeness_volume", "after"] == float(expected)
     assert float(expected) == pytest.approx(1.5 / 3.25)
 

@@ -14,7 +14,7 @@ from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._tests import MofNSearch, Region
 from skescore.extractors.trepan._tree import Tree, TreeGrower
 from skescore.rules import Rule, RuleSet, RuleStatistics
-from skescore.rules.importers._trees import shortened_paths
+from skescore.rules.importers._sklearn import shortened_paths
 
 #: Distances between larger numbers would overflow.
 _LARGEST = 1e300

@@ -5,9 +5,8 @@ from skescore.rules.importers._decision_rules import read_decision_rules
 from skescore.rules.importers._imodels import read_imodels
 from skescore.rules.importers._psyke import read_psyke
 from skescore.rules.importers._rulekit import read_rulekit, read_rulekit_text
-from skescore.rules.importers._sklearn import read_boosted, read_forest
+from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to_ruleset
 from skescore.rules.importers._tables import read_table
-from skescore.rules.importers._trees import tree_to_ruleset
 
 __all__ = [
     "as_ruleset",

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
-from skescore.rules.importers._sklearn import check_simplified, check_splits
-from skescore.rules.importers._trees import tree_to_ruleset
+from skescore.rules.importers._sklearn import check_simplified, check_splits, tree_to_ruleset
 
 #: Where models of other libraries are read, by the module that their class comes from. The
 #: libraries are not imported: a model that is there has brought its own.

@@ -21,8 +21,15 @@ from skescore.rules._conditions import Interval
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers._sklearn import BOOSTED, FORESTS, read_boosted, read_forest
-from skescore.rules.importers._trees import float32_cut, leaf_paths, tree_to_ruleset
+from skescore.rules.importers._sklearn import (
+    BOOSTED,
+    FORESTS,
+    float32_cut,
+    leaf_paths,
+    read_boosted,
+    read_forest,
+    tree_to_ruleset,
+)
 
 # --- what the readers of imodels' models share: names, labels, conditions from trees -------------
 

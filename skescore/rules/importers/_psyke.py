@@ -22,7 +22,7 @@ from skescore.rules._geometry import overlapping_pairs
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._scaling import interval_in
-from skescore.rules.importers._trees import shortened_paths, tree_to_ruleset
+from skescore.rules.importers._sklearn import shortened_paths, tree_to_ruleset
 
 # --- what has been read of a PSyKE extractor, on its way to a rule set ---------------------------
 

@@ -20,7 +20,7 @@ from sklearn.tree import (
 )
 
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleStatistics, as_ruleset
-from skescore.rules.importers._trees import float32_cut, leaf_paths, shortened_paths
+from skescore.rules.importers._sklearn import float32_cut, leaf_paths, shortened_paths
 
 N_ROWS = 20_000
 FLOAT32_MAX = float(np.finfo(np.float32).max)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from skescore.rules import AtLeast, Fallback, Interval, Linear, OneOf, Rule, RuleSet
-from skescore.rules._bounding_box import domain_around
 from skescore.scorers import evaluate_rules
 
 RULES = RuleSet(
@@ -26,7 +25,7 @@ ROWS = pd.DataFrame(
 
 
 def test_numbers_texts_and_listed_numbers():
-    domain = domain_around(RULES, ROWS)
+    domain = RULES.domain_around(ROWS)
     assert domain.lower[0] == pytest.approx(1)
     assert domain.upper == pytest.approx((3, 2, 3))
     assert domain.categories == ((1, ("blue", "red")), (2, (1, 2, 7)))
@@ -38,7 +37,7 @@ def test_conditions_within_conditions_count_as_well():
         ["a", "b", "c"],
         task="classification",
     )
-    domain = domain_around(rules, [[5, 1, 2], [6, 2, 2]])
+    domain = rules.domain_around([[5, 1, 2], [6, 2, 2]])
     assert domain.categories == ((0, (5, 6)),)
     assert domain.ranges == pytest.approx((2, 1, 0))
 
@@ -55,6 +54,6 @@ def test_scores_of_rules_on_names_need_no_domain():
 
 def test_texts_that_are_compared_with_numbers():
     with pytest.raises(ValueError, match="compare feature 'size' with numbers"):
-        domain_around(RULES, ROWS.assign(size=list("abcd")))
+        RULES.domain_around(ROWS.assign(size=list("abcd")))
     with pytest.raises(ValueError, match="got 0 rows"):
-        domain_around(RULES, ROWS.iloc[:0])
+        RULES.domain_around(ROWS.iloc[:0])
