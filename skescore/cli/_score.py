@@ -270,7 +270,7 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
 def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> dict[str, Any]:
     """Every rule by itself, and their averages."""
     measures, answering = options.measures, options.answered_rows
-    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, answering=answering)
+    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, assigned=answering)
     known = dict.fromkeys([*_COLUMNS, *measures])
     return {
         "measures": list(measures),

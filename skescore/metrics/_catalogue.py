@@ -52,7 +52,7 @@ class PerformanceMetric:
         What to call it.
     function : callable or None
         ``function(y_true, y_pred, *, sample_weight, undefined, **options)``; None where predictions
-        alone do not tell.
+        alone are not enough.
     kind : str
         What it is given: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
         class probabilities for `y_pred` and ``labels`` (``"probability"``), ``"rules"`` or

@@ -87,7 +87,7 @@ def geometric_mean(rows: Outcomes) -> float:
 
 @metric_of(Outcomes)
 def psep(rows: Outcomes) -> float:
-    """How far predictions tell the classes apart."""
+    """How well predictions separate the classes."""
     return rows.precision + rows.negative_predictive_value - 1
 
 

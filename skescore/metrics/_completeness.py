@@ -1,7 +1,7 @@
-"""Completeness: which share of the domain, or of some rows, is answered by rules.
+"""Completeness: which share of the domain, or of some rows, is covered by rules.
 
 The two shares measure different things and may differ widely: rules around dense groups of rows
-answer nearly all rows from a small part of the domain. Report both and never mix them.
+cover nearly all rows by a small part of the domain. Report both and never mix them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,112 +24,17 @@ from skescore.rules._volumes import Seed, Volume, clopper_pearson, sampling_stre
 __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 
 
-# --- conditions on categorical features as intervals, so that they have a volume -----------------
-# The values that a domain knows of a categorical feature stand in a line, one unit of length each.
-
 Floats = NDArray[np.float64]
 
 #: A rule that falls into more boxes than this is left to sampling.
 _MOST_PARTS = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Boxes that stand for rules.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_boxes, n_features)
-        Bounds, in units of length along categorical features.
-    pure : ndarray of bool, shape (n_boxes,)
-        Whether the box says all that the rule asks for; otherwise the rule holds in a part of it.
-    """
-
-    lower: Floats
-    upper: Floats
-    pure: NDArray[np.bool_]
-
-
-def category_boxes(ruleset: RuleSet) -> Boxes:
-    """Give one or more boxes for every rule; none where no known category satisfies it.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        Rules with a domain.
-
-    Returns
-    -------
-    Boxes
-        Disjoint ones for each rule.
-    """
-    lower, upper = ruleset.boxes.lower, ruleset.boxes.upper
-    if ruleset.boxes_only:
-        return Boxes(lower, upper, np.ones(len(lower), dtype=bool))
-    parts: list[tuple[Floats, Floats, bool]] = []
-    for rule, low, high in zip(ruleset.rules, lower, upper, strict=True):
-        runs, pure = _runs(rule, ruleset)
-        if np.prod([len(r) for r in runs.values()], initial=1.0) > _MOST_PARTS:
-            runs, pure = {}, False
-        for chosen in product(*runs.values()):
-            part_low, part_high = low.copy(), high.copy()
-            for feature, (first, last) in zip(runs, chosen, strict=True):
-                part_low[feature], part_high[feature] = first, last
-            parts.append((part_low, part_high, pure))
-    if not parts:
-        return Boxes(lower[:0], upper[:0], np.empty(0, dtype=bool))
-    lows, highs, flags = zip(*parts, strict=True)
-    return Boxes(np.array(lows), np.array(highs), np.array(flags))
-
-
-def _runs(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[tuple[int, int]]], bool]:
-    """Stretches of known values that a rule allows, per feature, and whether that says it all."""
-    assert ruleset.domain is not None
-    allowed: dict[int, np.ndarray] = {}
-    pure = True
-    for condition in rule.others:
-        values = ruleset.domain.values_of(condition.features[0])
-        if not isinstance(condition, OneOf) or values is None:
-            pure = False
-            continue
-        column = pd.Series(list(values), dtype=object).to_numpy()
-        held = condition.holds(lambda _: column)  # noqa: B023
-        feature = condition.feature
-        allowed[feature] = allowed.get(feature, np.ones(len(values), dtype=bool)) & held
-    runs = {}
-    for feature, held in allowed.items():
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(np.int8), [0]])))
-        runs[feature] = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-    return runs, pure
-
-
-def category_frame(ruleset: RuleSet) -> Callable[[Floats], Any]:
-    """Give what turns points of the domain into rows with the names of categories."""
-    assert ruleset.domain is not None
-    categories = ruleset.domain.categories
-    if not categories:
-        return lambda points: points
-
-    def named(points: Floats) -> pd.DataFrame:
-        frame = pd.DataFrame(points, columns=list(ruleset.feature_names))
-        for feature, values in categories:
-            code = np.minimum(points[:, feature].astype(np.intp), len(values) - 1)
-            labels = pd.Series(list(values), dtype=object).to_numpy()
-            frame[ruleset.feature_names[feature]] = labels[code]
-        return frame
-
-    return named
-
-
-# --- Completeness: which share of the domain, or of some rows, is answered by rules --------------
-
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """Share of the domain that rules answer, with its interval where it is an estimate.
+    """Share of the domain that rules cover, with its interval where it is an estimate.
 
     ``float(...)`` gives the value.
 
@@ -164,7 +69,7 @@ def volume_completeness(
     confidence: float = 0.99,
     random_state: Seed = 0,
 ) -> Completeness:
-    r"""Share of the domain's volume in which at least one rule answers.
+    r"""Share of the domain's volume that at least one rule covers.
 
     Use it to learn how much of the feature space is explained, populated by rows or not. It is the
     completeness of the ICE score.
@@ -188,7 +93,7 @@ def volume_completeness(
     Raises
     ------
     ValueError
-        If the rule set has no domain, is declared disjoint although its boxes overlap, or asks for
+        If the rule set has no domain, is declared disjoint although its boxes overlap, or requires
         values of a categorical feature, for which there is no volume; or if a parameter is out of
         range.
 
@@ -202,7 +107,7 @@ def volume_completeness(
 
     A feature on which the domain has no length gets no dimension: a box counts if it holds the
     constant, faces included (whether an open face ends right there is too fine for a volume), and
-    is empty otherwise. If all features are constant the answer is 1 or 0.
+    is empty otherwise. If all features are constant the share is 1 or 0.
 
     A categorical feature whose values the domain knows has one unit of length for each of them, so
     that a set of values is one interval or several.
@@ -210,7 +115,7 @@ def volume_completeness(
     Boxes are measured by :func:`skescore.rules._volumes.union_volume`, which is exact unless many
     boxes are entangled in many dimensions. Rules with conditions other than intervals lie between
     two such unions: that of the pure boxes alone and that of all rules with the other conditions
-    left out. Where these agree, for instance because the pure boxes cover everything, the answer
+    left out. Where these agree, for instance because the pure boxes cover everything, the share
     is exact. Otherwise uniform points of the domain are put to the rules, with a Clopper-Pearson
     interval cut to what the two unions allow.
 
@@ -233,7 +138,7 @@ def volume_completeness(
     Completeness(value=0.75, exact=True, low=0.75, high=0.75)
     """
     low, high = _domain_of(ruleset)
-    boxes = category_boxes(ruleset)
+    boxes = _category_boxes(ruleset)
     lower, upper, holds_constants = _unit_boxes(boxes.lower, boxes.upper, low, high)
 
     def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
@@ -255,7 +160,7 @@ def volume_completeness(
     if top - bottom <= _NEGLIGIBLE * top:
         return Completeness(top, True, top, top)
     _check_no_categories(ruleset, high > low)
-    named = category_frame(ruleset)
+    named = _rows_of_points(ruleset)
     rng = sampling_stream(random_state)
     hits = sum(
         int(np.count_nonzero(ruleset.covers(named(points))))
@@ -270,10 +175,10 @@ def volume_completeness(
 def instance_completeness(
     ruleset: RuleSet, X: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Share of rows that at least one rule answers.
+    """Share of rows that at least one rule covers.
 
-    Use it to learn how often the rules have an answer for rows like these, or where a volume means
-    little, as with categorical features.
+    Use it to learn how many rows like these the rules cover, or where a volume means little, as
+    with categorical features.
 
     Parameters
     ----------
@@ -297,7 +202,7 @@ def instance_completeness(
     Notes
     -----
     Weights of the covered rows over weights of all rows; a row that lacks values counts as covered
-    if some rule does not ask for them.
+    if some rule does not need them.
 
     Examples
     --------
@@ -378,7 +283,7 @@ def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
             ):
                 name = ruleset.feature_names[condition.feature]
                 raise ValueError(
-                    f"Rule {number} asks for values of the categorical feature {name!r} "
+                    f"Rule {number} requires values of the categorical feature {name!r} "
                     f"({condition}), and there is no volume over categories. "
                     "Use instance_completeness."
                 )
@@ -396,3 +301,76 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield from _flat(condition.conditions)
         else:
             yield condition
+
+
+# --- categorical features ------------------------------------------------------------------------
+# The values that a domain knows of a categorical feature stand in a line, one unit of length each.
+
+
+class _Boxes(NamedTuple):
+    """Boxes that stand for rules, in units of length along categorical features."""
+
+    lower: Floats
+    upper: Floats
+    #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
+    pure: NDArray[np.bool_]
+
+
+def _category_boxes(ruleset: RuleSet) -> _Boxes:
+    """One or more disjoint boxes for every rule; none where no known category satisfies it."""
+    lower, upper = ruleset.boxes.lower, ruleset.boxes.upper
+    if ruleset.boxes_only:
+        return _Boxes(lower, upper, np.ones(len(lower), dtype=bool))
+    parts: list[tuple[Floats, Floats, bool]] = []
+    for rule, low, high in zip(ruleset.rules, lower, upper, strict=True):
+        runs, pure = _runs(rule, ruleset)
+        if np.prod([len(r) for r in runs.values()], initial=1.0) > _MOST_PARTS:
+            runs, pure = {}, False
+        for chosen in product(*runs.values()):
+            part_low, part_high = low.copy(), high.copy()
+            for feature, (first, last) in zip(runs, chosen, strict=True):
+                part_low[feature], part_high[feature] = first, last
+            parts.append((part_low, part_high, pure))
+    if not parts:
+        return _Boxes(lower[:0], upper[:0], np.empty(0, dtype=bool))
+    lows, highs, flags = zip(*parts, strict=True)
+    return _Boxes(np.array(lows), np.array(highs), np.array(flags))
+
+
+def _runs(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[tuple[int, int]]], bool]:
+    """Runs of known values that a rule allows, per feature, and whether that is all it requires."""
+    assert ruleset.domain is not None
+    allowed: dict[int, np.ndarray] = {}
+    pure = True
+    for condition in rule.others:
+        values = ruleset.domain.values_of(condition.features[0])
+        if not isinstance(condition, OneOf) or values is None:
+            pure = False
+            continue
+        column = pd.Series(list(values), dtype=object).to_numpy()
+        held = condition.holds(lambda _: column)  # noqa: B023
+        feature = condition.feature
+        allowed[feature] = allowed.get(feature, np.ones(len(values), dtype=bool)) & held
+    runs = {}
+    for feature, held in allowed.items():
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], held.astype(np.int8), [0]])))
+        runs[feature] = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+    return runs, pure
+
+
+def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
+    """What turns points of the domain into rows with the names of categories."""
+    assert ruleset.domain is not None
+    categories = ruleset.domain.categories
+    if not categories:
+        return lambda points: points
+
+    def named(points: Floats) -> pd.DataFrame:
+        frame = pd.DataFrame(points, columns=list(ruleset.feature_names))
+        for feature, values in categories:
+            code = np.minimum(points[:, feature].astype(np.intp), len(values) - 1)
+            labels = pd.Series(list(values), dtype=object).to_numpy()
+            frame[ruleset.feature_names[feature]] = labels[code]
+        return frame
+
+    return named

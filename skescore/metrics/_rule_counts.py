@@ -190,7 +190,7 @@ def confusion(
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,
-    answering: bool = False,
+    assigned: bool = False,
 ) -> RuleCounts:
     r"""Count the positive and negative rows of every rule, those it holds for and all.
 
@@ -207,7 +207,7 @@ def confusion(
         are no classes of the rules are negative rows of every rule.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
-    answering : bool, default=False
+    assigned : bool, default=False
         False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
         it reads, taken by itself. True counts the rows that are assigned to it, which matters in
         ordered rule sets, whose later rules mean "else".
@@ -249,10 +249,10 @@ def confusion(
     >>> counts = confusion(rules, X, y)
     >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
     ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
-    >>> confusion(rules, X, y, answering=True).n.tolist()
+    >>> confusion(rules, X, y, assigned=True).n.tolist()
     [0.0, 1.0]
     """
-    tally = Tally(ruleset, X, sample_weight, assigned=answering)
+    tally = Tally(ruleset, X, sample_weight, assigned=assigned)
     if ruleset.classes is None:
         return tally.regression(y)
     return tally.classification(class_codes(ruleset, y, len(tally.table)))
@@ -363,7 +363,7 @@ class Tally:
         return outputs - reach, outputs + reach
 
     def _within(self, y: Floats, std: Floats) -> Floats | None:
-        """Count the positive labels of each rule; None where sorting them does not tell."""
+        """Count the positive labels of each rule; None where sorting them does not do."""
         if self.weights is not None or self.ruleset.conclusions.linear:
             return None
         (low, high), ordered = self._reach(std), np.sort(y)

@@ -1,7 +1,7 @@
 """Reports of rules on labelled rows: each rule by itself, and the rule set in a few figures.
 
-The figures are those by which RuleKit describes a model, as far as rules and rows tell them. How
-long an induction took is only known to who made the rules.
+The figures are those by which RuleKit describes a model, as far as rules and rows determine them.
+How long an induction took is only known to who made the rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["characteristics", "rule_report"]
 
 #: Corrections that bound the share of false discoveries, and the chance of any.
 _FDR, _FWER = ("fdr_bh", "rulekit_fdr"), ("holm", "rulekit_fwer")
-#: Corrections of p-values by the part of a figure's name that tells them.
+#: Corrections of p-values by the part of a figure's name that stands for them.
 _CORRECTIONS = {
     "": None,
     "fdr_": "fdr_bh",
@@ -49,7 +49,7 @@ def rule_report(
     correction: str | None = "fdr_bh",
     alpha: float = 0.05,
     sample_weight: ArrayLike | None = None,
-    answering: bool = False,
+    assigned: bool = False,
     untested: float = np.nan,
 ) -> pd.DataFrame:
     """Judge every rule by itself: its counts, measures, significance and overlap with others.
@@ -68,13 +68,13 @@ def rule_report(
     measures : sequence of str or Measure, or "all", default=("precision", "coverage", "c2")
         Names in :data:`skescore.metrics.MEASURES`, or measures of your own; a column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
-        Which corrected p-value tells what is significant; None takes the raw one. One of RuleKit's
-        variants also takes the place of the standard one in its column.
+        Which corrected p-value decides what is significant; None takes the raw one. One of
+        RuleKit's variants also replaces the standard one in its column.
     alpha : float, default=0.05
         Level of significance, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; the tests take them for numbers of rows.
-    answering : bool, default=False
+    assigned : bool, default=False
         True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
@@ -132,7 +132,7 @@ def rule_report(
     1      IF length ≤ 2 THEN low  2.0  0.0  0.67     0.50
     2     IF length > 1 THEN high  1.0  2.0  0.33     0.33
     """
-    counts = confusion(ruleset, X, y, sample_weight, answering=answering)
+    counts = confusion(ruleset, X, y, sample_weight, assigned=assigned)
     frame = ruleset.to_frame()[["output"]]
     frame.insert(0, "text", _texts(ruleset))
     for name in ("p", "n", "P", "N"):
@@ -310,7 +310,7 @@ def characteristics(
 def _checked_times(times: Mapping[str, float]) -> dict[str, float]:
     for name in times:
         if name not in TIMES:
-            raise ValueError(f"times has no place for {name!r}. {did_you_mean(name, TIMES)}")
+            raise ValueError(f"times has no entry {name!r}. {did_you_mean(name, TIMES)}")
     remedy = "Pass seconds."
     seconds = {
         name: as_numbers(f"times[{name!r}]", times[name], low=0.0, remedy=remedy)

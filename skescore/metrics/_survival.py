@@ -34,12 +34,17 @@ __all__ = [
 ]
 
 
-# --- log-rank tests of survival rules: do the rows of a rule survive otherwise than the o --------
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CORRECTIONS = ("fdr_bh", "holm")
+UNCOVERED = ("penalise", "ignore")
+COMPLETENESSES = ("volume", "instances")
+#: Points in time of the default grid, and the shares of the rows between which they lie.
+_N_TIMES, _SHARES = 100, (0.1, 0.9)
+
+
+# --- log-rank tests ------------------------------------------------------------------------------
 
 
 class LogRank(NamedTuple):
@@ -86,7 +91,7 @@ def log_rank(groups: ArrayLike, y: Any) -> LogRank:
 
     Notes
     -----
-    Rows censored before the first event tell nothing and are left out; a group of only such rows
+    Rows censored before the first event say nothing and are left out; a group of only such rows
     is no group. If all others have their event at once, nothing can be compared. The test is one
     for large groups: with few events its p-values are rough.
 
@@ -109,13 +114,13 @@ def log_rank(groups: ArrayLike, y: Any) -> LogRank:
         codes, time, event = codes[in_sight], time[in_sight], event[in_sight]
         n_groups = len(np.unique(codes))
         if n_groups > 1 and not (event & (time == first)).all():
-            statistic, p_value = compare.compare_survival(structured(time, event), codes)
+            statistic, p_value = compare.compare_survival(_structured(time, event), codes)
             return LogRank(max(0.0, float(statistic)), float(p_value), n_groups - 1)
     return LogRank(math.nan, math.nan, 0)
 
 
 def survival_rules_log_rank(rules: SurvivalRules, X: Any, y: Any) -> LogRank:
-    """Test whether the rules tell rows of different survival apart.
+    """Test whether the rules separate rows of different survival.
 
     Parameters
     ----------
@@ -139,7 +144,7 @@ def survival_rules_log_rank(rules: SurvivalRules, X: Any, y: Any) -> LogRank:
     ValueError, TypeError
         If the rows or outcomes do not fit.
     """
-    check_survival_rules(rules)
+    _check_rules(rules)
     members = np.packbits(rules.members(X), axis=1)
     groups = (
         np.unique(members, axis=0, return_inverse=True)[1] if members.size else [0] * len(members)
@@ -166,7 +171,7 @@ def survival_report(
     y : structured array, or pair (time, event)
         Their outcomes.
     correction : {"fdr_bh", "holm"} or None, default="fdr_bh"
-        Which p-value tells what is significant; None takes the raw one.
+        Which p-value decides what is significant; None takes the raw one.
     alpha : float, default=0.05
         Level of significance, above 0 and below 1.
 
@@ -178,7 +183,7 @@ def survival_report(
         ``text``
             The premise.
         ``rows``, ``events``
-            Rows that the rule answers (all that it holds for, if the rules are unordered), and
+            Rows assigned to the rule (all that it holds for, if the rules are unordered), and
             events among them.
         ``median``, ``other_median``
             Median survival of these rows and of all others: infinite if it is not reached, NaN
@@ -205,7 +210,7 @@ def survival_report(
     """
     import pandas as pd
 
-    check_survival_rules(rules)
+    _check_rules(rules)
     check_alpha(alpha)
     check_choice("correction", correction, (*CORRECTIONS, None))
     members = rules.members(X)
@@ -236,14 +241,14 @@ def _median(time: Floats, event: Flags) -> float:
     return SurvivalCurve.of(time, event).median if len(time) else math.nan
 
 
-def structured(time: Floats, event: Flags) -> NDArray[np.void]:
+def _structured(time: Floats, event: Flags) -> NDArray[np.void]:
     """Outcomes in scikit-survival's form."""
     y = np.empty(len(time), dtype=[("event", bool), ("time", np.float64)])
     y["event"], y["time"] = event, time
     return y
 
 
-def check_survival_rules(rules: object) -> None:
+def _check_rules(rules: object) -> None:
     """Raise a TypeError for what are no survival rules."""
     if not isinstance(rules, SurvivalRules):
         raise TypeError(
@@ -252,12 +257,7 @@ def check_survival_rules(rules: object) -> None:
         )
 
 
-# --- Scores of survival rules: the integrated Brier score, log-rank tests, and FiRe, Q an --------
-
-#: Points in time of the default grid, and the shares of the rows between which they lie.
-_N_TIMES, _SHARES = 100, (0.1, 0.9)
-UNCOVERED = ("penalise", "ignore")
-COMPLETENESSES = ("volume", "instances")
+# --- scores --------------------------------------------------------------------------------------
 
 
 def integrated_brier_score(
@@ -289,7 +289,7 @@ def integrated_brier_score(
     y_train : structured array, or pair (time, event), optional
         Outcomes by which censoring is estimated; by default those of the rules' training rows.
     uncovered : {"penalise", "ignore"}, default="penalise"
-        Rows without a rule are answered by the curve of all training rows, or left out.
+        Rows without a rule get the curve of all training rows, or are left out.
 
     Returns
     -------
@@ -332,7 +332,7 @@ def _brier(
     rules: SurvivalRules, X: Any, y: Any, times: Any, y_train: Any, uncovered: str
 ) -> tuple[float, float]:
     """The integrated Brier score, and that of the curve of all training rows."""
-    check_survival_rules(rules)
+    _check_rules(rules)
     check_settings(uncovered=uncovered)
     metrics = import_optional("sksurv.metrics", extra="survival", purpose="The Brier score")
     covered = rules.ruleset.covers(X)
@@ -353,7 +353,7 @@ def _brier(
             f" got none in {len(time)} rows. Score more rows, for instance in fewer folds."
         )
     grid = _grid(times, time)
-    train, test = structured(*known), structured(time, event)
+    train, test = _structured(*known), _structured(time, event)
     curves = rules.predict_survival_function(X, grid)[scored]
     overall = np.broadcast_to(rules.fallback.at(grid), curves.shape)
 
@@ -416,7 +416,7 @@ def survival_scores(
     uncovered : {"penalise", "ignore"}, default="penalise"
         As in :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
-        Share of the domain or of the rows that rules answer. Rules without a domain get the box
+        Share of the domain or of the rows that rules cover. Rules without a domain get the box
         around the rows.
     psi : float, default=1.0
         Rules that weigh as much as one in FiRe.
@@ -444,11 +444,11 @@ def survival_scores(
 
     Notes
     -----
-    FiRe and Q take the integrated Brier score for their loss. ICE asks for a performance whose
+    FiRe and Q take the integrated Brier score for their loss. ICE takes a performance whose
     best value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0` against the curve of all
     training rows, which is for survival what R² is for numbers (Graf et al.): 0 for rules that
-    tell nothing, below 0 for misleading ones. Rows without a rule are answered by that very curve
-    by default, so that they add nothing to the skill.
+    tell nothing, below 0 for misleading ones. Rows without a rule get that very curve by
+    default, so that they add nothing to the skill.
     """
     check_settings(uncovered=uncovered, completeness=completeness, psi=psi, phi=phi, rho=rho)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)

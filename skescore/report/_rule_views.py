@@ -138,7 +138,7 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     result["uncovered"] = int((~held.any(axis=1)).sum())
     try:
         # In an ordered list most rules hold for rows that earlier ones answer.
-        report = rule_report(ruleset, data.X, data.y, answering=ruleset.ordered)
+        report = rule_report(ruleset, data.X, data.y, assigned=ruleset.ordered)
     except (TypeError, ValueError) as error:
         result["report_error"] = str(error)
         return result

@@ -542,7 +542,7 @@ def _quality_of(
     *,
     measure: str | Measure,
     aggregate: str | Callable[..., float],
-    answering: bool,
+    assigned: bool,
     undefined: float,
     parameters: dict[str, float],
 ) -> float:
@@ -551,7 +551,7 @@ def _quality_of(
     if len(e.ruleset) == 0:
         return _undefined(undefined, f"There are no rules, so {known.name} is undefined.")
     _check_units(e)
-    counts = confusion(e.ruleset, e.X, e.y_true, e.sample_weight, answering=answering)
+    counts = confusion(e.ruleset, e.X, e.y_true, e.sample_weight, assigned=assigned)
     values = counts.quality(known, **parameters)
     if not known.greater_is_better:
         values = -values
@@ -601,7 +601,7 @@ def make_rule_scorer(
     *,
     aggregate: str | Callable[..., float] = "mean",
     reference: str = "data",
-    answering: bool = False,
+    assigned: bool = False,
     undefined: float = math.nan,
     **parameters: float,
 ) -> RuleScorer:
@@ -621,7 +621,7 @@ def make_rule_scorer(
         weighted by the rows that each rule holds for. A callable gets the array of values.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    answering : bool, default=False
+    assigned : bool, default=False
         False judges each rule by all rows that it holds for; True by those that it answers, which
         matters in ordered rule sets, whose later rules mean "else".
     undefined : float, default=NaN
@@ -660,12 +660,12 @@ def make_rule_scorer(
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
     _check_unless_callable("aggregate", aggregate, (*AGGREGATES, "weighted"))
     check_choice("reference", reference, REFERENCES)
-    check_flag("answering", answering)
+    check_flag("assigned", assigned)
     check_number("undefined", undefined, nan=True)
     settings = {
         # By name where there is one: functions of the catalogue cannot be pickled.
         "measure": known.name if MEASURES.get(known.name) is known else known,
-        "aggregate": aggregate, "answering": answering, "undefined": float(undefined),
+        "aggregate": aggregate, "assigned": assigned, "undefined": float(undefined),
         "parameters": parameters,
     }  # fmt: skip
     sign = "" if known.greater_is_better else "neg_"

@@ -27,7 +27,7 @@ def select_rules(
     threshold: float,
     *,
     sample_weight: ArrayLike | None = None,
-    answering: bool = False,
+    assigned: bool = False,
     undefined: float = np.nan,
     **parameters: float,
 ) -> RuleSet:
@@ -50,8 +50,8 @@ def select_rules(
         The least value that a rule may have to stay.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
-    answering : bool, default=False
-        True counts for each rule only the rows that it answers, see :func:`confusion`.
+    assigned : bool, default=False
+        True counts for each rule only the rows assigned to it, see :func:`confusion`.
     undefined : float, default=NaN
         The value of a rule where the measure is not defined. NaN reaches no threshold.
     **parameters : float
@@ -85,7 +85,7 @@ def select_rules(
     least = as_numbers("threshold", threshold, remedy="Pass the least value that a rule may have.")
     if least.ndim:
         raise ValueError(f"threshold must be one number, got {threshold!r}. Pass a single value.")
-    counts = confusion(ruleset, X, y, sample_weight, answering=answering)
+    counts = confusion(ruleset, X, y, sample_weight, assigned=assigned)
     values = counts.quality(measure, undefined=undefined, **parameters)
     return _kept(ruleset, values >= float(least))
 
@@ -98,7 +98,7 @@ def significant_rules(
     correction: str | None = "fdr_bh",
     *,
     sample_weight: ArrayLike | None = None,
-    answering: bool = False,
+    assigned: bool = False,
     untested: float = np.nan,
 ) -> RuleSet:
     """Keep the rules that succeed beyond chance.
@@ -121,8 +121,8 @@ def significant_rules(
         None for not at all.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; the tests take them for numbers of rows.
-    answering : bool, default=False
-        True counts for each rule only the rows that it answers, see :func:`confusion`.
+    assigned : bool, default=False
+        True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
         :meth:`RuleCounts.p_values`. RuleKit has 0.0.
@@ -153,7 +153,7 @@ def significant_rules(
     >>> print(significant_rules(rules, X, y))
     1. IF length ≤ 5 THEN low
     """
-    counts = confusion(ruleset, X, y, sample_weight, answering=answering)
+    counts = confusion(ruleset, X, y, sample_weight, assigned=assigned)
     return _kept(ruleset, counts.significant(alpha, correction, untested=untested))
 
 

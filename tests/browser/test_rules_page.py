@@ -229,7 +229,7 @@ def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
     from skescore.metrics import rule_report
 
     iris, rules = load_dataset("iris"), runs.iris_rules()
-    report = rule_report(rules, iris.X, iris.y, answering=True)
+    report = rule_report(rules, iris.X, iris.y, assigned=True)
     heads = usual.texts("#rule-table thead th")
     rows = usual.run(
         "return [...document.querySelectorAll('#rule-table tbody tr')]"

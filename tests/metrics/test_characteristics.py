@@ -252,7 +252,7 @@ def test_times_stand_beside_the_figures() -> None:
     assert list(figures) == [*KEYS, "time_total_s", "time_pruning_s"]
     assert (figures["time_total_s"], figures["time_pruning_s"]) == (2.0, 0.5)
     assert {type(figures[name]) for name in took} == {float}
-    with pytest.raises(ValueError, match=r"no place for 'time_total'. Did you mean 'time_total_s'"):
+    with pytest.raises(ValueError, match=r"no entry 'time_total'. Did you mean 'time_total_s'"):
         characteristics(rules, X, y, times={"time_total": 1.0})
     for wrong in (-1.0, math.nan, math.inf, [1.0]):
         with pytest.raises(ValueError, match=r"times\['time_total_s'\] must be .*Pass seconds"):

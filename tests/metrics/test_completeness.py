@@ -279,7 +279,7 @@ def test_sampling_repeats_under_a_seed() -> None:
 def test_categories_have_no_volume() -> None:
     premises = [[OneOf(1, [0, 2])], [AtLeast(1, [Interval(0, upper=0.5), OneOf(1, [0])])]]
     for premise in premises:
-        with pytest.raises(ValueError, match=r"Rule 2 asks .*'x1'.*instance_completeness"):
+        with pytest.raises(ValueError, match=r"Rule 2 requires .*'x1'.*instance_completeness"):
             volume_completeness(rule_set(LOWER_HALVES, premise, domain=UNIT))
     # Where the feature is constant, or boxes cover everything, nothing depends on a volume.
     constant = Domain((0, 2, 0), (1, 2, 1))

@@ -116,7 +116,7 @@ def said(rule: Rule, row: np.ndarray) -> float:
 
 
 def counted_in_loops(
-    rules: RuleSet, X: np.ndarray, y: Any, weights: list[float], answering: bool
+    rules: RuleSet, X: np.ndarray, y: Any, weights: list[float], assigned: bool
 ) -> dict[str, list[float]]:
     """Everything a row, a rule and a definition at a time."""
     result: dict[str, list[float]] = {k: [] for k in ("p", "n", "P", "N", "unique", "std")}
@@ -124,7 +124,7 @@ def counted_in_loops(
         counted = []
         for row in X:
             first = next((k for k, r in enumerate(rules) if holds(r, row)), None)
-            counted.append(first == index if answering else holds(rule, row))
+            counted.append(first == index if assigned else holds(rule, row))
         inside = [(label, w) for label, w, c in zip(y, weights, counted, strict=True) if c and w]
         if rules.task == "classification":
             positive = [label == rule.output for label in y]
@@ -192,15 +192,15 @@ def labelled_rows(
 
 
 @settings(max_examples=150)
-@given(case=labelled_rows(), answering=st.booleans(), data=st.data())
-def test_loops_count_the_same(case: Any, answering: bool, data: st.DataObject) -> None:
+@given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
+def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     weight = st.sampled_from([0.0, 0.1, 1 / 3, 1.0, 3.0])
     weights = data.draw(
         st.none() | st.lists(weight, min_size=len(y), max_size=len(y)).filter(any), label="weights"
     )
-    counts = confusion(rules, X, y, weights, answering=answering)
-    expected = counted_in_loops(rules, X, y, weights or [1.0] * len(y), answering)
+    counts = confusion(rules, X, y, weights, assigned=assigned)
+    expected = counted_in_loops(rules, X, y, weights or [1.0] * len(y), assigned)
     if rules.task == "classification":
         assert counts.std is counts.mean is counts.label_std is None
         del expected["std"]
@@ -213,18 +213,16 @@ def test_loops_count_the_same(case: Any, answering: bool, data: st.DataObject) -
 
 
 @settings(max_examples=100)
-@given(case=labelled_rows(), answering=st.booleans(), data=st.data())
-def test_a_weight_stands_for_that_many_rows(
-    case: Any, answering: bool, data: st.DataObject
-) -> None:
+@given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
+def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     times = st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any)
     weights = data.draw(times)
     if rules.task == "classification" and rules.rules:
         rules = rules.replace(classes=[*"abcd"])
-    weighted = confusion(rules, X, y, weights, answering=answering)
+    weighted = confusion(rules, X, y, weights, assigned=assigned)
     again = np.repeat(np.arange(len(y)), weights)
-    repeated = confusion(rules, X[again], y[again], answering=answering)
+    repeated = confusion(rules, X[again], y[again], assigned=assigned)
     for key in ("p", "n", "P", "N", "unique", "overlap", "mean", "std", "label_std"):
         given_, wanted = getattr(weighted, key), getattr(repeated, key)
         if wanted is not None:
@@ -386,7 +384,7 @@ def test_answered_rows_of_an_ordered_list() -> None:
         task="classification",
     )
     x, y = np.arange(6.0)[:, None], np.array([*"aababb"])
-    counts = confusion(rules, x, y, answering=True)
+    counts = confusion(rules, x, y, assigned=True)
     assert counts.covered.tolist() == [3.0, 2.0, 1.0]
     assert counts.p.tolist() == [2.0, 1.0, 0.0]
     assert counts.unique.tolist() == [0.0, 0.0, 1.0]
@@ -456,7 +454,7 @@ def test_rules_that_answer_together_answer_no_rows_of_their_own() -> None:
     voting = LETTERS.replace(ordered=False, voting="votes")
     assert confusion(voting, [[0.0]], ["a"]).p.tolist() == [1.0]
     with pytest.raises(ValueError, match="answer together"):
-        confusion(voting, [[0.0]], ["a"], answering=True)
+        confusion(voting, [[0.0]], ["a"], assigned=True)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 5, np.nan])

@@ -195,7 +195,7 @@ def test_weights_stand_for_rows(iris: Any) -> None:
 def test_rows_that_rules_answer(iris: Any) -> None:
     rules, X, y = iris
     ordered = rules.replace(ordered=True, voting=None, fallback=Fallback("setosa"))
-    report = rule_report(ordered, X, y, answering=True)
+    report = rule_report(ordered, X, y, assigned=True)
     assert (report["p"] + report["n"]).sum() == 150
     assert report["p"].sum() == (ordered.predict(X) == y).sum()
 

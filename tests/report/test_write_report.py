@@ -147,7 +147,7 @@ def test_measures_of_rules_are_counted_on_the_rows(runs, tmp_path) -> None:
     content = content_of(write_report(runs.write_run(tmp_path)))
     assert "without its black box" in content["notes"][0]
     view = content["views"]["0"]
-    report = rule_report(rules, iris.X, iris.y, answering=True)
+    report = rule_report(rules, iris.X, iris.y, assigned=True)
     for name in ("p", "n", "precision", "coverage", "c2", "fdr_p_value"):
         np.testing.assert_allclose(view["report"][name], report[name].to_numpy(), rtol=1e-12)
     both = rule_report(rules, iris.X, iris.y)

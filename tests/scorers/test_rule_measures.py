@@ -116,7 +116,7 @@ def test_parameters_of_the_measure_count() -> None:
 
 def test_the_rows_that_later_rules_of_a_list_answer() -> None:
     # Behind the first rule, the second one answers 2.5, 3.5 and 3.75.
-    scorer = make_rule_scorer("precision", answering=True)
+    scorer = make_rule_scorer("precision", assigned=True)
     assert scorer(RULES, X, Y) == pytest.approx((1 + 2 / 3) / 2)
 
 
@@ -183,7 +183,7 @@ def test_without_rules_or_rows_of_rules() -> None:
 
 
 def test_in_a_grid_search() -> None:
-    scorer = make_rule_scorer("c2", aggregate="min", undefined=-1.0, answering=True)
+    scorer = make_rule_scorer("c2", aggregate="min", undefined=-1.0, assigned=True)
     search = GridSearchCV(
         CARTExtractor(KNeighborsClassifier(5), random_state=0),
         {"max_leaf_nodes": [3, 8]},
@@ -198,7 +198,7 @@ def test_in_a_grid_search() -> None:
 
 
 def test_in_a_study_and_a_search_of_extractors() -> None:
-    scorer = make_rule_scorer("precision", aggregate="weighted", answering=True)
+    scorer = make_rule_scorer("precision", aggregate="weighted", assigned=True)
     extractor = CARTExtractor(KNeighborsClassifier(5), random_state=0)
 
     def objective(trial: optuna.Trial) -> float:
@@ -276,7 +276,7 @@ def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
         assert other(RULES, X, Y) == scorer(RULES, X, Y)
         assert repr(other) == repr(scorer)
     assert repr(scorer) == (
-        "weighted_rule_m_estimate(measure='m_estimate', aggregate='weighted', answering=False, "
+        "weighted_rule_m_estimate(measure='m_estimate', aggregate='weighted', assigned=False, "
         "undefined=nan, parameters={'m': 5.0}, reference='data')"
     )
     assert "measure=errors, aggregate=prod," in repr(make_rule_scorer(ERRORS, aggregate=math.prod))
@@ -305,7 +305,7 @@ def test_names(name: str) -> None:
         ({"aggregate": "sum"}, ValueError, "aggregate must be one of 'mean', .* got 'sum'"),
         ({"aggregate": ["mean"]}, ValueError, r"aggregate must be one of .* got \['mean'\]"),
         ({"reference": "truth"}, ValueError, "reference must be one of 'data', 'black_box', got"),
-        ({"answering": "no"}, TypeError, "answering must be True or False, got 'no'"),
+        ({"assigned": "no"}, TypeError, "assigned must be True or False, got 'no'"),
         ({"undefined": None}, TypeError, "undefined must be a number, NaN included, got None"),
         ({"beta": 2}, TypeError, "'c2' has no parameter 'beta'"),
         ({"measure": "f_measure", "beta": -1}, ValueError, "beta must be"),

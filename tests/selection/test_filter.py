@@ -87,7 +87,7 @@ def test_the_rows_that_an_ordered_list_answers() -> None:
     )
     X, y = np.arange(6.0)[:, None], [*"aaabbb"]
     assert len(select_rules(rules, X, y, "precision", 0.9)) == 1
-    assert select_rules(rules, X, y, "precision", 0.9, answering=True) == rules
+    assert select_rules(rules, X, y, "precision", 0.9, assigned=True) == rules
 
 
 # --- significance --------------------------------------------------------------------------------

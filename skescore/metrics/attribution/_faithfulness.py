@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-#: Names of the correlations with leaving one out, by what is asked for.
+#: Names of the correlations with leaving one out.
 CORRELATIONS = {
     "kendall": "taucorr_loo",
     "spearman": "spearmancorr_loo",
@@ -319,7 +319,7 @@ def _rationale_lengths(
     """How long each rationale is, in the order of the thresholds."""
     n = len(scores)
     if by == "score":
-        # Chosen by its value: whoever asks for scores above -1 means them.
+        # Chosen by its value: a threshold of -1 is meant.
         lengths = (scores[np.newaxis, :] > thresholds[:, np.newaxis]).sum(axis=1).tolist()  # type: ignore[index]
     else:
         if thresholds is None:

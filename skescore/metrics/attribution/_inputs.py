@@ -279,7 +279,7 @@ def scores_for_targets(
     if order is not None:
         rows = [row[order] for row in rows]
     if isinstance(X, pd.DataFrame) and explained.index is not None:
-        rows = [rows[place] for place in _places(explained.index, X.index)]
+        rows = [rows[i] for i in _row_indices(explained.index, X.index)]
     return list(rows)
 
 
@@ -370,7 +370,7 @@ def _order(explained: Explained, X: Any) -> Indices | None:
     return None
 
 
-def _places(index: pd.Index, wanted: pd.Index) -> Any:
+def _row_indices(index: pd.Index, wanted: pd.Index) -> Any:
     if index.equals(wanted) or (
         isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(wanted)))
     ):

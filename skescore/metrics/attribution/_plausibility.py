@@ -177,7 +177,7 @@ def _check_measures(measures: Sequence[str] | None, average: str | None) -> list
         check_choice("measures", name, PLAUSIBILITY)
         if average == "micro" and name not in _COUNTED:
             raise ValueError(
-                f"measures with average='micro' must be made of counts, got {name!r}. Ask for "
+                f"measures with average='micro' must be made of counts, got {name!r}. Name "
                 "token_iou and token_f1 only, or say average='macro'."
             )
     if not names:

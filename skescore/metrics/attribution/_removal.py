@@ -132,15 +132,14 @@ class _Rows:
 
     def parts(self, row: int, removed: Bools) -> Bools:
         """Marks of units as marks of the columns that matter."""
-        places = np.searchsorted(self._active(row), self.unit_of[self.columns(row)])
-        return removed[:, places]
+        return removed[:, np.searchsorted(self._active(row), self.unit_of[self.columns(row)])]
 
     def leave_one_out(self, row: int) -> tuple[Indices, Bools]:
         """The units that make a difference, and which columns go with each."""
         owners = self.unit_of[self.columns(row)]
         units = np.unique(owners)
-        places = np.searchsorted(self._active(row), units)
-        return places, owners[np.newaxis, :] == units[:, np.newaxis]
+        indices = np.searchsorted(self._active(row), units)
+        return indices, owners[np.newaxis, :] == units[:, np.newaxis]
 
 
 class TableRows(_Rows):
@@ -402,7 +401,7 @@ def find_units(groups: Any, X: Any) -> Indices:
                     f"of a frame or indices from 0 to {n_features - 1}."
                 )
             if unit_of[j] >= 0:
-                raise ValueError(f"groups must not share columns, but {column!r} is in two places.")
+                raise ValueError(f"groups must not share columns, but {column!r} is in two groups.")
             unit_of[j] = number
     # Numbered by their first column, so that ties are ordered as the columns are.
     labels = np.where(unit_of < 0, len(groups) + np.arange(n_features), unit_of)
@@ -509,7 +508,7 @@ def text_tokens(
 
 def _vectoriser_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
     owner = getattr(model, "__self__", model)
-    # A search answers by the pipeline that it found to be the best.
+    # A search predicts by the pipeline that it found to be the best.
     pipeline = getattr(owner, "best_estimator_", owner)
     steps = [step for _, step in getattr(pipeline, "steps", [])]
     for step in steps:

@@ -34,8 +34,8 @@ def attribution_infidelity(
 ) -> Floats:
     r"""How badly sums of attributions foretell what random removals do to the prediction.
 
-    Use it beside :func:`faithfulness`, which only looks at the highest scores: this one asks
-    whether the sizes are right as well.
+    Use it beside :func:`faithfulness`, which only looks at the highest scores: here the sizes must
+    be right as well.
 
     Parameters
     ----------
@@ -115,11 +115,11 @@ def attribution_infidelity(
         for row, own, sets, left in zip(chunk, scores, removed, predictions, strict=True):
             if not sets.shape[1]:
                 continue
-            told, effect = sets @ own, values[row] - left
+            expected, effect = sets @ own, values[row] - left
             if scale:
-                size = float(told @ told)
-                told = told * (max(0.0, float(told @ effect)) / size if size > 0 else 0.0)
-            found[row] = np.mean((told - effect) ** 2)
+                size = float(expected @ expected)
+                expected *= max(0.0, float(expected @ effect)) / size if size > 0 else 0.0
+            found[row] = np.mean((expected - effect) ** 2)
     return found
 
 
@@ -204,28 +204,26 @@ def attribution_sensitivity(
             "rows such as those of the training."
         )
     numeric = [
-        place
-        for place, kind in enumerate(frame.dtypes)
+        j
+        for j, kind in enumerate(frame.dtypes)
         if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
     ]
     if not numeric:
         raise ValueError("X must have a column of numbers to move, got none.")
     own = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
-    spread = np.nanstd(others.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
+    std = np.nanstd(others.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
     before = _maps(explainer, X if framed else frame.to_numpy())
     size = np.linalg.norm(before, axis=1)
     largest = np.zeros(len(before))
     for number in range(n_samples):
         generator = np.random.default_rng([random_state, number])
-        moved = own + radius * spread * generator.uniform(-1, 1, own.shape)
+        moved = own + radius * std * generator.uniform(-1, 1, own.shape)
         if framed:
             columns = dict(zip(numeric, moved.T, strict=True))
             rows: Any = pd.concat(
                 [
-                    pd.Series(columns[place], index=frame.index)
-                    if place in columns
-                    else frame.iloc[:, place]
-                    for place in range(frame.shape[1])
+                    pd.Series(columns[j], index=frame.index) if j in columns else frame.iloc[:, j]
+                    for j in range(frame.shape[1])
                 ],
                 axis=1,
             ).set_axis(frame.columns, axis=1)
