@@ -1,4 +1,4 @@
-"""Decision boundaries: what a black box and rules answer in the plane of two features."""
+"""Decision boundaries: what a black box and rules predict in the plane of two features."""
 
 from __future__ import annotations
 
@@ -29,32 +29,22 @@ from skescore.rules._columns import Table
 __all__ = ["decision_boundaries", "decision_boundary"]
 
 
-# --- what models answer on the pixels of a plane -------------------------------------------------
+# --- predictions on the pixels of a plane --------------------------------------------------------
 
 #: Numbers that are in memory at a time; a picture of a thousand features has many millions.
-_AT_A_TIME = 2_000_000
+_BATCH_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What a model answers on each pixel.
-
-    Parameters
-    ----------
-    values : ndarray
-        The answers.
-    covered : ndarray of bool
-        Whether a rule answers; True for a model without rules.
-    known : ndarray of bool
-        Whether there is an answer at all.
-    """
+class Predictions:
+    """What a model predicts on each pixel, whether a rule does, and if there is a prediction."""
 
     values: np.ndarray
     covered: np.ndarray
     known: np.ndarray
 
     def labels(self) -> list[Any]:
-        """The different answers."""
+        """The different predictions."""
         return list(dict.fromkeys(self.values[self.known].tolist()))
 
 
@@ -66,37 +56,19 @@ def rows_of_plane(
     others: Mapping[Any, Any] | None,
     resolution: int,
 ) -> Callable[[], Iterator[Any]]:
-    """Make the rows of all pixels, a lot at a time, in the container that X came in.
+    """Make the rows of all pixels, batch by batch, in the container that X came in.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        The caller's rows.
-    table : Table
-        The same.
-    names : sequence of str
-        Names of all features.
-    sides : (Side, Side)
-        The features that change, of the x axis and the y axis.
-    others : mapping or None
-        Values of other features.
-    resolution : int
-        Pixels along an axis of numbers.
-
-    Returns
-    -------
-    callable
-        Gives the lots anew each time, the pixels of the lowest line first.
+    The function that is returned gives the batches anew each time, the lowest line first.
     """
     fixed = _fixed_values(table, names, sides, others)
     at = [side.at(side.centres(resolution)) for side in sides]
     x, y = np.tile(at[0], len(at[1])), np.repeat(at[1], len(at[0]))
-    lot = max(1000, _AT_A_TIME // max(1, len(names)))
+    size = max(1000, _BATCH_NUMBERS // max(1, len(names)))
     chosen = {sides[0].feature: x, sides[1].feature: y}
 
-    def lots() -> Iterator[Any]:
-        for start in range(0, len(x), lot):
-            rows = slice(start, min(start + lot, len(x)))
+    def batches() -> Iterator[Any]:
+        for start in range(0, len(x), size):
+            rows = slice(start, min(start + size, len(x)))
             n = rows.stop - start
             columns = [
                 chosen[j][rows] if j in chosen else _repeated(fixed[j], n)
@@ -104,44 +76,29 @@ def rows_of_plane(
             ]
             yield _container(X, columns, names)
 
-    return lots
+    return batches
 
 
-def answers_of(
-    model: Any, lots: Callable[[], Iterator[Any]], *, rules_known: RuleSet | None
-) -> Answers:
-    """Ask a model about all pixels.
-
-    Parameters
-    ----------
-    model : estimator, RuleSet or callable
-        The model.
-    lots : callable
-        Gives the rows.
-    rules_known : RuleSet or None
-        Its rules, if it is made of rules.
-
-    Returns
-    -------
-    Answers
-        For every pixel.
-    """
-    asked = model
+def predictions_of(
+    model: Any, batches: Callable[[], Iterator[Any]], *, rules_known: RuleSet | None
+) -> Predictions:
+    """Have a model predict for all pixels, given its rules if it is made of rules."""
+    predictor = model
     silent = False
     if isinstance(model, RuleSet) and model.fallback is None and len(model):
-        # predict needs some answer where no rule holds; it is not shown.
+        # predict needs some output where no rule holds; it is not shown.
         stand_in = 0.0 if model.task == "regression" else (model.classes or (None,))[0]
-        asked, silent = model.replace(fallback=Fallback(stand_in)), True
-    predict = asked.predict if hasattr(asked, "predict") else asked
+        predictor, silent = model.replace(fallback=Fallback(stand_in)), True
+    predict = predictor.predict if hasattr(predictor, "predict") else predictor
     values, covered = [], []
-    for rows in lots():
-        answers = np.asarray(predict(rows))
-        if answers.shape != (len(rows),):
+    for rows in batches():
+        y_pred = np.asarray(predict(rows))
+        if y_pred.shape != (len(rows),):
             raise ValueError(
-                f"{type(model).__name__} must answer one value per row, shape ({len(rows)},), got "
-                f"{answers.shape}."
+                f"{type(model).__name__} must predict one value per row, shape ({len(rows)},), got "
+                f"{y_pred.shape}."
             )
-        values.append(answers)
+        values.append(y_pred)
         n = len(rows)
         covered.append(np.ones(n, bool) if rules_known is None else rules_known.covers(rows))
     joined = np.concatenate(values)
@@ -149,7 +106,7 @@ def answers_of(
     known = held.copy() if silent else np.ones(len(held), bool)
     if joined.dtype.kind == "f":
         known &= ~np.isnan(joined)  # a rule set that abstains
-    return Answers(joined, held, known)
+    return Predictions(joined, held, known)
 
 
 def _fixed_values(
@@ -200,7 +157,7 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
     return pd.DataFrame(made)
 
 
-# --- Decision boundaries: what a black box and rules answer in the plane of two features ---------
+# --- pictures ------------------------------------------------------------------------------------
 
 #: Of more rows some are drawn, evenly spaced, or points would hide what is behind them.
 _MOST_POINTS = 600
@@ -218,7 +175,7 @@ def decision_boundary(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw what a model answers in the plane of two features.
+    """Draw what a model predicts in the plane of two features.
 
     Use :func:`decision_boundaries` to see a black box and rules side by side.
 
@@ -234,7 +191,7 @@ def decision_boundary(
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules use.
     others : mapping of str or int to value, optional
-        Values of the other features; by default the median, or the commonest category.
+        Values of the other features; by default the median, or the most frequent category.
     resolution : int, default=160
         Pixels along each axis of numbers.
     title : str, optional
@@ -251,8 +208,6 @@ def decision_boundary(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If a feature is unknown, the resolution is no positive whole number, or X does not fit the
         model.
@@ -260,8 +215,8 @@ def decision_boundary(
     Notes
     -----
     The picture is a slice: all other features keep one value, so that points, which have values
-    of their own, may lie on another colour than the model answers for them. Where no rule holds,
-    what is shown is the fallback, and it is hatched; it is white where there is no answer at all.
+    of their own, may lie on another colour than the model predicts for them. Where no rule holds,
+    what is shown is the fallback, and it is hatched; it is white where there is no prediction.
 
     Examples
     --------
@@ -287,7 +242,7 @@ def decision_boundaries(
     legend: bool = True,
     axes: Any = None,
 ) -> Any:
-    """Draw what several models answer in the plane of the same two features, side by side.
+    """Draw what several models predict in the plane of the same two features, side by side.
 
     Use it to see where rules differ from the black box that they explain.
 
@@ -304,7 +259,7 @@ def decision_boundaries(
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules among the models use.
     others : mapping of str or int to value, optional
-        Values of the other features; by default the median, or the commonest category.
+        Values of the other features; by default the median, or the most frequent category.
     resolution : int, default=160
         Pixels along each axis of numbers.
     legend : bool, default=True
@@ -319,8 +274,6 @@ def decision_boundaries(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If there is no model, a feature is unknown, there are not as many axes as models, or
         classifiers are mixed with regressors.
@@ -351,18 +304,18 @@ def decision_boundaries(
         raise ValueError(
             f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
         )
-    found = [answers_of(model, rows, rules_known=_rules_of(model)) for model in named.values()]
+    found = [predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()]
     truth = None if y is None else np.asarray(y)
     if truth is not None and truth.shape != (len(table),):
-        raise ValueError(f"y must hold one answer per row, {len(table)}, got {truth.shape}.")
+        raise ValueError(f"y must hold one value per row, {len(table)}, got {truth.shape}.")
     drawn = _axes_for(axes, len(named))
     shape = (len(sides[1].centres(resolution)), len(sides[0].centres(resolution)))
     centres = [side.centres(resolution) for side in sides]
     points = None if truth is None else _Points(table, sides, truth)
     paint = (_Numbers if tasks == {True} else _Classes)(named, found, truth)
-    for (name, _), answers, ax in zip(named.items(), found, drawn, strict=True):
-        paint.panel(ax, centres, answers, shape, points)
-        _hatch(ax, centres, ~answers.covered.reshape(shape))
+    for (name, _), predictions, ax in zip(named.items(), found, drawn, strict=True):
+        paint.panel(ax, centres, predictions, shape, points)
+        _hatch(ax, centres, ~predictions.covered.reshape(shape))
         sides[0].dress(ax.xaxis)
         sides[1].dress(ax.yaxis)
         ax.set_xlim(sides[0].low, sides[0].high)
@@ -372,12 +325,12 @@ def decision_boundaries(
         if name:
             ax.set_title(short(name, 40))
     if legend:
-        paint.legend(drawn, any(not answers.covered.all() for answers in found))
+        paint.legend(drawn, any(not predictions.covered.all() for predictions in found))
     return drawn
 
 
 class _Points:
-    """The rows that are drawn, with their places in the picture."""
+    """The rows that are drawn, with their positions in the picture."""
 
     def __init__(self, table: Table, sides: list[Side], truth: np.ndarray) -> None:
         n = len(table)
@@ -392,12 +345,12 @@ class _Points:
 class _Classes:
     """Pictures of labels."""
 
-    def __init__(self, models: Any, found: list[Answers], truth: np.ndarray | None) -> None:
+    def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
         labels: dict[Any, None] = {}
-        for model, answers in zip(models.values(), found, strict=True):
+        for model, predictions in zip(models.values(), found, strict=True):
             known = getattr(_rules_of(model), "classes", None)
             known = getattr(model, "classes_", ()) if known is None else known
-            for label in (*np.asarray(known, dtype=object).tolist(), *answers.labels()):
+            for label in (*np.asarray(known, dtype=object).tolist(), *predictions.labels()):
                 labels[python_value(label)] = None
         seen = [] if truth is None else [python_value(v) for v in truth.tolist()]
         self.labels = sorted({*labels, *seen}, key=label_order)
@@ -406,12 +359,17 @@ class _Classes:
         self.markers = markers_of(len(self.labels))
         self._with_points = truth is not None
 
-    def panel(self, ax: Any, centres: Any, answers: Answers, shape: Any, points: Any) -> None:
+    def panel(
+        self, ax: Any, centres: Any, predictions: Predictions, shape: Any, points: Any
+    ) -> None:
         colors = matplotlib_module("colors")
+        values, known = predictions.values.tolist(), predictions.known.tolist()
         codes = np.array(
-            [self._code[python_value(v)] if known else -1
-             for v, known in zip(answers.values.tolist(), answers.known.tolist(), strict=True)]
-        ).reshape(shape)  # fmt: skip
+            [
+                self._code[python_value(v)] if shown else -1
+                for v, shown in zip(values, known, strict=True)
+            ]
+        ).reshape(shape)
         ax.pcolormesh(
             *centres, np.ma.masked_less(codes, 0), shading="nearest", rasterized=True,
             cmap=colors.ListedColormap([pale(colour) for colour in self.colours]), vmin=-0.5,
@@ -443,8 +401,8 @@ class _Classes:
 class _Numbers:
     """Pictures of numbers."""
 
-    def __init__(self, models: Any, found: list[Answers], truth: np.ndarray | None) -> None:
-        values = [answers.values[answers.known].astype(float) for answers in found]
+    def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
+        values = [predictions.values[predictions.known].astype(float) for predictions in found]
         if truth is not None:
             values.append(truth.astype(float))
         everything = np.concatenate(values)
@@ -453,8 +411,12 @@ class _Numbers:
         self._scale = {"cmap": SEQUENTIAL, "vmin": float(ends[0]), "vmax": float(ends[1])}
         self._image: Any = None
 
-    def panel(self, ax: Any, centres: Any, answers: Answers, shape: Any, points: Any) -> None:
-        values = np.where(answers.known, answers.values, np.nan).astype(float).reshape(shape)
+    def panel(
+        self, ax: Any, centres: Any, predictions: Predictions, shape: Any, points: Any
+    ) -> None:
+        values = (
+            np.where(predictions.known, predictions.values, np.nan).astype(float).reshape(shape)
+        )
         self._image = ax.pcolormesh(
             *centres, values, shading="nearest", rasterized=True, **self._scale
         )
@@ -465,7 +427,7 @@ class _Numbers:
             )  # fmt: skip
 
     def legend(self, axes: Any, hatched: bool) -> None:
-        label = "answer" + (" (hatched: no rule holds)" if hatched else "")
+        label = "prediction" + (" (hatched: no rule holds)" if hatched else "")
         axes[-1].figure.colorbar(self._image, ax=list(axes), label=label)
 
 

@@ -14,25 +14,13 @@ from skescore.plots._style import short
 from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet
 from skescore.rules._columns import Table
 
-#: Pixels of a category: its place reaches from half before its number to half behind.
+#: Pixels of a category, which reaches from half before its number to half behind.
 _PER_CATEGORY = 12
 
 
 @dataclass(frozen=True)
 class Side:
-    """A feature as an axis of a picture.
-
-    Parameters
-    ----------
-    feature : int
-        Its column.
-    name : str
-        Its name.
-    low, high : float
-        The ends of the axis.
-    values : tuple or None
-        Known values of a categorical feature, which stand at 0, 1, 2, ...; None for numbers.
-    """
+    """A feature as an axis of a picture; values of a category stand at 0, 1, 2, ..."""
 
     feature: int
     name: str
@@ -41,32 +29,32 @@ class Side:
     values: tuple[Any, ...] | None = None
 
     def centres(self, resolution: int) -> np.ndarray:
-        """Places of the pixels along the axis."""
+        """Positions of the pixels along the axis."""
         n = resolution if self.values is None else _PER_CATEGORY * len(self.values)
         edges = np.linspace(self.low, self.high, n + 1)
         return np.asarray((edges[:-1] + edges[1:]) / 2)
 
     def at(self, centres: np.ndarray) -> np.ndarray:
-        """Values of the feature at places of the axis."""
+        """Values of the feature at positions of the axis."""
         if self.values is None:
             return centres
         values = np.empty(len(self.values), dtype=object)
         values[:] = self.values
         return values[np.rint(centres).astype(int)]
 
-    def places(self, column: np.ndarray) -> np.ndarray:
+    def positions(self, column: np.ndarray) -> np.ndarray:
         """Where values lie on the axis; NaN for unknown ones."""
         if self.values is None:
             return np.asarray(column, dtype=float)
-        place = {value: float(code) for code, value in enumerate(self.values)}
-        return np.array([place.get(python_value(v), np.nan) for v in column.tolist()])
+        codes = {value: float(code) for code, value in enumerate(self.values)}
+        return np.array([codes.get(python_value(v), np.nan) for v in column.tolist()])
 
     def scattered(self, column: np.ndarray, seed: int) -> np.ndarray:
         """Where values lie, those of a category beside each other so that all can be seen."""
-        places = self.places(column)
+        positions = self.positions(column)
         if self.values is None:
-            return places
-        return places + np.random.default_rng(seed).uniform(-0.3, 0.3, size=len(places))
+            return positions
+        return positions + np.random.default_rng(seed).uniform(-0.3, 0.3, size=len(positions))
 
     def pieces(self, conditions: Iterable[Condition]) -> list[tuple[float, float]]:
         """Where conditions on this feature hold; an infinite end is free."""
@@ -91,25 +79,7 @@ class Side:
 
 
 def feature_index(feature: Any, names: Sequence[str]) -> int:
-    """Find a feature by its name or index.
-
-    Parameters
-    ----------
-    feature : str or int
-        What the caller passed.
-    names : sequence of str
-        The names.
-
-    Returns
-    -------
-    int
-        The column.
-
-    Raises
-    ------
-    ValueError
-        If there is none such.
-    """
+    """Find a feature by its name or index."""
     if isinstance(feature, str):
         if feature in names:
             return list(names).index(feature)
@@ -126,27 +96,7 @@ def feature_index(feature: Any, names: Sequence[str]) -> int:
 def two_features(
     features: Any, names: Sequence[str], rulesets: Sequence[RuleSet]
 ) -> tuple[int, int]:
-    """The two features to draw: the caller's, or those that rules use most.
-
-    Parameters
-    ----------
-    features : sequence of two str or int, or None
-        What the caller passed.
-    names : sequence of str
-        Names of all features.
-    rulesets : sequence of RuleSet
-        Rules whose conditions are counted.
-
-    Returns
-    -------
-    (int, int)
-        For the x axis and the y axis.
-
-    Raises
-    ------
-    ValueError
-        If they are not two different features.
-    """
+    """The two features to draw: the caller's, or those that rules use most."""
     if features is None:
         if len(names) < 2:
             raise ValueError(
@@ -183,24 +133,8 @@ def side_of(
 ) -> Side:
     """Find how far a feature reaches: over the domain, the rows and else the rules' own bounds.
 
-    Parameters
-    ----------
-    feature : int
-        The column.
-    names : sequence of str
-        Names of all features.
-    ruleset : RuleSet, optional
-        The rules.
-    table : Table, optional
-        The rows.
-    margin : float, default=0.04
-        Share of the range that is added at both ends. Of a range that is known by the rules'
-        bounds alone a quarter is, as rules go on beyond them.
-
-    Returns
-    -------
-    Side
-        The axis.
+    The margin is the share of the range that is added at both ends. Of a range that is known by the
+    rules' bounds alone it is a quarter, as rules go on beyond them.
     """
     known: set[Any] = set()
     ends: list[float] = []
@@ -242,7 +176,7 @@ def side_of(
 
 
 def further_conditions(rule: Rule, features: Sequence[int]) -> bool:
-    """Whether a rule asks for more than intervals and values of these features."""
+    """Whether a rule needs more than intervals and values of these features."""
     simple = (Interval, OneOf)
     return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)
 

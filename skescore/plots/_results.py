@@ -28,53 +28,21 @@ _ACCEPTED = (
 
 
 def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Bring results into one table: one row per candidate with the means over folds and seeds.
-
-    Parameters
-    ----------
-    results : fitted search, Candidates, DataFrame or mapping
-        What users have. A mapping goes from a label to numbers.
-    plain : tuple of str, default=()
-        What the numbers of a mapping are.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns ``label``, ``extractor``, ``data`` and those of :data:`MEASURES` that are known.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are something else, or nothing that finished is among them.
-    """
+    """Bring results into one table: one row per candidate with the means over folds and seeds."""
     if isinstance(results, Mapping):
         return _from_mapping(results, plain)
     if isinstance(results, pd.DataFrame):
         return _from_frame(results)
     found = _candidates(results, plain)
     table = found.table()
-    table["label"] = [_label(c.extractor, table["n_rules"][i]) for i, c in enumerate(found)]
+    table["label"] = [
+        candidate_label(c.extractor, table["n_rules"][i]) for i, c in enumerate(found)
+    ]
     return table
 
 
 def results_candidates(results: Any) -> Candidates:
-    """Bring results into candidates with their folds, for what needs each fold.
-
-    Parameters
-    ----------
-    results : fitted search, Candidates or DataFrame
-        What users have. Of a leaderboard, whose rows are means, each row counts as one fold.
-
-    Returns
-    -------
-    Candidates
-        At least one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are something else, of several data sets, or not measured on the same folds.
-    """
+    """Bring results into candidates with their folds, for what needs each fold."""
     if not isinstance(results, pd.DataFrame):
         return _candidates(results, ())
     rows = finished(results)
@@ -89,9 +57,9 @@ def results_candidates(results: Any) -> Candidates:
     text = rows.assign(params=rows["params"].map(_as_text)) if "params" in rows else rows
     groups = text.groupby(keys, sort=False, dropna=False).indices
     if "fold" not in rows and "seed" not in rows:  # a leaderboard: every row stands for itself
-        groups = {(place,): np.array([place]) for place in range(len(rows))}
+        groups = {(i,): np.array([i]) for i in range(len(rows))}
     found = []
-    for place, members in enumerate(groups.values()):
+    for i, members in enumerate(groups.values()):
         part = rows.iloc[members]
         first = part.iloc[0]
         params = first.get("params", {})
@@ -99,29 +67,13 @@ def results_candidates(results: Any) -> Candidates:
             {str(name): float(value) for name, value in record.items()}
             for record in part[list(MEASURES)].to_dict("records")
         )
-        trial = first.get("trial", place)
+        trial = first.get("trial", i)
         found.append(Candidate(str(first["extractor"]), _as_params(params), int(trial), folds))
     return Candidates(found)
 
 
 def finished(results: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that are whole, each candidate once.
-
-    Parameters
-    ----------
-    results : DataFrame
-        A leaderboard or rows of a benchmark.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Those that finished and hold a finite number of rules.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
+    """The rows of a table that are whole, each candidate once."""
     rows = results
     if "state" in rows:
         rows = rows[rows["state"].astype(str).str.lower() == "complete"]
@@ -166,29 +118,7 @@ def score_values(
     rho: float = 1.0,
     completeness: str = "volume",
 ) -> np.ndarray:
-    """Score the rows of a table.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns of :data:`MEASURES` that the score needs.
-    score : {"ice", "fire", "q"}
-        Which.
-    psi, phi, rho : float, default=1.0
-        Weights.
-    completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured.
-
-    Returns
-    -------
-    ndarray of float
-        One per row; NaN where a measure is missing.
-
-    Raises
-    ------
-    ValueError
-        If a column or name is unknown.
-    """
+    """Score the rows of a table."""
     spec = find_score(score)
     check_choice("completeness", completeness, ("volume", "instances"))
     size = "size" if "size" in table else "n_rules"
@@ -250,13 +180,13 @@ def _from_frame(results: pd.DataFrame) -> pd.DataFrame:
         table["label"] = rows["label"].astype(str).to_numpy()
     elif "n_rules" in table:
         names = zip(table["extractor"], table["n_rules"], strict=True)
-        table["label"] = [_label(str(name), n_rules) for name, n_rules in names]
+        table["label"] = [candidate_label(str(name), n_rules) for name, n_rules in names]
     else:
         table["label"] = table["extractor"].astype(str)
     return table
 
 
-def _label(extractor: str, n_rules: float) -> str:
+def candidate_label(extractor: str, n_rules: float) -> str:
     return f"{extractor}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"
 
 

@@ -1,4 +1,4 @@
-"""Rules of any number of features: as parallel coordinates, and how much they overlap."""
+"""Rules: as boxes in a plane, as parallel coordinates, and how much they overlap."""
 
 from __future__ import annotations
 
@@ -7,21 +7,294 @@ from typing import Any
 
 import numpy as np
 
-from skescore._validation import check_integer
+from skescore._validation import check_integer, label_order, python_value
 from skescore.plots._features import (
     Side,
     feature_counts,
     feature_index,
     further_conditions,
     side_of,
+    two_features,
 )
-from skescore.plots._outputs import Palette
-from skescore.plots._style import SEQUENTIAL, axes_or_new, contrast, matplotlib_module, short
-from skescore.rules import LinearOutput, RuleSet, as_ruleset
+from skescore.plots._style import (
+    SEQUENTIAL,
+    axes_or_new,
+    colours_of,
+    contrast,
+    legend_beside,
+    markers_of,
+    matplotlib_module,
+    pale,
+    short,
+)
+from skescore.rules import LinearOutput, Rule, RuleSet, as_ruleset
 from skescore.rules._columns import Table
 from skescore.rules._text import format_number
 
-__all__ = ["overlap_matrix", "parallel_rules"]
+__all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
+
+
+# --- colours of outputs: classes, or numbers on a scale ------------------------------------------
+
+
+class Palette:
+    """Colours of the rules of a set, and of points beside them."""
+
+    def __init__(self, ruleset: RuleSet, y: Any = None) -> None:
+        self._ruleset = ruleset
+        truth = [] if y is None else [python_value(v) for v in np.asarray(y).tolist()]
+        self.is_classes = ruleset.task == "classification"
+        if self.is_classes:
+            known = {*(ruleset.classes or ()), *truth}
+            self.labels = sorted(known, key=label_order)
+            self._colours = colours_of(len(self.labels))
+            return
+        self.values = np.array([output_number(rule, ruleset) for rule in ruleset.rules])
+        everything = np.concatenate([self.values, np.asarray(truth, dtype=float)])
+        everything = everything[np.isfinite(everything)]
+        low, high = (everything.min(), everything.max()) if len(everything) else (0.0, 1.0)
+        colors, cm = matplotlib_module("colors"), matplotlib_module("cm")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        self._scale = cm.ScalarMappable(colors.Normalize(float(low), float(high)), SEQUENTIAL)
+
+    def colour(self, rule: int) -> str:
+        """The full colour of a rule's output, as ``#rrggbb``."""
+        if self.is_classes:
+            return self._colours[self.labels.index(self._ruleset.rules[rule].output)]
+        value = self.values[rule]
+        if not np.isfinite(value):
+            return "#999999"
+        return str(matplotlib_module("colors").to_hex(self._scale.to_rgba(value)))
+
+    def face(self, rule: int) -> str:
+        """The colour for areas: pale for classes, so that points stay visible."""
+        return pale(self.colour(rule)) if self.is_classes else self.colour(rule)
+
+    def points(self, ax: Any, x: np.ndarray, y: np.ndarray, truth: Any) -> None:
+        """Draw rows as points in the colours of their truth; grey ones without it."""
+        n = len(x)
+        some = np.unique(np.linspace(0, n - 1, min(n, 600)).astype(int)) if n else np.arange(0)
+        x, y = x[some], y[some]
+        style: dict[str, Any] = {"s": 14, "edgecolors": "black", "linewidths": 0.4, "zorder": 4}
+        if truth is None:
+            ax.scatter(x, y, c="0.5", **style)
+            return
+        values = np.asarray(truth)
+        if values.shape != (n,):
+            raise ValueError(f"y must hold one value per row, {n}, got shape {values.shape}.")
+        values = values[some]
+        if not self.is_classes:
+            ax.scatter(x, y, c=values.astype(float), cmap=SEQUENTIAL, norm=self._scale.norm,
+                       **(style | {"edgecolors": "white"}))  # fmt: skip
+            return
+        for label, colour, marker in zip(
+            self.labels, self._colours, markers_of(len(self.labels)), strict=True
+        ):
+            own = np.array([python_value(v) == label for v in values.tolist()], dtype=bool)
+            ax.scatter(x[own], y[own], c=colour, marker=marker, **style)
+
+    def legend(self, ax: Any, extra: list[Any], *, faces: bool = True) -> None:
+        """Name the colours beside the axes."""
+        if self.is_classes:
+            patch = matplotlib_module("patches").Patch
+            handles = [
+                patch(fc=pale(colour) if faces else colour, ec="black", lw=0.5, label=short(label))
+                for label, colour in zip(self.labels, self._colours, strict=True)
+            ]
+            legend_beside(ax, "output", [*handles, *extra])
+            return
+        ax.figure.colorbar(self._scale, ax=ax, label="output of the rule", location="left")
+        legend_beside(ax, None, extra)
+
+
+def output_number(rule: Rule, ruleset: RuleSet) -> float:
+    """The number that stands for a rule's output: its own, or the mean of a linear one."""
+    output = rule.output
+    if not isinstance(output, LinearOutput):
+        return float(output)
+    if rule.statistics is not None and rule.statistics.mean is not None:
+        return float(rule.statistics.mean)
+    if ruleset.domain is None:
+        return float("nan") if output.terms else output.intercept
+    bounds = {c.feature: (c.lower, c.upper) for c in rule.intervals}
+    total = output.intercept
+    for feature, coefficient in output.terms:
+        low, high = bounds.get(feature, (-np.inf, np.inf))
+        low = max(low, ruleset.domain.lower[feature])
+        high = min(high, ruleset.domain.upper[feature])
+        total += coefficient * (low + high) / 2
+    return float(total)
+
+
+# --- rules as boxes in the plane of two features -------------------------------------------------
+
+_RASTER = 120
+#: A number is written into a box that has room for it: so many pixels to its nearest edge.
+_ROOM = 2.5
+
+
+def rule_boxes(
+    rules: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    features: Sequence[str | int] | None = None,
+    legend: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw the rules as boxes in the plane of two features, in the colours of their outputs.
+
+    Use it to see how rules divide the space, where they overlap, and what they leave open.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows that are drawn as points.
+    y : array-like of shape (n_rows,), optional
+        Their truth, for the colours of the points.
+    features : sequence of two str or int, optional
+        For the x axis and the y axis, by name or index; by default the two that most conditions
+        use.
+    legend : bool, default=True
+        Whether a legend stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no rules, or a feature is unknown.
+
+    Notes
+    -----
+    A box with a dashed line is a shadow: the rule needs more than these two features, so that it
+    holds only in a part of the box. Unbounded sides run out of the picture. Of an ordered list
+    earlier rules lie above later ones, as they are matched first. Numbers are those of the rules in
+    their text; a linear output has the colour of its mean. Values of a categorical feature that the
+    rules and X do not know are not drawn.
+
+    Examples
+    --------
+    >>> from skescore.plots import rule_boxes
+    >>> ax = rule_boxes(extractor, X, y)  # doctest: +SKIP
+    """
+    ruleset: RuleSet = as_ruleset(rules)
+    if not len(ruleset):
+        raise ValueError("rules must hold at least one rule to draw, got none.")
+    table = None if X is None else Table(X, ruleset.feature_names)
+    names = ruleset.feature_names
+    if len(names) == 1 and features is None:
+        return _strips(ruleset, table, y, legend, ax)
+    pair = two_features(features, names, [ruleset])
+    sides = [side_of(feature, names, ruleset=ruleset, table=table) for feature in pair]
+    palette = Palette(ruleset, y)
+    ax = axes_or_new(ax)
+    _draw(ax, ruleset, sides, palette)
+    if table is not None:
+        at = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
+        palette.points(ax, at[0], at[1], y)
+    sides[1].dress(ax.yaxis)
+    _finish(ax, sides, ruleset, palette, legend)
+    return ax
+
+
+def _strips(ruleset: RuleSet, table: Table | None, y: Any, legend: bool, ax: Any) -> Any:
+    """Rules on one feature alone have no second side: they are strips."""
+    first = side_of(feature_index(0, ruleset.feature_names), ruleset.feature_names,
+                    ruleset=ruleset, table=table)  # fmt: skip
+    sides = [first, Side(-1, "", 0.0, 1.0)]
+    palette = Palette(ruleset, y)
+    ax = axes_or_new(ax, (6.4, 2.2))
+    _draw(ax, ruleset, sides, palette)
+    if table is not None:
+        x = first.scattered(table.column(0), 0)
+        palette.points(ax, x, np.random.default_rng(0).uniform(0.1, 0.9, len(x)), y)
+    ax.set_yticks([])
+    _finish(ax, sides, ruleset, palette, legend)
+    return ax
+
+
+def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> None:
+    patches = matplotlib_module("patches")
+    shown = [side.feature for side in sides]
+    n = len(ruleset)
+    owner = np.full((_RASTER, _RASTER), -1)
+    grid = [np.linspace(s.low, s.high, 2 * _RASTER + 1)[1::2] for s in sides]
+    for i, rule in reversed(list(enumerate(ruleset.rules))):
+        hidden = further_conditions(rule, shown)
+        colour = palette.face(i)
+        plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
+        for x in sides[0].pieces(rule.conditions):
+            for y in sides[1].pieces(rule.conditions):
+                left, right = _ends(x, sides[0])
+                low, high = _ends(y, sides[1])
+                ax.add_patch(
+                    patches.Rectangle(
+                        (left, low), right - left, high - low, facecolor=colour,
+                        alpha=0.75 if hidden else plain, linewidth=0,
+                        zorder=1 + (n - i) / (n + 1), gid=f"rule {i + 1}",
+                    )
+                )  # fmt: skip
+                # The outline apart, as the alpha of the face must not make it pale.
+                ax.add_patch(
+                    patches.Rectangle(
+                        (left, low), right - left, high - low, facecolor="none",
+                        edgecolor="black", linewidth=1.0, linestyle="--" if hidden else "-",
+                        zorder=2 if hidden else 1 + (n - i) / (n + 1),
+                    )
+                )  # fmt: skip
+                inside = (grid[0] > left) & (grid[0] < right)
+                owner[np.ix_((grid[1] > low) & (grid[1] < high), inside)] = i
+    _number(ax, owner, grid, palette)
+
+
+def _ends(piece: tuple[float, float], side: Side) -> tuple[float, float]:
+    """The ends of a side in the picture; a free one lies outside, so that its line is not seen."""
+    beyond = 0.1 * (side.high - side.low)
+    return max(piece[0], side.low - beyond), min(piece[1], side.high + beyond)
+
+
+def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette) -> None:
+    from scipy.ndimage import distance_transform_edt
+
+    for i in np.unique(owner[owner >= 0]).tolist():
+        own = owner == i
+        depth = distance_transform_edt(np.pad(own, 1))[1:-1, 1:-1]
+        if depth.max() < _ROOM:
+            continue
+        row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
+        ax.text(
+            grid[0][column], grid[1][row], str(i + 1), ha="center", va="center", fontsize="small",
+            color=contrast(palette.face(i)), zorder=5, clip_on=True,
+            bbox={"boxstyle": "round,pad=0.15", "fc": palette.face(i), "ec": "none", "alpha": 0.8},
+        )  # fmt: skip
+
+
+def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, legend: bool) -> None:
+    sides[0].dress(ax.xaxis)
+    ax.set_xlim(sides[0].low, sides[0].high)
+    ax.set_ylim(sides[1].low, sides[1].high)
+    n = len(ruleset)
+    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", first match wins"
+                 if ruleset.ordered and n > 1 else ""))  # fmt: skip
+    if legend:
+        lines = matplotlib_module("lines").Line2D
+        shown = [side.feature for side in sides]
+        extra = []
+        if any(further_conditions(rule, shown) for rule in ruleset.rules):
+            extra = [lines([], [], color="black", ls="--", lw=1.0, label="needs more features")]
+        palette.legend(ax, extra)
+
+
+# --- Rules of any number of features: as parallel coordinates, and how much they overlap ---------
 
 #: Numbers are written into the cells of a matrix of so many rules at most.
 _WRITTEN = 15
@@ -41,7 +314,7 @@ def parallel_rules(
 ) -> Any:
     """Draw every rule as a line through the features, with a bar for each of its conditions.
 
-    Use it for rules of more than two features: which ones they ask for, and for how much of them.
+    Use it for rules of more than two features: which ones they use, and how much of them.
 
     Parameters
     ----------
@@ -68,8 +341,6 @@ def parallel_rules(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If there are no rules, or a feature is unknown.
 
@@ -77,7 +348,7 @@ def parallel_rules(
     -----
     An axis goes from the least value of the feature (below) to the greatest. Bars of rules stand
     side by side, the first rule on the left; lines join the bars of a rule and pass features that
-    it does not ask for. A dashed line has a condition that is not drawn: on another feature, on
+    it does not use. A dashed line has a condition that is not drawn: on another feature, on
     several at once, or of the kind "at least m of".
 
     Examples
@@ -99,9 +370,9 @@ def parallel_rules(
     ax = axes_or_new(ax, (min(14.0, 2.4 + 1.5 * len(sides)), 4.4))
     for k in range(len(sides)):
         ax.axvspan(k - 0.38, k + 0.38, color="0.95", lw=0, zorder=0)
-    spread = np.linspace(-0.3, 0.3, len(drawn)) if len(drawn) > 1 else np.zeros(1)
+    shifts = np.linspace(-0.3, 0.3, len(drawn)) if len(drawn) > 1 else np.zeros(1)
     elsewhere: list[str] = []
-    for i, (rule, shift) in enumerate(zip(drawn, spread, strict=True)):
+    for i, (rule, shift) in enumerate(zip(drawn, shifts, strict=True)):
         middles = []
         for k, side in enumerate(sides):
             pieces = side.pieces(rule.conditions)
@@ -130,7 +401,7 @@ def parallel_rules(
             )  # fmt: skip
     _parallel_axes(ax, sides)
     if elsewhere:
-        ax.set_xlabel(short(f"ask for none of these: {', '.join(elsewhere)}", 90), fontsize="small")
+        ax.set_xlabel(short(f"use none of these: {', '.join(elsewhere)}", 90), fontsize="small")
     n = len(ruleset)
     ax.set_title(f"{n} rule{'' if n == 1 else 's'}" if len(drawn) == n else
                  f"the first {len(drawn)} of {n} rules", pad=18)  # fmt: skip
@@ -178,16 +449,14 @@ def overlap_matrix(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
-        If there are no rules or rows, or volumes are asked for of rules that are not boxes or have
+        If there are no rules or rows, or volumes are wanted of rules that are not boxes or have
         no domain.
 
     Notes
     -----
     A rule counts wherever its premise holds, whatever the order of the rules. In an ordered list
-    earlier rules answer for what they share with later ones.
+    earlier rules come first where they overlap with later ones.
 
     Examples
     --------
@@ -226,7 +495,7 @@ def overlap_matrix(
         f"{i + 1}: {short(text, 20)}" for i, text in zip(numbers, outputs, strict=True)
     ])  # fmt: skip
     ax.set_xlabel("rule")
-    ax.set_ylabel("rule: its answer")
+    ax.set_ylabel("rule: its output")
     ax.set_title("Where two rules hold" + (f" (first {n} of {len(ruleset)})" if n < len(ruleset)
                                            else ""))  # fmt: skip
     if colorbar:

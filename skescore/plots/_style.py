@@ -1,4 +1,4 @@
-"""What all plots share: colours that everyone can tell apart, axes, legends and their texts."""
+"""What all plots share: colours that everyone can tell apart, axes, ranges, legends and texts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,14 @@ MORE_COLOURS = (
     "#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255",
     "#AA4499", "#666666",
 )  # fmt: skip
+#: Colours of regions that differ in hue and in lightness, pale enough for black text on them.
+PALE_COLOURS = (
+    "#88ccee", "#ddcc77", "#cc6677", "#44aa99", "#aa88cc", "#999933", "#ee9955", "#6699cc",
+    "#bbbbbb", "#ee88aa", "#66aa55", "#bb9977",
+)  # fmt: skip
 #: The second sign beside the colour, for prints in grey.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINE_STYLES = ("-", "--", "-.", ":")
 #: Lightness rises steadily with the number, for every eye and in grey.
 SEQUENTIAL = "cividis"
 BETTER, WORSE = "#56B4E9", "#E69F00"
@@ -29,41 +35,12 @@ _PURPOSE = "Drawing a plot"
 
 
 def matplotlib_module(name: str) -> Any:
-    """Import a module of matplotlib, or say how to install it.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"pyplot"``.
-
-    Returns
-    -------
-    module
-        The module.
-    """
+    """Import a module of matplotlib, or say how to install it."""
     return import_optional(f"matplotlib.{name}", extra="plots", purpose=_PURPOSE)
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
-    """Give the axes to draw on: those of the caller, or those of a new figure.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or None
-        What the caller passed.
-    size : (float, float), default=(6.4, 4.4)
-        Width and height of a new figure in inches.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Where to draw.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, such as an array of axes or a figure.
-    """
+    """Give the axes to draw on: those of the caller, or those of a new figure."""
     if ax is None:
         return matplotlib_module("pyplot").subplots(figsize=size, layout="constrained")[1]
     axes = matplotlib_module("axes")
@@ -86,19 +63,7 @@ def points_above(ax: Any) -> None:
 
 
 def colours_of(n: int) -> list[str]:
-    """As many colours as there are things, different as far as eyes can tell.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-
-    Returns
-    -------
-    list of str
-        As ``#rrggbb``. Up to eight are those of Okabe and Ito, nine and ten are others without an
-        order; more are steps of one scale.
-    """
+    """As many colours as there are things, different as far as eyes can tell."""
     for palette in (COLOURS, MORE_COLOURS):
         if n <= len(palette):
             return list(palette[:n])
@@ -113,37 +78,14 @@ def markers_of(n: int) -> list[str]:
 
 
 def pale(colour: str, strength: float = 0.4) -> str:
-    """Mix a colour with white, so that points and black text stay readable on it.
-
-    Parameters
-    ----------
-    colour : str
-        The colour.
-    strength : float, default=0.4
-        From 0 for white to 1 for the colour.
-
-    Returns
-    -------
-    str
-        As ``#rrggbb``.
-    """
+    """Mix a colour with white, so that points and black text stay readable on it."""
     colors = matplotlib_module("colors")
     mixed = strength * np.asarray(colors.to_rgb(colour)) + (1.0 - strength)
     return str(colors.to_hex(mixed))
 
 
 def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | None = None) -> None:
-    """Put the legend to the right of the axes, where it covers nothing.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The axes.
-    title : str, optional
-        Its title.
-    handles : sequence of artists, optional
-        What it lists; by default all that has a label.
-    """
+    """Put the legend to the right of the axes, where it covers nothing."""
     found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not found:
         return
@@ -179,30 +121,19 @@ _NAMED = 8
 
 
 def groups_of(table: pd.DataFrame) -> np.ndarray:
-    """Name the group of each row: its label while there are few, its extractor otherwise.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns ``label`` and ``extractor``.
-
-    Returns
-    -------
-    ndarray of str
-        One per row.
-    """
+    """Name the group of each row: its label while there are few, its extractor otherwise."""
     few = table["label"].nunique() <= _NAMED
     return table["label" if few else "extractor"].astype(str).to_numpy()
 
 
-def _rings(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Sizes by which points at one place stay visible: those drawn later are smaller."""
-    places = list(zip(x.tolist(), y.tolist(), strict=True))
-    left = dict.fromkeys(places, 0)
-    sizes = np.ones(len(places))
-    for i in reversed(range(len(places))):
-        sizes[i] += 0.9 * left[places[i]]
-        left[places[i]] = min(left[places[i]] + 1, 4)
+def _ring_sizes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Sizes by which points at one position stay visible: those drawn later are smaller."""
+    positions = list(zip(x.tolist(), y.tolist(), strict=True))
+    drawn = dict.fromkeys(positions, 0)
+    sizes = np.ones(len(positions))
+    for i in reversed(range(len(positions))):
+        sizes[i] += 0.9 * drawn[positions[i]]
+        drawn[positions[i]] = min(drawn[positions[i]] + 1, 4)
     return sizes
 
 
@@ -216,42 +147,108 @@ def draw_points(
     legend: bool = True,
     zorder: float = 4.0,
 ) -> list[str]:
-    """Draw candidates as points, with a legend beside the axes.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        Where.
-    table : DataFrame
-        With the columns ``label`` and ``extractor``.
-    x, y, z : ndarray of float
-        The positions; z on axes with three dimensions only.
-    legend : bool, default=True
-        Whether a legend is made.
-    zorder : float, default=4.0
-        What is drawn above.
-
-    Returns
-    -------
-    list of str
-        The colour of each row.
-    """
+    """Draw candidates as points, with a legend beside the axes."""
     groups = groups_of(table)
     names = list(dict.fromkeys(groups.tolist()))
     colours = dict(zip(names, colours_of(len(names)), strict=True))
     markers = dict(zip(names, markers_of(len(names)), strict=True))
     crowd = len(table) > 60
-    sizes = np.full(len(table), 22.0) if crowd else 60.0 * _rings(x, y)
+    sizes = np.full(len(table), 22.0) if crowd else 60.0 * _ring_sizes(x, y)
     if z is not None:
         points_above(ax)
     for name in names:
         own = groups == name
-        places = [x[own], y[own]] + ([] if z is None else [z[own]])
+        position = [x[own], y[own]] + ([] if z is None else [z[own]])
         ax.scatter(
-            *places, s=sizes[own], c=colours[name], marker=markers[name],
+            *position, s=sizes[own], c=colours[name], marker=markers[name],
             edgecolors="black", linewidths=0.3 if crowd else 0.8, alpha=0.75 if crowd else 1.0,
             label=short(name, 40), zorder=zorder,
         )  # fmt: skip
     if legend:
         legend_beside(ax, None if len(names) == len(table) else "extractor")
     return [colours[name] for name in groups.tolist()]
+
+
+# --- ranges and samples of the axes on which scores are drawn ------------------------------------
+
+#: More steps than these within a picture are finer than its lines.
+_MOST_STEPS = 2000
+
+
+def checked_range(
+    name: str,
+    given: Any,
+    low: float,
+    high: float,
+    *,
+    at_least: float = -np.inf,
+    at_most: float = np.inf,
+) -> tuple[float, float]:
+    """A range that the caller passed, or the default one."""
+    if given is None:
+        return low, high
+    try:
+        ends = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    fits = ends.shape == (2,) and bool(np.isfinite(ends).all())
+    if not fits or not at_least <= ends[0] < ends[1] <= at_most:
+        limits = f", from {at_least:g} on" if np.isfinite(at_least) else ""
+        limits += f", up to {at_most:g}" if np.isfinite(at_most) else ""
+        raise ValueError(
+            f"{name} must be two rising finite numbers (low, high){limits}, got {given!r}."
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def checked_weights(name: str, given: Any) -> list[float]:
+    """One weight or several, all positive."""
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(
+            f"{name} must be a positive number or several of them, got {given!r}. "
+            "Pass 1.0 for a neutral weight."
+        )
+    return [float(value) for value in values]
+
+
+def sizes_with_steps(low: float, high: float, psi: float, n: int = 400) -> np.ndarray:
+    """Numbers of rules from one end to the other, with both sides of every step of FiRe."""
+    even = np.linspace(low, high, n)
+    if (high - low) / psi > _MOST_STEPS:
+        return even
+    edges = psi * np.arange(np.ceil(low / psi), np.floor(high / psi) + 1)
+    # Far enough behind a step to be on the next one, which rounding takes for noise otherwise.
+    both = np.concatenate([even, edges, edges * (1 + 1e-9)])
+    return np.unique(both[(both >= low) & (both <= high)])
+
+
+def whole_ticks(axis: Any) -> None:
+    """Put ticks on whole numbers only: there are no halves of rules."""
+    axis.set_major_locator(matplotlib_module("ticker").MaxNLocator(integer=True))
+
+
+def log_ticks(axis: Any) -> None:
+    """Put ticks on 1, 2, 5, 10, 20, 50, ... of a logarithmic axis, written as plain numbers."""
+    ticker = matplotlib_module("ticker")
+    axis.set_major_locator(ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def round_levels(low: float, high: float) -> list[float]:
+    """Levels of 1, 2, 5, 10, ... between two positive values, up to seven."""
+    if not high > 0:
+        return []
+    low = max(low, high / 1e4)
+    tens = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    levels = np.sort(np.outer(tens, [1.0, 2.0, 5.0]).ravel())
+    return [float(level) for level in levels[(levels > low) & (levels < high)][-7:]]
+
+
+def number(value: float) -> str:
+    """Write a number with three digits, for labels of lines and weights."""
+    return f"{value:.3g}"

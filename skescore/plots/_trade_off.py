@@ -7,26 +7,34 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skescore._validation import check_choice
 from skescore.plots._results import (
+    MEASURES,
+    candidate_label,
     finished,
     one_task_only,
     results_candidates,
     results_table,
     score_values,
 )
-from skescore.plots._scales import checked_range, log_ticks, number, whole_ticks
 from skescore.plots._style import (
+    LINE_STYLES,
+    PALE_COLOURS,
     SEQUENTIAL,
     axes_or_new,
+    checked_range,
     colours_of,
     draw_points,
     groups_of,
     legend_beside,
+    log_ticks,
     markers_of,
     matplotlib_module,
+    number,
     short,
+    whole_ticks,
 )
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import WinningRegions, winning_regions
@@ -44,18 +52,13 @@ _NAMES = {
     "incompleteness_instances": "incompleteness (share of rows)",
     "seconds": "time (s)",
     "black_box_calls": "calls of the black box",
-    "black_box_rows": "rows asked of the black box",
+    "black_box_rows": "rows queried",
 }
 _WHOLE = ("n_rules", "size", "black_box_calls", "black_box_rows")
 #: An axis that reaches over more than this ratio is logarithmic.
 _WIDE = 30.0
 #: Weights and where they are looked at by default, as for the winning regions.
 _WEIGHTS = {"phi": (0.1, 10.0), "rho": (0.1, 10.0), "psi": (0.1, 100.0)}
-#: Colours of regions that differ in hue and in lightness, pale enough for black text on them.
-_PALE = (
-    "#88ccee", "#ddcc77", "#cc6677", "#44aa99", "#aa88cc", "#999933", "#ee9955", "#6699cc",
-    "#bbbbbb", "#ee88aa", "#66aa55", "#bb9977",
-)  # fmt: skip
 #: A label is written into a region that is at least so wide.
 _WIDE_SHARE, _WIDE_STRIP = 0.04, 0.12
 _SIGNS = {"phi": "φ", "rho": "ρ", "psi": "ψ"}
@@ -112,8 +115,6 @@ def pareto_plot(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If results are none or of several data sets, or a name is unknown.
 
@@ -212,8 +213,6 @@ def winner_map(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If results are none or of several data sets, or a name or weight is out of its range.
 
@@ -286,8 +285,8 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
 def _winners(regions: WinningRegions) -> tuple[dict[int, str], dict[int, str]]:
     """Texts and colours of the winners by their index, in the order of the table."""
     indices = regions.table["candidate"].drop_duplicates().tolist()
-    labels = {index: _label(regions.candidates[index]) for index in indices}
-    return labels, {i: _PALE[n % len(_PALE)] for n, i in enumerate(indices)}
+    labels = {index: _label_of(regions.candidates[index]) for index in indices}
+    return labels, {i: PALE_COLOURS[n % len(PALE_COLOURS)] for n, i in enumerate(indices)}
 
 
 def _legend_of_winners(
@@ -348,8 +347,6 @@ def score_sensitivity(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If results are none or of several data sets, or a name or weight is out of its range.
 
@@ -369,27 +366,32 @@ def score_sensitivity(
     found = results_candidates(results)
     score = "fire" if weight == "psi" else "ice"
     now = {"psi": psi, "phi": phi, "rho": rho}
+
+    def scores_at(weights: dict[str, float]) -> np.ndarray:
+        return found.scores(score, completeness=completeness, **weights).mean(axis=1)
+
     at = np.geomspace(low, high, 241)
     curves = np.empty((len(found), len(at)))
-    for place, value in enumerate(at):
-        curves[:, place] = _means(found, score, now | {weight: float(value)}, completeness)
+    for i, value in enumerate(at):
+        curves[:, i] = scores_at(now | {weight: float(value)})
     sign = SCORE_SPECS[score].sign
-    today = sign * _means(found, score, now, completeness)
+    today = sign * scores_at(now)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(found))
     order = np.lexsort([-today, -leads])
     named = order[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
     rest = np.setdiff1d(np.arange(len(found)), named)
-    for place in rest:
-        ax.plot(at, curves[place], color="0.8", lw=0.7, zorder=1,
-                label="others" if place == rest[0] else "_nolegend_")  # fmt: skip
-    styles = ("-", "--", "-.", ":")
-    for i, (place, colour) in enumerate(zip(named, colours_of(len(named)), strict=True)):
-        share = leads[place] / len(at)
-        text = f"{int(place)}: {_label(found[int(place)])}" + (
+    for index in rest:
+        ax.plot(at, curves[index], color="0.8", lw=0.7, zorder=1,
+                label="others" if index == rest[0] else "_nolegend_")  # fmt: skip
+    for i, (index, colour) in enumerate(zip(named, colours_of(len(named)), strict=True)):
+        share = leads[index] / len(at)
+        text = f"{index}: {_label_of(found[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""
         )
-        ax.plot(at, curves[place], color=colour, ls=styles[i % 4], lw=1.8, label=text, zorder=3)
+        ax.plot(
+            at, curves[index], color=colour, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3
+        )
     ax.axvline(now[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
     ax.set_xscale("log")
     if score == "fire" and curves.min() > 0:
@@ -407,33 +409,25 @@ def score_sensitivity(
 
 def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
     """Candidates of one fold each: the means, so that broken benchmarks can be looked at too."""
-    import pandas as pd
-
-    if isinstance(results, pd.DataFrame):
-        one_task_only(finished(results))
-        costs = [n for n in ("seconds", "black_box_calls", "black_box_rows") if n in results]
-        table = results_table(results)
-        needed = {x, y} & set(costs)
-        if needed:
-            raise ValueError(
-                f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its "
-                "candidates_."
-            )
-        names = {"incompleteness": f"completeness_{completeness}",
-                 "incompleteness_instances": "completeness_instances"}  # fmt: skip
-        lacking = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
-        if lacking:
-            raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
-        records = table.to_dict("records")
-        blank = dict.fromkeys(
-            ("performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
-             "completeness_instances"), float("nan")
-        )  # fmt: skip
-        return Candidates(
-            Candidate(str(r["extractor"]), {}, i, (blank | {k: r[k] for k in blank if k in r},))
-            for i, r in enumerate(records)
+    if not isinstance(results, pd.DataFrame):
+        return results_candidates(results)
+    one_task_only(finished(results))
+    needed = {x, y} & {"seconds", "black_box_calls", "black_box_rows"} & set(results)
+    if needed:
+        raise ValueError(
+            f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its candidates_."
         )
-    return results_candidates(results)
+    table = results_table(results)
+    names = {"incompleteness": f"completeness_{completeness}",
+             "incompleteness_instances": "completeness_instances"}  # fmt: skip
+    lacking = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
+    if lacking:
+        raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
+    blank = dict.fromkeys(MEASURES, float("nan"))
+    return Candidates(
+        Candidate(str(r["extractor"]), {}, i, (blank | {k: r[k] for k in blank if k in r},))
+        for i, r in enumerate(table.to_dict("records"))
+    )
 
 
 def _values(found: Candidates, name: str, completeness: str) -> np.ndarray:
@@ -442,12 +436,6 @@ def _values(found: Candidates, name: str, completeness: str) -> np.ndarray:
     if name == "incompleteness_instances":
         return 1.0 - found.means("completeness_instances")
     return found.means(name)
-
-
-def _means(
-    found: Candidates, score: str, weights: dict[str, float], completeness: str
-) -> np.ndarray:
-    return found.scores(score, completeness=completeness, **weights).mean(axis=1)
 
 
 def _scored(
@@ -468,6 +456,10 @@ def _scored(
     return points
 
 
+def _label_of(candidate: Candidate) -> str:
+    return candidate_label(candidate.extractor, candidate.mean("n_rules"))
+
+
 def _axis_of_weight(weight: str) -> str:
     what = {"phi": "importance of performance", "rho": "importance of few rules",
             "psi": "so many rules weigh as much as one"}[weight]  # fmt: skip
@@ -476,8 +468,3 @@ def _axis_of_weight(weight: str) -> str:
 
 def _score_name(score: str) -> str:
     return {"ice": "ICE", "fire": "FiRe", "q": "Q"}[score]
-
-
-def _label(candidate: Candidate) -> str:
-    n_rules = candidate.mean("n_rules")
-    return f"{candidate.extractor}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"

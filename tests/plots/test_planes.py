@@ -16,7 +16,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, GridExExtractor, plots
-from skescore.plots import _boundaries as _answers
 from skescore.rules import (
     Domain,
     Interval,
@@ -61,7 +60,7 @@ def grid() -> GridExExtractor:
 # --- boundaries ---
 
 
-def test_every_pixel_is_what_the_model_answers(grid: GridExExtractor) -> None:
+def test_every_pixel_is_what_the_model_predicts(grid: GridExExtractor) -> None:
     black_box, rules = plots.decision_boundaries(
         grid, IRIS, SPECIES, resolution=30, axes=Figure().subplots(1, 2)
     )
@@ -110,24 +109,32 @@ def test_other_features_are_held_where_asked() -> None:
     def model(rows: np.ndarray) -> np.ndarray:
         return np.where(rows[:, 2] > 4, "high", "low")
 
-    def answers(**more: Any) -> set[int]:
+    def shown(**more: Any) -> set[int]:
         ax = plots.decision_boundary(model, X, features=(1, 0), resolution=4, ax=axes(), **more)
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x0")
         return {t.get_text() for t in ax.get_legend().get_texts()}
 
-    assert answers() == {"low"}  # the median is 3
-    assert answers(others={2: 7.0}) == {"high"}
+    assert shown() == {"low"}  # the median is 3
+    assert shown(others={2: 7.0}) == {"high"}
     with pytest.raises(ValueError, match="others must not name a feature of the picture"):
-        answers(others={1: 7.0})
+        shown(others={1: 7.0})
     with pytest.raises(ValueError, match="index from 0 to 2, got 9"):
-        answers(others={9: 7.0})
+        shown(others={9: 7.0})
 
 
-def test_lots_of_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(IRIS, SPECIES)
-    whole = pixels(plots.decision_boundary(tree, IRIS, resolution=50, ax=axes()))[2]
-    monkeypatch.setattr(_answers, "_AT_A_TIME", 1)  # 1000 rows are the fewest
-    assert (pixels(plots.decision_boundary(tree, IRIS, resolution=50, ax=axes()))[2] == whole).all()
+def test_batches_of_rows_make_no_difference() -> None:
+    sizes = []
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        sizes.append(len(rows))
+        return np.where(rows[:, 7] > rows[:, 3], "high", "low")
+
+    X = np.random.default_rng(0).normal(size=(60, 1000))
+    ax = plots.decision_boundary(model, X, features=(3, 7), resolution=60, ax=axes())
+    assert len(sizes) > 1  # a thousand features of all pixels are too many at once
+    x, y, codes = pixels(ax)
+    high = np.asarray(codes) == np.asarray(codes)[-1, 0]
+    assert (high == (y[:, None] > x[None, :])).all()
 
 
 def test_a_thousand_features() -> None:
@@ -213,7 +220,7 @@ def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
         ({"features": (2, 4)}, "index from 0 to 3, got 4"),
         ({"features": "petal"}, "features must be two names or indices"),
         ({"resolution": 1}, "resolution must be an integer of 2 or more"),
-        ({"y": [1, 2]}, "y must hold one answer per row, 150"),
+        ({"y": [1, 2]}, "y must hold one value per row, 150"),
         ({"X": IRIS.iloc[:0]}, "X must hold at least one row"),
         ({"X": IRIS[["petal length (cm)"]]}, "Two features are needed"),
     ],
@@ -275,10 +282,10 @@ def test_boxes_lie_where_the_rules_hold() -> None:
     assert not boxes["rule 1"].contains(*places["3"])
     assert not boxes["rule 2"].contains(*places["3"])
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert texts == ["a", "b", "c", "asks for more features"]
+    assert texts == ["a", "b", "c", "needs more features"]
 
 
-def test_boxes_have_the_colours_of_their_answers() -> None:
+def test_boxes_have_the_colours_of_their_outputs() -> None:
     ax = plots.rule_boxes(RULES, ax=axes())
     legend = {
         t.get_text(): to_hex(h.get_facecolor())
@@ -315,7 +322,7 @@ def test_one_feature_alone_makes_strips() -> None:
     assert list(ax.get_yticks()) == []
 
 
-def test_linear_answers_and_oblique_conditions() -> None:
+def test_linear_outputs_and_oblique_conditions() -> None:
     rules = RuleSet(
         [Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], LinearOutput(1.0, [(0, 2.0)])),
          Rule([Interval(0, 0.0, 0.5)], LinearOutput(0.0, [(1, 1.0)]),

@@ -61,7 +61,7 @@ def test_bars_stand_for_the_conditions() -> None:
         (0, 0.0, 0.375), (2, 0.0, pytest.approx(1 / 3)), (2, pytest.approx(2 / 3), 1.0),
     ]  # fmt: skip
     assert set(ends) == {"rule 1", "rule 2"}
-    assert ax.get_xlabel() == "ask for none of these: 3, 4"
+    assert ax.get_xlabel() == "use none of these: 3, 4"
     assert bars["rule 1"][0][0] < bars["rule 2"][0][0]  # side by side, the first on the left
     written = [t.get_text() for t in ax.texts]
     assert {"0", "4", "20", "40", "x", "y", "z", "1", "2"} <= set(written)

@@ -15,12 +15,12 @@ from skescore.plots._results import (
     results_table,
     score_values,
 )
-from skescore.plots._scales import number
 from skescore.plots._style import (
     axes_or_new,
     colours_of,
     legend_beside,
     matplotlib_module,
+    number,
     pale,
     short,
 )
@@ -95,8 +95,6 @@ def score_bars(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError, ValueError
         If results are none, or a name or weight is out of its range.
 
@@ -243,7 +241,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
-    """Signs of the best and the worst of some bars, by place."""
+    """Signs of the best and the worst of some bars, by index."""
     if not len(values) or np.ptp(values) <= 1e-12 * np.abs(values).max():
         return {}
     low, high = values.min(), values.max()
