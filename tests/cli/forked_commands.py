@@ -87,7 +87,12 @@ class Commands:
         assert self._server.stdout.readline() == "ready\n"
 
     def start(
-        self, directory: Path, *words: Any, wait_at: int = 0, cache: Path | None = None
+        self,
+        directory: Path,
+        *words: Any,
+        wait_at: int = 0,
+        cache: Path | None = None,
+        **environment: str,
     ) -> Command:
         """Run a command in a folder, where its cache is as well."""
         folder = directory / f"command-{next(self._numbers)}"
@@ -95,7 +100,7 @@ class Commands:
         order = {
             "folder": str(folder), "directory": str(directory), "words": list(map(str, words)),
             "wait_at": wait_at,
-            "environment": {"XDG_CACHE_HOME": str(cache or directory / "cache")},
+            "environment": {"XDG_CACHE_HOME": str(cache or directory / "cache"), **environment},
         }  # fmt: skip
         assert self._server.stdin is not None
         assert self._server.stdout is not None

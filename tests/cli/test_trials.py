@@ -462,9 +462,30 @@ def test_workers_need_no_storage_that_is_named(commands, tmp_path):
     assert names(tmp_path / "cache" / "skescore") == set()
 
 
+#: Run by every new Python: what a worker evaluates never ends.
+WAITING = """
+from pathlib import Path
+import time
+from skescore.tuning._runner import FoldEvaluator
+
+def waiting(self, extractor, fold):
+    Path({reached!r}).touch()
+    while True:
+        time.sleep(0.01)
+
+FoldEvaluator.__call__ = waiting
+"""
+
+
 def test_interrupt_reaches_the_workers(commands, tmp_path):
     words = (*SEARCH, "--trials", 100_000, "--output", "run", "--workers", 2)
-    command = commands.start(tmp_path, *words, wait_at=MIDDLE).until_it_waits()
+    # Both are in the middle of a trial when the interrupt comes, however busy the machine is.
+    reached, program = tmp_path / "reached", tmp_path / "program" / "sitecustomize.py"
+    program.parent.mkdir()
+    program.write_text(WAITING.format(reached=str(reached)))
+    paths = os.pathsep.join([str(program.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = commands.start(tmp_path, *words, wait_at=MIDDLE, PYTHONPATH=paths).until_it_waits()
+    command.until(reached.exists)
     path = tmp_path / "run" / "trials.journal"
 
     def workers():
@@ -475,7 +496,6 @@ def test_interrupt_reaches_the_workers(commands, tmp_path):
             if "heartbeat" in trial.user_attrs
         } - {command.pid}
 
-    command.until(workers)
     [worker] = workers()
     command.end(signal.SIGINT)
     assert command.code == 1

@@ -44,7 +44,6 @@ from skescore.registry import (
 )
 from skescore.testing import check_extractor
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
-from skescore.tuning._objective import check_space
 from skescore.tuning.spaces import starting_points
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
@@ -393,7 +392,6 @@ def test_psykes_spaces_hold_their_starting_points(name: str, task: str) -> None:
     space = search_space(name, X, y, task=task)
     points = starting_points(name, space, y, task)
     assert bool(points) == bool(space)
-    check_space(space, make_extractor(name, BLACK_BOX))
 
 
 @pytest.mark.parametrize(("name", "task"), SPACES)
