@@ -44,7 +44,7 @@ OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
 
 
 @dataclass(frozen=True)
-class Goal:
+class SearchObjective:
     """What candidates are compared by.
 
     Parameters
@@ -53,16 +53,16 @@ class Goal:
         Gives the score of a candidate on held-out rows; greater is better.
     name : str
         What to call that score.
-    objectives : tuple of str, default=()
+    minimised : tuple of str, default=()
         Names of :data:`OBJECTIVES` to minimise together; none to maximise the score.
     """
 
     scorer: Any
     name: str
-    objectives: tuple[str, ...] = ()
+    minimised: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, scoring: Any, choose_by: Any = "ice") -> Goal:
+    def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
         """Read the parameter `scoring`.
 
         Parameters
@@ -99,12 +99,12 @@ class Goal:
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:
         """Directions of an Optuna study after it."""
-        return ["minimize" for _ in self.objectives] or ["maximize"]
+        return ["minimize" for _ in self.minimised] or ["maximize"]
 
     @property
     def metric_names(self) -> list[str]:
         """What to call the values of a trial."""
-        return list(self.objectives) or [self.name]
+        return list(self.minimised) or [self.name]
 
     @property
     def shown(self) -> str:
@@ -171,9 +171,9 @@ class Goal:
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""
-        if not self.objectives:
+        if not self.minimised:
             return (mean_of(folds, "score"),)
-        return tuple(OBJECTIVES[name](folds) for name in self.objectives)
+        return tuple(OBJECTIVES[name](folds) for name in self.minimised)
 
 
 def spec_of(scorer: Any) -> ScoreSpec | None:
@@ -336,9 +336,9 @@ class ExtractorObjective:
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
-        goal, measured = Goal.of(scoring), check_measures(measures)
+        objective, measured = SearchObjective.of(scoring), check_measures(measures)
         folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
-        self._set(folds, prototype, space, goal, measured, extractor_name(extractor))
+        self._set(folds, prototype, space, objective, measured, extractor_name(extractor))
 
     @classmethod
     def on_folds(
@@ -346,7 +346,7 @@ class ExtractorObjective:
         folds: list[Fold],
         prototype: Any,
         space: Space,
-        goal: Goal,
+        objective: SearchObjective,
         *,
         measures: Sequence[Any] = (),
         name: str,
@@ -361,7 +361,7 @@ class ExtractorObjective:
             Its parameters outside of `space` are kept.
         space : dict of str to optuna distribution
             The hyper-parameters to search.
-        goal : Goal
+        objective : SearchObjective
             What candidates are compared by.
         measures : sequence of str or callable, default=()
             Further scorers.
@@ -374,7 +374,7 @@ class ExtractorObjective:
             Like any other.
         """
         made = cls.__new__(cls)
-        made._set(folds, prototype, space, goal, check_measures(measures), name)
+        made._set(folds, prototype, space, objective, check_measures(measures), name)
         return made
 
     def _set(
@@ -382,15 +382,15 @@ class ExtractorObjective:
         folds: list[Fold],
         prototype: BaseEstimator,
         space: Space,
-        goal: Goal,
+        objective: SearchObjective,
         measures: dict[str, Any],
         name: str,
     ) -> None:
         self.folds = folds
         self.prototype = prototype
         self.space = space
-        self.goal = goal
-        self.scorer = goal.scorer
+        self.objective = objective
+        self.scorer = objective.scorer
         self.measures = measures
         self.name = name
         self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
@@ -480,7 +480,7 @@ class ExtractorObjective:
         for step, result in enumerate(self._on_folds(params)):
             results.append(result)
             score = mean_of(results, "score")
-            if study is None or self.goal.objectives or math.isnan(score):
+            if study is None or self.objective.minimised or math.isnan(score):
                 continue
             trial.report(score, step)
             if step + 1 < len(self.folds) and trial.should_prune():
@@ -524,16 +524,16 @@ class ExtractorObjective:
         if all_rows is not None:
             trial.set_user_attr("all_rows", all_rows)
         self._keep(trial, results)
-        values = self.goal.values(results)
+        values = self.objective.values(results)
         if any(map(math.isnan, values)):
-            names = ["score"] if not self.goal.objectives else list(self.goal.objectives)
+            names = ["score"] if not self.objective.minimised else list(self.objective.minimised)
             undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
             where = [result for result in results if not _is_defined(result, undefined)]
             why = sorted({text for result in where for text in result["warnings"]})
             text = f"The score is undefined on some fold: {' '.join(why)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
-        return values if self.goal.objectives else values[0]
+        return values if self.objective.minimised else values[0]
 
     def stopped(
         self, trial: Any, results: list[dict[str, Any]], n_folds: int
@@ -573,16 +573,16 @@ class ExtractorObjective:
         if study is None:
             return
         directions = [direction.name.lower() for direction in study.directions]
-        if directions == self.goal.directions:
+        if directions == self.objective.directions:
             return
-        if not self.goal.objectives:
+        if not self.objective.minimised:
             raise ValueError(
                 "The score is greater for better rules, so the study must maximise it: "
                 'optuna.create_study(direction="maximize").'
             )
         raise ValueError(
-            f"The study must minimise {', '.join(self.goal.objectives)}: "
-            f"optuna.create_study(directions={self.goal.directions!r})."
+            f"The study must minimise {', '.join(self.objective.minimised)}: "
+            f"optuna.create_study(directions={self.objective.directions!r})."
         )
 
 

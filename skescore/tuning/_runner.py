@@ -26,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
 from skescore.tuning._evaluation import Fold, evaluate_on_fold, knowledge_like, mean_of
-from skescore.tuning._objective import STOPPED, Goal, params_key, score_of_parts
+from skescore.tuning._objective import STOPPED, SearchObjective, params_key, score_of_parts
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning._studies import Studies, call_back
 from skescore.tuning.storage import Heartbeat
@@ -284,7 +284,7 @@ class Runner:
         self.n_jobs = n_jobs
         self.pruner = pruner
         self.callbacks = list(callbacks)
-        self.goal: Goal = studies.goal
+        self.objective: SearchObjective = studies.objective
         self._halted: set[str] = set()
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
@@ -483,7 +483,7 @@ class Runner:
         if self.pruner != "bound":
             one.trial.report(score, len(one.results) - 1)
             return one.trial.should_prune()
-        best_possible = self.goal.best_possible
+        best_possible = self.objective.best_possible
         best = max((self._best(name) for name in self.studies.studies), default=-math.inf)
         if best_possible is None or best == -math.inf:
             return False
@@ -561,10 +561,10 @@ class Runner:
 
     def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
         """Tell how good extractors are by their first trials, and how good they could be."""
-        if self.goal.objectives:
+        if self.objective.minimised:
             done = {name: self._complete(name, first) for name in names}
             return {name: (merit, math.inf) for name, merit in contributions(done).items()}
-        scorer = self.goal.scorer
+        scorer = self.objective.scorer
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
 
 

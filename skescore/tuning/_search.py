@@ -33,7 +33,7 @@ from skescore.tuning._evaluation import (
     make_folds,
     target_or_answers,
 )
-from skescore.tuning._objective import ExtractorObjective, Goal, check_measures
+from skescore.tuning._objective import ExtractorObjective, SearchObjective, check_measures
 from skescore.tuning._pareto import pareto_front
 from skescore.tuning._runner import FoldEvaluator, Runner, SearchProgress
 from skescore.tuning._studies import Studies, quiet_optuna
@@ -291,7 +291,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         task = black_box_task(self.estimator)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
-        goal = self._check_parameters()
+        objective = self._check_parameters()
         checked = self._check_rows(X, y, task)
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_answers(self.estimator, X, checked))
@@ -303,15 +303,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         interrupt = None
         with quiet_optuna():
             runner = Runner(
-                self._make_studies(X, y, task, goal, folds, spaces),
+                self._make_studies(X, y, task, objective, folds, spaces),
                 Allocation(
                     self.extractors_, self.n_trials, self.timeout, self.allocation,
-                    merit="share of the front's hypervolume" if goal.objectives else "best",
+                    merit="share of the front's hypervolume" if objective.minimised else "best",
                 ),
-                FoldEvaluator(folds, goal.scorer, check_measures(self.measures), all_rows),
+                FoldEvaluator(folds, objective.scorer, check_measures(self.measures), all_rows),
                 n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),
             )  # fmt: skip
-            bar = SearchProgress(self.n_trials, goal.name, shown=self.progress_bar)
+            bar = SearchProgress(self.n_trials, objective.name, shown=self.progress_bar)
             runner.callbacks.append(bar)
             try:
                 with bar:
@@ -319,10 +319,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             except KeyboardInterrupt as error:
                 interrupt = error
             self.search_seconds_ = time.perf_counter() - begin
-            self._keep(runner, goal, interrupted=interrupt is not None)
+            self._keep(runner, objective, interrupted=interrupt is not None)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt  # there is nothing to choose from
-        self._choose(goal)
+        self._choose(objective)
         if self.refit:
             best = self.make_candidate(self.leaderboard_.iloc[0])
             if checked is None:  # the black box as it is
@@ -379,7 +379,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return given(self.estimator)
         return clone(given).set_params(estimator=self.estimator)
 
-    def _check_parameters(self) -> Goal:
+    def _check_parameters(self) -> SearchObjective:
         """Raise for parameters that cannot be used; give what candidates are compared by."""
         self._check_budget()
         for parameter in ("spaces", "studies"):
@@ -391,15 +391,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
             )
-        goal = self._goal()
+        objective = self._objective()
         check_measures(self.measures)
-        if not goal.objectives and not isinstance(self.refit, bool | np.bool_):
+        if not objective.minimised and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
                 "refit must be True or False where scoring is a single score, which chooses by "
                 f"itself, got {self.refit!r}."
             )
-        self._check_pruner(goal)
-        return goal
+        self._check_pruner(objective)
+        return objective
 
     def _check_budget(self) -> None:
         if self.n_trials is None:
@@ -419,24 +419,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"timeout must be a finite number of seconds or None, got {self.timeout!r}."
             )
 
-    def _check_pruner(self, goal: Goal) -> None:
+    def _check_pruner(self, objective: SearchObjective) -> None:
         pruner = self.pruner
         if pruner is None:
             return
         if pruner != "bound" and not isinstance(pruner, optuna.pruners.BasePruner):
             raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {pruner!r}.")
-        if goal.objectives:
+        if objective.minimised:
             raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
-        if pruner == "bound" and goal.best_possible is None:
+        if pruner == "bound" and objective.best_possible is None:
             raise ValueError(
                 f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
                 f"scoring={self.scoring!r}. Pass an Optuna pruner or None."
             )
 
-    def _goal(self) -> Goal:
+    def _objective(self) -> SearchObjective:
         """What candidates are compared by; of several measures, also the score beside them."""
         chosen = isinstance(self.refit, str) or callable(self.refit)
-        return Goal.of(self.scoring, self.refit if chosen else "ice")
+        return SearchObjective.of(self.scoring, self.refit if chosen else "ice")
 
     def _callbacks(self) -> list[Callable[..., None]]:
         return [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
@@ -463,7 +463,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return spaces
 
     def _make_studies(
-        self, X: Any, y: Any, task: str, goal: Goal, folds: list[Fold], spaces: dict[str, Space]
+        self,
+        X: Any,
+        y: Any,
+        task: str,
+        objective: SearchObjective,
+        folds: list[Fold],
+        spaces: dict[str, Space],
     ) -> Studies:
         """A study for each extractor, where the search keeps them."""
         # Workers that share a storage must make the same rules, also where nobody named a seed.
@@ -476,7 +482,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         settings: dict[str, Any] = {}
         if storage is not None:
             settings = {
-                "scoring": f"{', '.join(goal.metric_names)} by {goal.shown}",
+                "scoring": f"{', '.join(objective.metric_names)} by {objective.shown}",
                 "rows": _digest(folds),
                 "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
                 "measures": list(check_measures(self.measures)),
@@ -484,7 +490,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             }
         objectives = {
             name: ExtractorObjective.on_folds(
-                folds, self._seeded(name), space, goal, measures=self.measures, name=name
+                folds, self._seeded(name), space, objective, measures=self.measures, name=name
             )
             for name, space in spaces.items()
         }
@@ -494,15 +500,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name, space in spaces.items()
         }
         return Studies(
-            objectives, goal, seed=sampler_seed, n_startup=max(5, each // 4), sampler=self.sampler,
-            first=first, pruner=None if self.pruner == "bound" else self.pruner, storage=storage,
+            objectives, objective, seed=sampler_seed, n_startup=max(5, each // 4),
+            sampler=self.sampler, first=first, storage=storage,
+            pruner=None if self.pruner == "bound" else self.pruner,
             study_name=self.study_name, settings=settings, given=self.studies,
             about={"task": task, "X": X, "cv": self.cv},
         )  # fmt: skip
 
     # --- after the last one ----------------------------------------------------------------------
 
-    def _keep(self, runner: Runner, goal: Goal, *, interrupted: bool) -> None:
+    def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
         studies.read()
         self.studies_ = studies.studies
@@ -513,20 +520,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.stopped_ = runner.allocation.stopped
         self.candidates_ = Candidates.from_trials(trials)
         self.leaderboard_ = leaderboard(
-            trials, goal, list(check_measures(self.measures)), self.stopped_, self.standard_errors
+            trials,
+            objective,
+            list(check_measures(self.measures)),
+            self.stopped_,
+            self.standard_errors,
         )
         if not len(self.leaderboard_) and not interrupted:
             raise ValueError(
                 f"No trial was started within timeout={self.timeout!r} seconds; allow more time."
             )
 
-    def _choose(self, goal: Goal) -> None:
+    def _choose(self, objective: SearchObjective) -> None:
         board = self.leaderboard_
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
             raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
         front = self.pareto_front_
-        if goal.objectives and isinstance(self.refit, bool | np.bool_) and len(front):
+        if objective.minimised and isinstance(self.refit, bool | np.bool_) and len(front):
             best = self.knee_
             first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
             board = pd.concat([board[first], board[~first]], ignore_index=True)
@@ -543,7 +554,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def pareto_front_(self) -> pd.DataFrame:
         """The candidates that no other beats, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
-        names = self._goal().objectives
+        names = self._objective().minimised
         return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
 
     @property
@@ -754,7 +765,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         winner = self._winner()
         y = winner.oracle_.query(X) if y is None else y
-        return float(self._goal().scorer(winner, X, y))
+        return float(self._objective().scorer(winner, X, y))
 
     def fidelity(self, X: Any) -> float:
         """Accuracy or R² of the winner's rules against the black box's own predictions.
@@ -844,7 +855,7 @@ def _digest(folds: list[Fold]) -> str:
 
 def leaderboard(
     trials: Mapping[str, Sequence[FrozenTrial]],
-    goal: Goal,
+    objective: SearchObjective,
     measures: Sequence[str],
     stopped: Mapping[str, str],
     standard_errors: float,
@@ -855,7 +866,7 @@ def leaderboard(
     ----------
     trials : dict of str to sequence of FrozenTrial
         By extractor, finished.
-    goal : Goal
+    objective : SearchObjective
         Decides the order: by score, then by fewer rules, then by extractor and trial.
     measures : sequence of str
         Further columns.
@@ -904,7 +915,7 @@ def leaderboard(
     table = table.sort_values(
         ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
     )
-    if goal.objectives:
+    if objective.minimised:
         # A candidate may have all its measures and yet no score.
         table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
     else:
@@ -912,7 +923,7 @@ def leaderboard(
         if len(done):
             scores = judged(
                 np.array([[fold["score"] for fold in measured[n][0]] for n in done], dtype=float),
-                np.array([goal.with_all_rows(*measured[n]) for n in done]),
+                np.array([objective.with_all_rows(*measured[n]) for n in done]),
             )
             size = table.loc[done, "size"].to_numpy(float)
             table.loc[done[within(scores, standard_errors)], "tied"] = True

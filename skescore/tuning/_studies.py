@@ -17,7 +17,7 @@ from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.tuning._allocation import Standing
-from skescore.tuning._objective import ExtractorObjective, Goal
+from skescore.tuning._objective import ExtractorObjective, SearchObjective
 from skescore.tuning.storage import RETRY_OF, retry_stale
 
 # --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------
@@ -165,7 +165,7 @@ class Studies:
     ----------
     objectives : dict of str to ExtractorObjective
         By extractor.
-    goal : Goal
+    objective : SearchObjective
         What candidates are compared by.
     first : dict of str to list of dict
         Parameters that the first trials of each extractor take.
@@ -192,7 +192,7 @@ class Studies:
     def __init__(
         self,
         objectives: Mapping[str, ExtractorObjective],
-        goal: Goal,
+        objective: SearchObjective,
         *,
         first: Mapping[str, list[dict[str, Any]]],
         seed: int,
@@ -206,7 +206,7 @@ class Studies:
         about: Mapping[str, Any] | None = None,
     ) -> None:
         self.objectives = objectives
-        self.goal = goal
+        self.objective = objective
         self.first = first
         self.seed = seed
         self.n_startup = n_startup
@@ -217,18 +217,18 @@ class Studies:
         for name in objectives:
             study = self.given.get(name)
             if study is not None:
-                _check_directions(study, name, goal)
+                _check_directions(study, name, objective)
                 _check_folds(study, name, len(objectives[name].folds))
             else:
                 study = optuna.create_study(
                     study_name=f"{study_name}/{name}" if self.shared else name,
-                    storage=storage, directions=goal.directions, pruner=pruner,
+                    storage=storage, directions=objective.directions, pruner=pruner,
                     sampler=copy.deepcopy(sampler), load_if_exists=self.shared,
                 )  # fmt: skip
             if self.shared:
                 space = {key: repr(d) for key, d in objectives[name].space.items()}
-                _check_settings(study, name, {**(settings or {}), "space": space}, goal)
-            scoring = goal.objectives or goal.name
+                _check_settings(study, name, {**(settings or {}), "space": space}, objective)
+            scoring = objective.minimised or objective.name
             describe_study(study, scoring=scoring, extractor=name, **(about or {}))
             self.studies[name] = study
         #: All trials of every extractor, as they were when they were last read.
@@ -279,7 +279,7 @@ class Studies:
     def has_pruner(self, name: str) -> bool:
         """Whether a study of the caller's stops trials between folds."""
         pruner = self.studies[name].pruner
-        single = not self.goal.objectives
+        single = not self.objective.minimised
         return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
 
     def _default_sampler(self, name: str, place: int) -> optuna.samplers.BaseSampler:
@@ -385,19 +385,21 @@ def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
             )
 
 
-def _check_directions(study: optuna.Study, name: str, goal: Goal) -> None:
+def _check_directions(study: optuna.Study, name: str, objective: SearchObjective) -> None:
     directions = [direction.name.lower() for direction in study.directions]
-    if directions != goal.directions:
+    if directions != objective.directions:
         raise ValueError(
             f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
-            f"search of {', '.join(goal.metric_names)} needs {goal.directions}. Give this search a "
-            "study name of its own, or make the study with these directions."
+            f"search of {', '.join(objective.metric_names)} needs {objective.directions}. Give "
+            "this search a study name of its own, or make the study with these directions."
         )
 
 
-def _check_settings(study: optuna.Study, name: str, settings: dict[str, Any], goal: Goal) -> None:
+def _check_settings(
+    study: optuna.Study, name: str, settings: dict[str, Any], objective: SearchObjective
+) -> None:
     """Raise if a stored study belongs to another search."""
-    _check_directions(study, name, goal)
+    _check_directions(study, name, objective)
     wanted = json.loads(json.dumps(settings, default=repr))
     known = study.user_attrs.get(_SETTINGS)
     if known is None:

@@ -12,10 +12,10 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from skescore.tuning._objective import Goal
+from skescore.tuning._objective import SearchObjective
 from skescore.tuning._search import leaderboard
 
-GOAL = Goal.of("ice")
+OBJECTIVE = SearchObjective.of("ice")
 
 
 def a_trial(
@@ -67,20 +67,20 @@ def test_the_winner_comes_first_then_the_best_scores() -> None:
         9.1: [("gridex", 0), ("gridex", 1), ("cart", 0), ("cart", 1)],
     }
     for standard_errors, order in expected.items():
-        board = leaderboard(trials, GOAL, [], {}, standard_errors)
+        board = leaderboard(trials, OBJECTIVE, [], {}, standard_errors)
         assert order_of(board) == order
         assert board.index.tolist() == [0, 1, 2, 3]
 
 
 def test_what_asked_less_wins_among_equals() -> None:
     trials = {"trepan": [a_trial(0, [0.5], rows=900)], "cart": [a_trial(0, [0.5], rows=90)]}
-    assert order_of(leaderboard(trials, GOAL, [], {}, 0))[0] == ("cart", 0)
+    assert order_of(leaderboard(trials, OBJECTIVE, [], {}, 0))[0] == ("cart", 0)
 
 
 def test_of_full_ties_the_first_named_and_the_earliest_wins() -> None:
     trials = {name: [a_trial(n, [0.5, 0.5]) for n in range(3)] for name in ("real", "cart")}
     expected = [(name, n) for name in ("real", "cart") for n in range(3)]
-    assert order_of(leaderboard(trials, GOAL, [], {}, 1)) == expected
+    assert order_of(leaderboard(trials, OBJECTIVE, [], {}, 1)) == expected
 
 
 def test_trials_without_a_score_are_last_and_never_win() -> None:
@@ -91,35 +91,35 @@ def test_trials_without_a_score_are_last_and_never_win() -> None:
         ],
         "gridex": [a_trial(0, [0.1, 0.3])],
     }
-    board = leaderboard(trials, GOAL, [], {"cart": "too late"}, 100)
+    board = leaderboard(trials, OBJECTIVE, [], {"cart": "too late"}, 100)
     assert board["state"].tolist() == ["complete", "pruned", "fail"]
     assert board["score"].isna().tolist() == [False, True, True]
     assert board["stopped"].tolist() == ["", "too late", "too late"]
     assert board["error"].tolist() == ["", "Stopped.", "Oops: 1"]
     assert board["params"].tolist() == [{"max_leaf_nodes": n} for n in (2, 3, 2)]
-    assert leaderboard({"cart": [a_failure(0)]}, GOAL, [], {}, 1)["state"].tolist() == ["fail"]
+    assert leaderboard({"cart": [a_failure(0)]}, OBJECTIVE, [], {}, 1)["state"].tolist() == ["fail"]
 
 
 def test_further_measures_are_columns() -> None:
     trials = {"cart": [a_trial(0, [0.5], mean_rule_c2=0.25), a_trial(1, [0.4])]}
-    board = leaderboard(trials, GOAL, ["mean_rule_c2"], {}, 0)
+    board = leaderboard(trials, OBJECTIVE, ["mean_rule_c2"], {}, 0)
     assert board.columns.tolist().index("mean_rule_c2") < board.columns.tolist().index("seconds")
     assert board["mean_rule_c2"].tolist()[0] == 0.25
     assert math.isnan(board["mean_rule_c2"].tolist()[1])
 
 
 def test_with_several_measures_a_candidate_without_a_score_is_still_complete() -> None:
-    goal = Goal.of(("loss", "n_rules"))
+    objective = SearchObjective.of(("loss", "n_rules"))
     undefined = a_trial(0, [math.nan, 0.5])
     trials = {"cart": [undefined, a_failure(1), a_trial(2, [0.5, 0.5])]}
-    board = leaderboard(trials, goal, [], {}, 1)
+    board = leaderboard(trials, objective, [], {}, 1)
     assert board["trial"].tolist()[:2] == [2, 0]
     assert board["state"].tolist() == ["complete", "complete", "fail"]
 
 
 def test_an_empty_table_has_its_columns() -> None:
     # A search that was interrupted before its first trial asks for them.
-    board = leaderboard({"cart": []}, GOAL, ["mean_rule_c2"], {}, 1)
+    board = leaderboard({"cart": []}, OBJECTIVE, ["mean_rule_c2"], {}, 1)
     assert len(board) == 0
     assert {"extractor", "score", "params", "state", "mean_rule_c2"} <= set(board.columns)
 
@@ -128,8 +128,8 @@ def test_an_empty_table_has_its_columns() -> None:
 def test_an_order_of_trials_that_differs_changes_no_winner(standard_errors: float) -> None:
     rng = np.random.default_rng(0)
     trials = [a_trial(n, rng.uniform(0.7, 0.8, 4).tolist(), size=n % 5) for n in range(12)]
-    expected = leaderboard({"cart": trials}, GOAL, [], {}, standard_errors).iloc[0]
+    expected = leaderboard({"cart": trials}, OBJECTIVE, [], {}, standard_errors).iloc[0]
     for _ in range(5):
         mixed = [trials[place] for place in rng.permutation(12)]
-        found = leaderboard({"cart": mixed}, GOAL, [], {}, standard_errors).iloc[0]
+        found = leaderboard({"cart": mixed}, OBJECTIVE, [], {}, standard_errors).iloc[0]
         assert found["trial"] == expected["trial"]

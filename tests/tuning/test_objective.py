@@ -60,9 +60,9 @@ def objective(**options: Any) -> ExtractorObjective:
     return ExtractorObjective(BLACK_BOX, X, LABELS, **settings)
 
 
-def study_of(goal: ExtractorObjective, n_trials: int, **options: Any) -> optuna.Study:
+def study_of(study_objective: ExtractorObjective, n_trials: int, **options: Any) -> optuna.Study:
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(goal, n_trials=n_trials, **options)
+    study.optimize(study_objective, n_trials=n_trials, **options)
     return study
 
 
@@ -85,13 +85,13 @@ def test_the_value_in_regression() -> None:
         "n_slices": 3, "importance_threshold": 0.5, "depth": 1, "threshold": 30.0,
         "min_examples": 25,
     }  # fmt: skip
-    goal = ExtractorObjective(
+    study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
     )
     expected = cross_val_score(
         GridExExtractor(black_box, random_state=3, **params), rows, target, scoring=neg_fire, cv=4
     )
-    assert goal(FixedTrial(params)) == pytest.approx(expected.mean(), rel=1e-12)
+    assert study_objective(FixedTrial(params)) == pytest.approx(expected.mean(), rel=1e-12)
 
 
 def test_any_callable_may_score() -> None:
@@ -175,10 +175,10 @@ def counting() -> Counting:
 
 def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_rows() -> None:
     black_box = counting()
-    goal = ExtractorObjective(
+    study_objective = ExtractorObjective(
         black_box, X, LABELS, cv=FOLDS, scoring=make_ice_scorer(reference="black_box")
     )
-    study_of(goal, 6)
+    study_of(study_objective, 6)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
     assert black_box.fits == sizes[::2]
     assert sorted(black_box.questions) == sorted(sizes)  # training and held-out rows, each once
@@ -189,8 +189,10 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     black_box = counting().fit(X, LABELS)
     black_box.fits.clear()
     model = FrozenEstimator(black_box) if given_y else black_box
-    goal = ExtractorObjective(model, X, LABELS if given_y else None, cv=FOLDS, random_state=0)
-    value = goal(FixedTrial(PARAMS))
+    study_objective = ExtractorObjective(
+        model, X, LABELS if given_y else None, cv=FOLDS, random_state=0
+    )
+    value = study_objective(FixedTrial(PARAMS))
     assert black_box.fits == []
     truth = LABELS if given_y else black_box.predict(X)
     expected = cross_val_score(
@@ -202,8 +204,10 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
 
 def test_a_function_may_be_the_black_box() -> None:
     black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
-    goal = ExtractorObjective(black_box, X, None, cv=KFold(3, shuffle=True, random_state=0))
-    value = goal(FixedTrial(PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}))
+    study_objective = ExtractorObjective(
+        black_box, X, None, cv=KFold(3, shuffle=True, random_state=0)
+    )
+    value = study_objective(FixedTrial(PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}))
     assert value == pytest.approx(1 / (1 + exp(-5)) / (1 + exp(0.6 - 5)))  # perfect, two rules
 
 
@@ -218,11 +222,11 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
         return 0.0
 
     prototype = CARTExtractor(BLACK_BOX, simplify=False, max_leaf_nodes=9, random_state=7)
-    goal = ExtractorObjective(
+    study_objective = ExtractorObjective(
         BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS,
         space={"max_depth": IntDistribution(1, 3)},
     )  # fmt: skip
-    goal(FixedTrial({"max_depth": 2}))
+    study_objective(FixedTrial({"max_depth": 2}))
     assert sizes == [(False, 9, 7)] * 3
     # A seed of the objective goes before that of the prototype, which itself stays as it is.
     reseeded = ExtractorObjective(
@@ -280,9 +284,9 @@ def test_the_black_box_must_predict() -> None:
 
 
 def test_a_scorer_that_gives_a_dict_is_named() -> None:
-    goal = objective(scoring=lambda model, X, y: {"one": 1.0})
+    study_objective = objective(scoring=lambda model, X, y: {"one": 1.0})
     with pytest.raises(TypeError, match="one number per candidate, but <function"):
-        goal(FixedTrial(PARAMS))
+        study_objective(FixedTrial(PARAMS))
 
 
 # --- trials that fail, and trials that repeat ----------------------------------------------------
@@ -294,11 +298,11 @@ def nan_for_two_rules(model: Any, X: Any, y: Any) -> float:
 
 def test_an_undefined_score_is_a_pruned_trial_and_the_study_goes_on() -> None:
     space = {"max_leaf_nodes": CategoricalDistribution([2, 3])}
-    goal = objective(scoring=nan_for_two_rules, space=space)
+    study_objective = objective(scoring=nan_for_two_rules, space=space)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
     for leaves in (2, 3, 2, 3):
         study.enqueue_trial({"max_leaf_nodes": leaves})
-    study.optimize(goal, n_trials=4, catch=(ValueError,))
+    study.optimize(study_objective, n_trials=4, catch=(ValueError,))
     states = [trial.state for trial in study.trials]
     assert states == [TrialState.PRUNED, TrialState.COMPLETE] * 2
     assert study.best_params == {"max_leaf_nodes": 3}
@@ -306,18 +310,18 @@ def test_an_undefined_score_is_a_pruned_trial_and_the_study_goes_on() -> None:
     assert failed.user_attrs["n_rules"] == 2.0  # what is known of it is kept
     assert [math.isnan(fold["score"]) for fold in failed.user_attrs["folds"]] == [True] * 3
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold"):
-        goal(FixedTrial({"max_leaf_nodes": 2}))
+        study_objective(FixedTrial({"max_leaf_nodes": 2}))
 
 
 def test_the_error_says_why_a_score_is_undefined() -> None:
     # Each held-out part is one row, on which R2 is undefined.
     rows, target = (part[:4] for part in load_diabetes(return_X_y=True))
-    goal = ExtractorObjective(
+    study_objective = ExtractorObjective(
         FrozenEstimator(DecisionTreeRegressor().fit(rows, target)), rows, target, cv=KFold(4),
         space={"max_leaf_nodes": IntDistribution(2, 2)},
     )  # fmt: skip
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold: ICE is undefined on"):
-        goal(FixedTrial({"max_leaf_nodes": 2}))
+        study_objective(FixedTrial({"max_leaf_nodes": 2}))
 
 
 def test_a_trial_that_repeats_another_is_not_extracted_again(
@@ -328,8 +332,8 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
     monkeypatch.setattr(
         CARTExtractor, "fit", lambda self, X, y=None: fits.append(len(X)) or fit(self, X, y)
     )
-    goal = objective(space={"max_leaf_nodes": CategoricalDistribution([3])})
-    first, second = study_of(goal, 3), study_of(goal, 2)
+    study_objective = objective(space={"max_leaf_nodes": CategoricalDistribution([3])})
+    first, second = study_of(study_objective, 3), study_of(study_objective, 2)
     assert len(fits) == 2 * 3  # once per study and fold
     trials = first.trials
     assert "same_as" not in trials[0].user_attrs
@@ -341,10 +345,10 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
 
 
 def test_a_failing_extraction_raises_its_own_error() -> None:
-    goal = objective(space={"max_leaf_nodes": IntDistribution(1, 1)})
+    study_objective = objective(space={"max_leaf_nodes": IntDistribution(1, 1)})
     with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of 2 or more"):
-        study_of(goal, 1)
-    study = study_of(goal, 2, catch=(ValueError,))
+        study_of(study_objective, 1)
+    study = study_of(study_objective, 2, catch=(ValueError,))
     assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 2
 
 
@@ -360,12 +364,12 @@ def storage_at(kind: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path) -> None:
-    goal = objective(extractor="gridex")
+    study_objective = objective(extractor="gridex")
     study = optuna.create_study(
         storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize",
         sampler=optuna.samplers.RandomSampler(seed=1),
     )  # fmt: skip
-    study.optimize(goal, n_trials=3)
+    study.optimize(study_objective, n_trials=3)
     again = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules")
     assert again is not study
     for written, read in zip(study.trials, again.trials, strict=True):
@@ -391,11 +395,13 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
 def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
-    goal = objective(scoring=nan_for_two_rules, space={"max_leaf_nodes": IntDistribution(2, 2)})
+    study_objective = objective(
+        scoring=nan_for_two_rules, space={"max_leaf_nodes": IntDistribution(2, 2)}
+    )
     study = optuna.create_study(
         storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize"
     )
-    study.optimize(goal, n_trials=1)
+    study.optimize(study_objective, n_trials=1)
     (trial,) = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials
     assert trial.state == TrialState.PRUNED
     assert all(math.isnan(fold["score"]) for fold in trial.user_attrs["folds"])
@@ -405,9 +411,9 @@ def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
 
 
 def test_it_can_be_sent_to_another_process() -> None:
-    goal = objective()
-    value = goal(FixedTrial(PARAMS))
-    assert pickle.loads(pickle.dumps(goal))(FixedTrial(PARAMS)) == value
+    study_objective = objective()
+    value = study_objective(FixedTrial(PARAMS))
+    assert pickle.loads(pickle.dumps(study_objective))(FixedTrial(PARAMS)) == value
 
 
 def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
@@ -441,9 +447,9 @@ def test_a_study_that_minimises_is_refused() -> None:
     ids=lambda scorer: repr(scorer)[:40],
 )
 def test_the_score_can_be_made_again_from_what_a_trial_keeps(scorer: Any) -> None:
-    goal = objective(extractor="gridex", scoring=scorer)
+    study_objective = objective(extractor="gridex", scoring=scorer)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=3))
-    study.optimize(goal, n_trials=4)
+    study.optimize(study_objective, n_trials=4)
     given = scorer.settings
     share = f"completeness_{given.get('completeness', 'volume')}"
     for trial in study.get_trials(states=(TrialState.COMPLETE,)):

@@ -21,7 +21,7 @@ from skescore.scorers import (
     make_rule_scorer,
     neg_fire,
 )
-from skescore.tuning._objective import OBJECTIVES, Goal, check_scoring, name_of
+from skescore.tuning._objective import OBJECTIVES, SearchObjective, check_scoring, name_of
 
 FOLDS: list[dict[str, Any]] = [
     {
@@ -54,12 +54,12 @@ def own_score(model: Any, X: Any, y: Any) -> float:
     ],
 )
 def test_one_score_is_maximised(scoring: Any, name: str) -> None:
-    goal = Goal.of(scoring)
-    assert (goal.name, goal.objectives) == (name, ())
-    assert goal.directions == ["maximize"]
-    assert goal.metric_names == [name]
-    assert goal.values(FOLDS) == (0.625,)
-    assert callable(goal.scorer)
+    objective = SearchObjective.of(scoring)
+    assert (objective.name, objective.minimised) == (name, ())
+    assert objective.directions == ["maximize"]
+    assert objective.metric_names == [name]
+    assert objective.values(FOLDS) == (0.625,)
+    assert callable(objective.scorer)
 
 
 def test_what_has_no_name_is_a_score() -> None:
@@ -67,31 +67,31 @@ def test_what_has_no_name_is_a_score() -> None:
         def __call__(self, model: Any, X: Any, y: Any) -> float:
             return 0.0
 
-    assert Goal.of(Nameless()).name == name_of(Nameless(), Nameless()) == "score"
+    assert SearchObjective.of(Nameless()).name == name_of(Nameless(), Nameless()) == "score"
 
 
 def test_the_settings_of_a_scorer_stay() -> None:
     scorer = make_fire_scorer(psi=3, size="conditions")
-    assert Goal.of(scorer).scorer is scorer
-    assert Goal.of("neg_fire").scorer.measure is neg_fire.measure
+    assert SearchObjective.of(scorer).scorer is scorer
+    assert SearchObjective.of("neg_fire").scorer.measure is neg_fire.measure
 
 
 def test_an_undefined_fold_makes_the_value_undefined() -> None:
-    assert math.isnan(Goal.of("ice").values([*FOLDS, FOLDS[0] | {"score": math.nan}])[0])
+    assert math.isnan(SearchObjective.of("ice").values([*FOLDS, FOLDS[0] | {"score": math.nan}])[0])
 
 
 # --- several measures ----------------------------------------------------------------------------
 
 
 def test_several_measures_are_minimised_in_their_order() -> None:
-    goal = Goal.of(["n_rules", "loss", "incompleteness"])
-    assert goal.objectives == ("n_rules", "loss", "incompleteness")
-    assert goal.directions == ["minimize"] * 3
-    assert goal.metric_names == ["n_rules", "loss", "incompleteness"]
-    assert goal.values(FOLDS) == (3.5, 0.375, 0.375)
-    assert goal.scorer.measure is ice.measure  # the score that is kept beside them
-    assert Goal.of(("loss", "n_rules"), "neg_fire").name == "neg_fire"
-    assert Goal.of(("loss", "n_rules"), own_score).scorer is own_score
+    objective = SearchObjective.of(["n_rules", "loss", "incompleteness"])
+    assert objective.minimised == ("n_rules", "loss", "incompleteness")
+    assert objective.directions == ["minimize"] * 3
+    assert objective.metric_names == ["n_rules", "loss", "incompleteness"]
+    assert objective.values(FOLDS) == (3.5, 0.375, 0.375)
+    assert objective.scorer.measure is ice.measure  # the score that is kept beside them
+    assert SearchObjective.of(("loss", "n_rules"), "neg_fire").name == "neg_fire"
+    assert SearchObjective.of(("loss", "n_rules"), own_score).scorer is own_score
 
 
 def test_every_measure_is_a_mean_over_the_folds() -> None:
@@ -101,9 +101,9 @@ def test_every_measure_is_a_mean_over_the_folds() -> None:
     }  # fmt: skip
     assert set(OBJECTIVES) == set(expected)
     names = tuple(expected)
-    assert dict(zip(names, Goal.of(names).values(FOLDS), strict=True)) == expected
+    assert dict(zip(names, SearchObjective.of(names).values(FOLDS), strict=True)) == expected
     undefined = [FOLDS[0], FOLDS[1] | {"completeness_volume": math.nan}]
-    values = dict(zip(names, Goal.of(names).values(undefined), strict=True))
+    values = dict(zip(names, SearchObjective.of(names).values(undefined), strict=True))
     assert [name for name in names if math.isnan(values[name])] == ["incompleteness"]
 
 
@@ -113,28 +113,28 @@ def test_every_measure_is_a_mean_over_the_folds() -> None:
 def test_the_best_possible_scores() -> None:
     # The loss is zero at best; ICE is greatest for one flawless rule over the whole space.
     for scorer in (neg_fire, make_fire_scorer(psi=0.5), make_q_scorer(size="literals")):
-        assert Goal.of(scorer).best_possible == 0.0
+        assert SearchObjective.of(scorer).best_possible == 0.0
     by_hand = 1 / (1 + math.exp(-5)) / (1 + math.exp(0.3 - 5))
-    assert Goal.of("ice").best_possible == pytest.approx(by_hand, rel=1e-12)
+    assert SearchObjective.of("ice").best_possible == pytest.approx(by_hand, rel=1e-12)
     assert by_hand == pytest.approx(0.984354, abs=1e-6)
     heavy = make_ice_scorer(phi=2, rho=5)
     expected = 1 / (1 + math.exp(-5)) / (1 + math.exp(1.5 - 5))
-    assert Goal.of(heavy).best_possible == pytest.approx(expected, rel=1e-12)
+    assert SearchObjective.of(heavy).best_possible == pytest.approx(expected, rel=1e-12)
     # A size of the caller's own may fall below one, but not to nothing.
     own = make_ice_scorer(size=lambda model: 0.001)
     limit = (1 + math.exp(-5)) ** -2
-    assert Goal.of(own).best_possible == pytest.approx(limit, rel=1e-9)
+    assert SearchObjective.of(own).best_possible == pytest.approx(limit, rel=1e-9)
 
 
 def test_an_undefined_score_may_be_the_best_of_all() -> None:
-    assert Goal.of(make_fire_scorer(undefined=3.0)).best_possible == 3.0
-    assert Goal.of(make_fire_scorer(undefined=-3.0)).best_possible == 0.0
-    assert Goal.of(make_ice_scorer(undefined=3.0)).best_possible == 3.0
+    assert SearchObjective.of(make_fire_scorer(undefined=3.0)).best_possible == 3.0
+    assert SearchObjective.of(make_fire_scorer(undefined=-3.0)).best_possible == 0.0
+    assert SearchObjective.of(make_ice_scorer(undefined=3.0)).best_possible == 3.0
 
 
 @pytest.mark.parametrize("scoring", [own_score, "mean_rule_c2", "accuracy", make_rule_scorer("c2")])
 def test_of_other_scores_the_best_is_not_known(scoring: Any) -> None:
-    assert Goal.of(scoring).best_possible is None
+    assert SearchObjective.of(scoring).best_possible is None
 
 
 @given(
@@ -145,7 +145,7 @@ def test_no_score_is_above_the_best_possible(
     performance: float, loss: float, size: int, share: float, phi: float, rho: float, psi: float
 ) -> None:
     def best(scorer: Any) -> float:
-        value = Goal.of(scorer).best_possible
+        value = SearchObjective.of(scorer).best_possible
         assert value is not None
         return value
 
@@ -156,10 +156,10 @@ def test_no_score_is_above_the_best_possible(
 
 
 def test_the_best_possible_is_reached() -> None:
-    assert Goal.of(make_ice_scorer(phi=3, rho=0.5)).best_possible == ice_score(
+    assert SearchObjective.of(make_ice_scorer(phi=3, rho=0.5)).best_possible == ice_score(
         1.0, 1, 1.0, phi=3, rho=0.5
     )
-    assert -fire_score(0.0, 1) == Goal.of("neg_fire").best_possible
+    assert -fire_score(0.0, 1) == SearchObjective.of("neg_fire").best_possible
 
 
 # --- all rows ------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
     folds = [fold | {"score": formula(fold)} for fold in PARTS]
     for size in (7, 8, 20):
         rest = ALL_ROWS | {"size": size}
-        found = Goal.of(scoring).with_all_rows(folds, rest | {"score": formula(rest)})
+        found = SearchObjective.of(scoring).with_all_rows(folds, rest | {"score": formula(rest)})
         expected = []
         for fold in folds:
             of_parts = formula({k: 0.632 * fold[k] + 0.368 * rest[k] for k in rest})
@@ -216,16 +216,16 @@ def test_scores_are_weighed_where_they_are_made_of_other_things(
     for folds, all_rows in (
         ([fold | change for fold in PARTS], ALL_ROWS), (PARTS, ALL_ROWS | change),
     ):  # fmt: skip
-        found = Goal.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
+        found = SearchObjective.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
         assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_each_fold_is_weighed_as_it_can_be() -> None:
     score = FORMULAS[0][1]
-    goal = Goal.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
+    objective = SearchObjective.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
     folds = [PARTS[0] | {"performance": math.nan}, PARTS[1] | {"score": score(PARTS[1])}]
     rest = ALL_ROWS | {"size": 8}
-    found = goal.with_all_rows(folds, rest | {"score": score(rest)})
+    found = objective.with_all_rows(folds, rest | {"score": score(rest)})
     both = {k: 0.632 * PARTS[1][k] + 0.368 * rest[k] for k in rest}
     expected = [0.632 * 0.5 + 0.368 * score(rest), score(both | {"size": 8})]
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
@@ -233,18 +233,18 @@ def test_each_fold_is_weighed_as_it_can_be() -> None:
 
 def test_infinite_scores_of_ones_own_stay_infinite() -> None:
     folds = [{"score": math.inf}, {"score": -math.inf}, {"score": 0.5}]
-    goal = Goal.of(own_score)
-    found = goal.with_all_rows(folds, {"score": 0.5}).tolist()
+    objective = SearchObjective.of(own_score)
+    found = objective.with_all_rows(folds, {"score": 0.5}).tolist()
     assert found == [math.inf, -math.inf, pytest.approx(0.5)]
-    found = goal.with_all_rows(folds, {"score": -math.inf}).tolist()
+    found = objective.with_all_rows(folds, {"score": -math.inf}).tolist()
     assert found == [-math.inf, -math.inf, -math.inf]
 
 
 def test_all_rows_may_be_unknown_or_without_rules() -> None:
-    goal = Goal.of("ice")
-    assert np.isnan(goal.with_all_rows(PARTS, None)).tolist() == [True, True]
+    objective = SearchObjective.of("ice")
+    assert np.isnan(objective.with_all_rows(PARTS, None)).tolist() == [True, True]
     for none in ({"failure": "ValueError: no rules"}, ALL_ROWS | {"score": math.nan}):
-        assert goal.with_all_rows(PARTS, none).tolist() == [-math.inf, -math.inf]
+        assert objective.with_all_rows(PARTS, none).tolist() == [-math.inf, -math.inf]
 
 
 # --- what it refuses -----------------------------------------------------------------------------
@@ -270,12 +270,12 @@ def test_all_rows_may_be_unknown_or_without_rules() -> None:
 )
 def test_what_cannot_be_a_goal(scoring: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        Goal.of(scoring)
+        SearchObjective.of(scoring)
 
 
 def test_the_score_beside_several_measures_is_checked_too() -> None:
     with pytest.raises(ValueError, match=r"no score 'icee'\. Did you mean 'ice'"):
-        Goal.of(("loss", "n_rules"), "icee")
+        SearchObjective.of(("loss", "n_rules"), "icee")
     with pytest.raises(TypeError, match="one number per candidate"):
-        Goal.of(("loss", "n_rules"), "knowledge")
+        SearchObjective.of(("loss", "n_rules"), "knowledge")
     assert check_scoring("ice").measure is ice.measure
