@@ -1,13 +1,13 @@
-"""B-ReX and our variant of it against exact responsibilities, at what number of questions.
+"""B-ReX and our variant of it against exact responsibilities, at what number of queries.
 
     python benchmarks/quality/attributions.py [--formulae 30] [--rows 40] [--arities 3 6 10]
         [--only masks general speed]
 
 As it stands it takes about six minutes of one core. Prints Markdown tables and a verdict per goal;
 exits with 1 if one is missed. Divergences are Jensen-Shannon in bits, the mean over rows, then
-over formulae (with the half-width of a 95 % interval). Questions are distinct masks, or flips, per
+over formulae (with the half-width of a 95 % interval). Queries are distinct masks, or flips, per
 row, the row as it is included. Shapley values are sampled over random orders of the features until
-they have asked as often as the explainer beside them; "all" means every coalition.
+they have queried as often as the explainer beside them; "all" means every coalition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EXPLAINERS: dict[str, dict[str, Any]] = {
     "certified": {"masking": "kleene"},
     "certified, 12 passes": {"masking": "kleene", "n_iterations": 12},
     "certified, patience 20": {"masking": "kleene", "n_iterations": 100, "patience": 20},
-    "memo only": {"masking": "kleene", "n_iterations": 12, "inference": False},
+    "cache only": {"masking": "kleene", "n_iterations": 12, "inference": False},
     "shared table": {"masking": "supervaluation"},
 }
 
@@ -70,10 +70,10 @@ def problems(family: str, arity: int, n: int, rows: int, read_once: bool) -> lis
 
 def summary(made: list[Any], explained: list[tuple[Any, ...]], zero_maps: str = "max") -> Cell:
     divergences, queries, exact, proven, zero = [], [], [], [], []
-    for (_, _, truth), (values, asked, resolved) in zip(made, explained, strict=True):
+    for (_, _, truth), (values, counts, resolved) in zip(made, explained, strict=True):
         apart = jensen_shannon_divergence(values, truth, zero=zero_maps)
         divergences.append(float(np.nanmean(apart)))
-        queries.append(float(np.mean(asked)))
+        queries.append(float(np.mean(counts)))
         exact.append(float((values == truth).all(axis=1).mean()))
         proven.append(float(np.mean(resolved)))
         zero.append(float(((values.sum(axis=1) == 0) & (truth.sum(axis=1) > 0)).mean()))
@@ -115,35 +115,35 @@ def random_worth(formula: Formula, X: np.ndarray) -> Worth:
     return worth
 
 
-def sampled_shapley(worth: Worth, row: int, budget: int, seed: int, memo: bool) -> np.ndarray:
-    """Mean gains along random orders and their reverses, within a number of questions."""
+def sampled_shapley(worth: Worth, row: int, budget: int, seed: int, cached: bool) -> np.ndarray:
+    """Mean gains along random orders and their reverses, within a number of queries."""
     rng = np.random.default_rng([seed, row])
     gains, counts = np.zeros(12), np.zeros(12)
     known: dict[bytes, float] = {}
-    asked, order = 0, None
-    while asked < budget:
+    spent, order = 0, None
+    while spent < budget:
         order = rng.permutation(12) if order is None else order[::-1]
         masks = np.ones((13, 12), dtype=bool)
         for position, feature in enumerate(order):
             masks[position + 1 :, feature] = False
-        if not memo:  # one draw serves a whole order: what never matters gains nothing
-            line = worth(row, masks[: budget - asked], rng).tolist()
-            asked += len(line)
+        if not cached:  # one draw serves a whole order: what never matters gains nothing
+            line = worth(row, masks[: budget - spent], rng).tolist()
+            spent += len(line)
         else:
             line = []
             for mask in masks:
                 key = mask.tobytes()
                 if key not in known:
-                    if asked >= budget:
+                    if spent >= budget:
                         break
                     known[key] = float(worth(row, mask[None], rng)[0])
-                    asked += 1
+                    spent += 1
                 line.append(known[key])
         for feature, gain in zip(order, np.diff(line), strict=False):
             gains[feature] += gain
             counts[feature] += 1
         order = None if len(gains) and counts.min() % 2 == 0 else order
-        if memo and len(known) == 1 << 12:
+        if cached and len(known) == 1 << 12:
             break
     return gains / np.maximum(counts, 1)
 
@@ -172,15 +172,15 @@ def shapley(made: list[Any], budgets: list[np.ndarray] | None, general: bool) ->
         worth = (random_worth if general else kleene_worth)(formula, X)
         if budgets is None:
             values = exact_shapley(worth, len(X))
-            asked = np.full(len(X), 4096)
+            queries = np.full(len(X), 4096)
         else:
-            asked = budgets[number]
+            queries = budgets[number]
             values = np.array([
                 sampled_shapley(worth, row, int(budget), number, not general)
-                for row, budget in enumerate(asked)
+                for row, budget in enumerate(queries)
             ])  # fmt: skip
         # What keeps a decision from changing is no reason for it.
-        found.append((np.maximum(values, 0), asked, np.zeros_like(values)))
+        found.append((np.maximum(values, 0), queries, np.zeros_like(values)))
     return found
 
 
@@ -189,7 +189,7 @@ def shapley(made: list[Any], budgets: list[np.ndarray] | None, general: bool) ->
 
 def print_table(title: str, arities: list[int], table: dict[str, list[Cell]]) -> None:
     print(f"\n### {title}\n")
-    print("| method |", " | ".join(map(str, arities)), "| questions | rows exact | proven |")
+    print("| method |", " | ".join(map(str, arities)), "| queries | rows exact | proven |")
     print("|---|" + "---|" * (len(arities) + 3))
     for name, cells in table.items():
         shown = [f"{cell.divergence:.4f} ± {cell.width:.4f}" for cell in cells]
@@ -215,29 +215,29 @@ def masks(arguments: argparse.Namespace) -> list[bool]:
                 zero_maps = "nan" if name == LITERAL else "max"
                 table.setdefault(name, []).append(summary(made, found, zero_maps))
                 if name == "certified":
-                    budgets = [asked for _, asked, _ in found]
-            for name, asked in (("Shapley, as many questions", budgets), ("Shapley, all", None)):
-                table.setdefault(name, []).append(summary(made, shapley(made, asked, False)))
+                    budgets = [queries for _, queries, _ in found]
+            for name, budget in (("Shapley, as many queries", budgets), ("Shapley, all", None)):
+                table.setdefault(name, []).append(summary(made, shapley(made, budget, False)))
         print_table(f"Read-once, {family}, Kleene masks; arity", arguments.arities, table)
         print()
         off = [
             abs(cell.divergence - PAPER_ROW[family][arity - 3])
             for arity, cell in zip(arguments.arities, table["paper"], strict=True)
         ]
-        certified, memo = table["certified"], table["memo only"]
+        certified, cached = table["certified"], table["cache only"]
         worst = max(cell.divergence for cell in certified)
         rival = [
             c.divergence < s.divergence
-            for c, s in zip(certified, table["Shapley, as many questions"], strict=True)
+            for c, s in zip(certified, table["Shapley, as many queries"], strict=True)
         ]
         verdicts += [
             judge("paper within .02", max(off) <= 0.02, f"at most {max(off):.4f} off"),
             judge("certified <= .005", worst <= 0.005, f"{worst:.4f}"),
-            judge("<= 30 questions", certified[-1].queries <= 30, f"{certified[-1].queries:.1f}"),
+            judge("<= 30 queries", certified[-1].queries <= 30, f"{certified[-1].queries:.1f}"),
             judge(
-                "memo only <= .005 with <= 60",
-                max(c.divergence for c in memo) <= 0.005 and memo[-1].queries <= 60,
-                f"{memo[-1].divergence:.4f} with {memo[-1].queries:.1f}",
+                "cache only <= .005 with <= 60",
+                max(c.divergence for c in cached) <= 0.005 and cached[-1].queries <= 60,
+                f"{cached[-1].divergence:.4f} with {cached[-1].queries:.1f}",
             ),
             judge(
                 "shared table exact",
@@ -260,15 +260,15 @@ def general(arguments: argparse.Namespace) -> list[bool]:
             table.setdefault("certified, sampled, at most 220", []).append(summary(made, capped))
             other = explained_by(made, masking="kleene")
             table.setdefault("certified, Kleene masks", []).append(summary(made, other))
-            budgets = [asked for _, asked, _ in found]
-            for name, asked in (("Shapley, as many questions", budgets),):
-                table.setdefault(name, []).append(summary(made, shapley(made, asked, True)))
+            budgets = [queries for _, queries, _ in found]
+            for name, budget in (("Shapley, as many queries", budgets),):
+                table.setdefault(name, []).append(summary(made, shapley(made, budget, True)))
         print_table(f"Three leaves more, {family}, complete rows; arity", arguments.arities, table)
         print()
-        ours, rival = table["certified, sampled"][-1], table["Shapley, as many questions"][-1]
+        ours, rival = table["certified, sampled"][-1], table["Shapley, as many queries"][-1]
         verdicts += [
             judge(
-                "<= .03 with <= 220 questions",
+                "<= .03 with <= 220 queries",
                 ours.divergence <= 0.03 and ours.queries <= 220,
                 f"{ours.divergence:.4f} with {ours.queries:.0f}; {ours.zero:.1%} zero maps",
             ),
@@ -281,21 +281,21 @@ def general(arguments: argparse.Namespace) -> list[bool]:
 
 
 class Timed(Formula):
-    """A formula that knows how long it was asked."""
+    """A formula that knows how long it was evaluated."""
 
     seconds = 0.0
 
     def evaluate_kleene(self, V: Any) -> Any:
         begin = time.process_time()
-        answers = super().evaluate_kleene(V)
+        values = super().evaluate_kleene(V)
         type(self).seconds += time.process_time() - begin
-        return answers
+        return values
 
     def predict(self, X: Any) -> Any:
         begin = time.process_time()
-        answers = super().predict(X)
+        values = super().predict(X)
         type(self).seconds += time.process_time() - begin
-        return answers
+        return values
 
 
 def speed(arguments: argparse.Namespace) -> list[bool]:
@@ -307,7 +307,7 @@ def speed(arguments: argparse.Namespace) -> list[bool]:
     print("| what | rows | seconds | of these the formula's own |\n|---|---|---|---|")
     limits = {
         "shared table": ({}, 4096, 5.0), "certified": ({"masking": "kleene"}, 4096, 5.0),
-        "memo only": (EXPLAINERS["memo only"], 4096, 5.0),
+        "cache only": (EXPLAINERS["cache only"], 4096, 5.0),
         "paper": (EXPLAINERS["paper"], 1000, 0.5),
     }  # fmt: skip
     results = []

@@ -562,7 +562,7 @@ def _concatenated(parts: Sequence[Attribution]) -> Attribution:
     witnesses = None
     if parts[0].witnesses is not None:
         witnesses = tuple(row for part in parts for row in part.witnesses or ())
-    columns = {
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("values", "queries", "resolved", "upper", "exhausted")
     }

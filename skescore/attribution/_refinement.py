@@ -156,7 +156,7 @@ class MaskCache:
 class Certificates(NamedTuple):
     """Masks under which one more masked feature changes the decision, with row and feature."""
 
-    index: Index
+    rows: Index
     features: Index
     masks: Masks
 
