@@ -28,7 +28,7 @@ _COUNTED_CUTS = 96
 _WORD = 64
 
 
-class _FeatureTable:
+class _FeatureCuts:
     """The cuts of one feature and the boxes that accept each piece between them."""
 
     def __init__(
@@ -142,8 +142,8 @@ class Block:
         self.n_words = max(1, -(-self.n_rules // _WORD))
         start, stop = boxes.entry_cuts()
         below, above = boxes.lower == -np.inf, boxes.upper == np.inf
-        self._tables = [
-            _FeatureTable(j, start[:, j], stop[:, j], below[:, j], above[:, j], self.n_words)
+        self._cuts = [
+            _FeatureCuts(j, start[:, j], stop[:, j], below[:, j], above[:, j], self.n_words)
             for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist()
         ]
         all_rules = np.ones((1, self.n_rules), dtype=bool)
@@ -154,7 +154,7 @@ class Block:
         """The matching rules of some rows as bits, shape (n_rows, n_words)."""
         n_rows = rows.stop - rows.start
         words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
-        for feature in self._tables:
+        for feature in self._cuts:
             pieces = feature.pieces(table.numbers(feature.feature, rows))
             if self.n_words == 1:
                 words[:, 0] &= feature.masks[:, 0].take(pieces)

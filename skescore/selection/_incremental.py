@@ -15,7 +15,7 @@ import numpy as np
 from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule, RuleSet
-from skescore.rules.simplification._on_rows import RuleRows, Step
+from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
 
@@ -81,7 +81,7 @@ class KnownScore:
         """The best score that the rules may have after each step, and whether it is just that."""
         number, row, value = self._rows.effects(steps)
         self._predicted = self._tally.after(len(steps), number, row, value, self._metric)
-        total = sum(self._size(self._rows.rules[place]) for place in self._rows.places)
+        total = sum(self._size(self._rows.rules[place]) for place in self._rows.indices)
         sizes = [
             total - sum(map(self._size, step.old)) + (self._size(step.new) if step.new else 0)
             for step in steps
@@ -245,7 +245,7 @@ class _Volumes:
         """The share that may be covered at most after each step, and whether it is just that."""
         current = self.measured(self.rows.result())
         shares, exact = np.full(len(steps), current), np.zeros(len(steps), dtype=bool)
-        pure = not any(self.rows.rules[place].others for place in self.rows.places)
+        pure = not any(self.rows.rules[place].others for place in self.rows.indices)
         low, high = self._unit(self.rows.lower, self.rows.upper)
         high = np.where(self.rows.alive[:, None], high, low)
         volumes = np.prod(high - low, axis=1)
@@ -259,14 +259,14 @@ class _Volumes:
             return np.minimum(1.0, current + whole + _SAMPLED), exact
         # The many shortened rules all at once.
         wide = [i for i in made if steps[i].lost is None]
-        grown = whole[wide] - volumes[[place for i in wide for place in steps[i].places]]
+        grown = whole[wide] - volumes[[place for i in wide for place in steps[i].indices]]
         shares[wide] = np.minimum(1.0, current + np.maximum(0.0, grown))
         exact[wide] = self.rows.ruleset.disjoint
         met: dict[int, np.ndarray] = {}
         for i, step in enumerate(steps):
             if step.lost is None:
                 continue
-            first = step.kept if step.kept is not None else step.places[0]
+            first = step.kept if step.kept is not None else step.indices[0]
             if first not in met:
                 sides = np.minimum(high, high[first]) - np.maximum(low, low[first])
                 met[first] = np.prod(np.maximum(sides, 0.0), axis=1)
@@ -275,7 +275,7 @@ class _Volumes:
                 shares[i] = current - max(0.0, volumes[first] - shared)
                 exact[i] = shared == 0
                 continue
-            known = volumes[list(step.places)].sum() - met[first][step.lost]
+            known = volumes[list(step.indices)].sum() - met[first][step.lost]
             more = whole[i] - known
             shares[i] = min(1.0, current + max(0.0, more))
             exact[i] = self.rows.ruleset.disjoint

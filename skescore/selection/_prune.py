@@ -17,7 +17,7 @@ from skescore._text import listed
 from skescore._validation import check_instance, check_integer
 from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._columns import Table
-from skescore.rules.simplification._on_rows import RuleRows, Step
+from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.selection._incremental import KnownScore
 
@@ -160,7 +160,7 @@ def prune(
 def _recounted(rows: RuleRows, answers: np.ndarray) -> RuleSet:
     """The rules with statistics of the rows that each answers."""
     order = np.argsort(rows.answer, kind="stable")
-    answer, places = rows.answer[order], rows.places
+    answer, places = rows.answer[order], rows.indices
     ends = zip(
         np.searchsorted(answer, places).tolist(),
         np.searchsorted(answer, places, side="right").tolist(),
@@ -241,7 +241,7 @@ def _best_step(
         if not _is_better(-bound, best):
             break
         if not done:
-            if promising and measured >= _VOLUMES < len(rows.places):
+            if promising and measured >= _VOLUMES < len(rows.indices):
                 continue
             value = known.measured(steps[i], i)
             measured += 1
@@ -255,7 +255,7 @@ def _best_step(
 
 
 def _candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
-    places = rows.places
+    places = rows.indices
     # Merges first: where either does, the rows of both rules are told.
     steps = rows.merges(n_merges, alike=True)
     if len(places) > 1:

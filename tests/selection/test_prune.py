@@ -26,8 +26,8 @@ from skescore.rules import (
     as_ruleset,
 )
 from skescore.rules._columns import Table
+from skescore.rules.simplification import RuleRows
 from skescore.rules.simplification._merging import hull
-from skescore.rules.simplification._on_rows import RuleRows
 from skescore.scorers import (
     RuleScorer,
     evaluate_rules,
@@ -224,9 +224,9 @@ def test_rows_follow_every_step(
         rows.take(step)
         now = rows.result()
         assert now == foreseen
-        places = np.append(rows.places, -1)
+        places = np.append(rows.indices, -1)
         np.testing.assert_array_equal(rows.answer, places[now.assign(X)])
-        np.testing.assert_array_equal(rows.holds[rows.places], now.match(X).T)
+        np.testing.assert_array_equal(rows.holds[rows.indices], now.match(X).T)
         answered = rows.answer >= 0
         if now.task == "regression" and answered.any():
             np.testing.assert_array_equal(rows.values[answered], now.predict(X[answered]))
@@ -328,11 +328,11 @@ def test_max_steps_and_names() -> None:
 
 def test_rules_and_answers_that_do_not_fit() -> None:
     ruleset = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
-    with pytest.raises(TypeError, match="ruleset must be a RuleSet, got list"):
+    with pytest.raises(TypeError, match="ruleset must be a RuleSet, got"):
         prune([], [[0.0]], ["a"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"y_black_box must hold one answer per row, shape \(1,\)"):
         prune(ruleset, [[0.0]], ["a", "b"])
-    with pytest.raises(ValueError, match="max_steps must be 0 or more"):
+    with pytest.raises(ValueError, match="max_steps must be an integer of 0 or more"):
         prune(ruleset, [[0.0]], ["a"], max_steps=-1)
     with pytest.raises(TypeError, match="scorer must give one number, but knowledge"):
         prune(ruleset, [[0.0]], ["a"], knowledge)

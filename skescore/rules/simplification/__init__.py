@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from skescore._validation import check_number
 from skescore.rules._columns import Table
 from skescore.rules.simplification._exact import simplify_exactly
-from skescore.rules.simplification._on_rows import simplify_on_rows
+from skescore.rules.simplification._on_rows import RuleRows, Step, simplify_on_rows
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-__all__ = ["simplify"]
+__all__ = ["RuleRows", "Step", "simplify"]
 
 
 def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:

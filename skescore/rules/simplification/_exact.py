@@ -21,7 +21,7 @@ from skescore.rules.simplification._merging import (
     all_implied,
     combined,
     exclude,
-    merit_of,
+    priority_of,
     ranks_of,
     united,
     without_implied,
@@ -159,7 +159,7 @@ def answering(
     return sorted(used)
 
 
-class RuleTable:
+class ExactRules:
     """Rules in the order of the set, with the cells of their boxes.
 
     Parameters
@@ -198,9 +198,9 @@ class RuleTable:
         self.statistics: list[RuleStatistics | None] = [r.statistics for r in ruleset.rules]
         self.alive = np.ones(len(ruleset), dtype=bool)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
-        merit = [self._merit(rule, seen) for rule, seen in enumerate(self.statistics)]
-        self.merit = np.array(merit).reshape(-1, 2)
-        self.rank = ranks_of(self.merit, self.by_priority)
+        priority = [self._priority(rule, seen) for rule, seen in enumerate(self.statistics)]
+        self.priority = np.array(priority).reshape(-1, 2)
+        self.rank = ranks_of(self.priority, self.by_priority)
         self.budget = Budget(_STEPS, _STEPS_PER_QUESTION)
         empty = np.asarray((self.low >= self.high).any(axis=1))
         empty |= np.array([exclude(others, others) for others in self.others], dtype=bool)
@@ -242,17 +242,18 @@ class RuleTable:
 
     # --- order --------------------------------------------------------------------------------
 
-    def _merit(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
+    def _priority(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
         old = self.ruleset.rules[rule]
-        return merit_of(Rule((), old.output, seen), self.ruleset.output_index(old))
+        return priority_of(Rule((), old.output, seen), self.ruleset.output_index(old))
 
     def ranks_after(self, kept: int, lost: int) -> np.ndarray:
         """What :attr:`rank` would be if a rule took over another one's rows."""
         if not self.by_priority:
             return self.rank
-        merit = self.merit.copy()
-        merit[kept] = self._merit(kept, combined(self.statistics[kept], self.statistics[lost]))
-        return ranks_of(merit, True)
+        priority = self.priority.copy()
+        seen = combined(self.statistics[kept], self.statistics[lost])
+        priority[kept] = self._priority(kept, seen)
+        return ranks_of(priority, True)
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -284,19 +285,19 @@ class RuleTable:
 
     # --- changes ------------------------------------------------------------------------------
 
-    def strike(self, rule: int, in_favour_of: int | None = None) -> None:
+    def strike(self, rule: int, merged_into: int | None = None) -> None:
         """Take a rule out, and let another one have its rows."""
         self.alive[rule] = False
         self.low[rule] = self.high[rule] = 0
-        if in_favour_of is not None:
-            seen = combined(self.statistics[in_favour_of], self.statistics[rule])
-            self.statistics[in_favour_of] = seen
+        if merged_into is not None:
+            seen = combined(self.statistics[merged_into], self.statistics[rule])
+            self.statistics[merged_into] = seen
 
     def join(self, kept: int, lost: int) -> None:
         """Let a rule, widened already, stand for another one as well."""
-        self.strike(lost, in_favour_of=kept)
-        self.merit[kept] = self._merit(kept, self.statistics[kept])
-        self.rank = ranks_of(self.merit, self.by_priority)
+        self.strike(lost, merged_into=kept)
+        self.priority[kept] = self._priority(kept, self.statistics[kept])
+        self.rank = ranks_of(self.priority, self.by_priority)
 
     def free(self, rule: int, feature: int, below: bool) -> None:
         """Take a bound away."""
@@ -347,7 +348,7 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
     """Leave out and join rules without changing any prediction on the domain."""
     if len(ruleset) == 0:
         return ruleset
-    table = RuleTable(ruleset, domain)
+    table = ExactRules(ruleset, domain)
     changed = True
     while changed:
         changed = _strike_needless(table)
@@ -359,7 +360,7 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
     return table.result()
 
 
-def _strike_needless(table: RuleTable) -> bool:
+def _strike_needless(table: ExactRules) -> bool:
     """Take out the rules that others answer for: earlier ones always, later ones alike."""
     if table.by_nearest:
         return False
@@ -375,7 +376,7 @@ def _strike_needless(table: RuleTable) -> bool:
     return int(table.alive.sum()) < before
 
 
-def _strike_if_answered_alike(table: RuleTable, rule: int) -> None:
+def _strike_if_answered_alike(table: ExactRules, rule: int) -> None:
     low, high, given = table.low[rule], table.high[rule], table.others[rule]
     where, forbidden = [], []
     for m in table.meeting(low, high).tolist():
@@ -395,12 +396,12 @@ def _strike_if_answered_alike(table: RuleTable, rule: int) -> None:
     )
     if found is None:
         return
-    heirs = [where[i] for i in found if table.rank[where[i]] > table.rank[rule]]
-    one = len(heirs) == 1 and not table.by_priority
-    table.strike(rule, in_favour_of=heirs[0] if one else None)
+    answering_now = [where[i] for i in found if table.rank[where[i]] > table.rank[rule]]
+    one = len(answering_now) == 1 and not table.by_priority
+    table.strike(rule, merged_into=answering_now[0] if one else None)
 
 
-def _drop_implied(table: RuleTable) -> bool:
+def _drop_implied(table: ExactRules) -> bool:
     """Take away the bounds of an ordered list behind which earlier rules answer everything."""
     if table.by_nearest:
         return False
@@ -422,7 +423,7 @@ def _drop_implied(table: RuleTable) -> bool:
     return changed
 
 
-def merge_boxes(table: RuleTable) -> bool:
+def merge_boxes(table: ExactRules) -> bool:
     """Join rules of one output whose boxes are equal but for one feature, on which they touch."""
     changed, progress = False, True
     while progress:
@@ -439,7 +440,7 @@ def merge_boxes(table: RuleTable) -> bool:
     return changed
 
 
-def _words(table: RuleTable) -> np.ndarray:
+def _words(table: ExactRules) -> np.ndarray:
     """A random-looking word for every rule's range on every feature, in which equal ones agree."""
     feature = np.arange(table.low.shape[1], dtype=np.uint64)
     mixed = _mix(table.low.astype(np.uint64) + (feature << np.uint64(40)))
@@ -454,7 +455,7 @@ def _mix(values: np.ndarray) -> np.ndarray:
     return values ^ (values >> np.uint64(31))
 
 
-def _runs(table: RuleTable, words: np.ndarray, feature: int) -> list[list[int]]:
+def _runs(table: ExactRules, words: np.ndarray, feature: int) -> list[list[int]]:
     """Rules that may be equal but for a feature, along which each touches one before it."""
     open_rules = np.sort(table.open)
     kinds: dict[Any, int] = {}
@@ -479,7 +480,7 @@ def _runs(table: RuleTable, words: np.ndarray, feature: int) -> list[list[int]]:
     return [run for run in runs if len(run) > 1]
 
 
-def _merge_run(table: RuleTable, run: list[int], feature: int) -> bool:
+def _merge_run(table: ExactRules, run: list[int], feature: int) -> bool:
     current, progress = run[0], False
     for rule in run[1:]:
         kept = _merged_along(table, current, rule, feature)
@@ -491,7 +492,7 @@ def _merge_run(table: RuleTable, run: list[int], feature: int) -> bool:
     return progress
 
 
-def _merged_along(table: RuleTable, one: int, other: int, feature: int) -> int | None:
+def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int | None:
     """Join two rules if that changes no answer; the index of the joint rule."""
     same = (table.low[one] == table.low[other]) & (table.high[one] == table.high[other])
     same[feature] = table.low[other, feature] <= table.high[one, feature]
@@ -510,7 +511,7 @@ def _merged_along(table: RuleTable, one: int, other: int, feature: int) -> int |
     return kept
 
 
-def _place(table: RuleTable, one: int, other: int) -> int | None:
+def _place(table: ExactRules, one: int, other: int) -> int | None:
     """Which of two rules of one output may answer for both; None if neither."""
     first, last = min(one, other), max(one, other)
     if table.by_nearest:
@@ -527,9 +528,9 @@ def _place(table: RuleTable, one: int, other: int) -> int | None:
 
 
 def _may_move(
-    table: RuleTable, part: int, rank: np.ndarray, kept: int, pair: tuple[int, int]
+    table: ExactRules, part: int, rank: np.ndarray, kept: int, pair: tuple[int, int]
 ) -> bool:
-    """Whether no answer changes if a rule answers at another one's new place."""
+    """Whether no answer changes if a rule answers at another one's new index."""
     was_before, is_before = table.rank < table.rank[part], rank < rank[kept]
     given = table.others[part]
     for m in table.meeting(table.low[part], table.high[part]).tolist():
@@ -548,7 +549,7 @@ def _may_move(
     return True
 
 
-def unite_values(table: RuleTable) -> bool:
+def unite_values(table: ExactRules) -> bool:
     """Join rules of one output that are equal but for the values of one categorical feature."""
     changed = False
     while _unite_one_pair(table):
@@ -556,7 +557,7 @@ def unite_values(table: RuleTable) -> bool:
     return changed
 
 
-def _unite_one_pair(table: RuleTable) -> bool:
+def _unite_one_pair(table: ExactRules) -> bool:
     seen: dict[Any, list[tuple[int, OneOf]]] = {}
     for rule in np.sort(table.open).tolist():
         box = table.low[rule].tobytes(), table.high[rule].tobytes(), table.code[rule]

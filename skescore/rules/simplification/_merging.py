@@ -135,15 +135,17 @@ def hull(one: Rule, other: Rule) -> Rule:
 # ---------------------------------------------------------------- who answers first
 
 
-def merit_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
+def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
     """What an unordered set prefers: purity, then rows."""
     seen = rule.statistics
     return rule.purity(output_index) or 0.0, float(seen.n_rows) if seen else 0.0
 
 
-def ranks_of(merit: np.ndarray, by_priority: bool) -> np.ndarray:
+def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
     """Place of every rule in the order in which they answer; see :attr:`RuleSet.answer_order`."""
-    order = np.lexsort((-merit[:, 1], -merit[:, 0])) if by_priority else np.arange(len(merit))
-    ranks = np.empty(len(merit), dtype=np.intp)
-    ranks[order] = np.arange(len(merit))
+    order = np.arange(len(priority))
+    if by_priority:
+        order = np.lexsort((-priority[:, 1], -priority[:, 0]))
+    ranks = np.empty(len(priority), dtype=np.intp)
+    ranks[order] = np.arange(len(priority))
     return ranks

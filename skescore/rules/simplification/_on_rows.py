@@ -21,7 +21,7 @@ from skescore.rules._conditions import Condition, Interval
 from skescore.rules._geometry import adjacent_pairs
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules.simplification._exact import simplify_exactly
-from skescore.rules.simplification._merging import Conditions, exclude, hull, merit_of, ranks_of
+from skescore.rules.simplification._merging import Conditions, exclude, hull, priority_of, ranks_of
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -35,19 +35,19 @@ _MOST_COMPARED = 1000
 
 def closest_pairs(rows: RuleRows, limit: int, alike: bool) -> list[tuple[int, int]]:
     """Pairs of rules, adjacent ones first, then those whose hulls add least."""
-    places = np.flatnonzero(rows.alive)
+    indices = np.flatnonzero(rows.alive)
     codes: dict[Output, int] = {}
-    code = np.array([codes.setdefault(rows.rules[i].output, len(codes)) for i in places.tolist()])
-    low, high = _unit_boxes(rows.lower[places], rows.upper[places])
-    if len(places) <= _MOST_COMPARED:
-        one, other = np.triu_indices(len(places), 1)
+    code = np.array([codes.setdefault(rows.rules[i].output, len(codes)) for i in indices.tolist()])
+    low, high = _unit_boxes(rows.lower[indices], rows.upper[indices])
+    if len(indices) <= _MOST_COMPARED:
+        one, other = np.triu_indices(len(indices), 1)
     else:
         touching = np.sort(adjacent_pairs(low, high)[:, :2], axis=1)
         one, other = np.unique(touching, axis=0).T
     apart = np.zeros(len(one))
     fits = code[one] == code[other]
     if not alike:
-        numbers = rows.outputs[places]
+        numbers = rows.outputs[indices]
         known = numbers[~np.isnan(numbers)]
         spread = float(np.ptp(known)) if len(known) else 0.0
         gap = np.abs(numbers[one] - numbers[other]) / (spread or 1.0)
@@ -63,7 +63,7 @@ def closest_pairs(rows: RuleRows, limit: int, alike: bool) -> list[tuple[int, in
     # Hulls that differ by rounding alone must not change the order.
     worth = np.round(extra + apart, 9)
     order = np.lexsort((other, one, worth, ~adjacent))[:limit]
-    return [(int(places[one[i]]), int(places[other[i]])) for i in order]
+    return [(int(indices[one[i]]), int(indices[other[i]])) for i in order]
 
 
 def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,15 +91,15 @@ class Widened:
         The rules as they stand.
     news : sequence of Rule
         The rules that may come.
-    places : tuple of int
+    indices : tuple of int
         The rules whose place they would take.
     """
 
-    def __init__(self, rows: RuleRows, news: Sequence[Rule], places: tuple[int, ...]) -> None:
+    def __init__(self, rows: RuleRows, news: Sequence[Rule], indices: tuple[int, ...]) -> None:
         self._rows = rows
         self._boxes = BoxTable.from_intervals([n.intervals for n in news], rows.ruleset.n_features)
         self._others = [new.others for new in news]
-        self._places = list(places)
+        self._places = list(indices)
         self._seen = 0
         self._apart: np.ndarray | None = None
 
@@ -162,9 +162,9 @@ class Step:
     sides: tuple[np.ndarray, ...] = ()
 
     @property
-    def places(self) -> tuple[int, ...]:
-        """The places of the old rules."""
-        return tuple(place for place in (self.kept, self.lost) if place is not None)
+    def indices(self) -> tuple[int, ...]:
+        """The indices of the old rules."""
+        return tuple(index for index in (self.kept, self.lost) if index is not None)
 
     @property
     def saved(self) -> int:
@@ -186,14 +186,14 @@ class RuleRows:
     Attributes
     ----------
     rules : list of Rule
-        The rules by their first place; those that are gone stay in the list.
+        The rules by their first index; those that are gone stay in the list.
     alive : ndarray of bool, shape (n_rules,)
         Which of them are not gone.
     answer : ndarray of int, shape (n_rows,)
         Place of the answering rule, -1 for none.
     values : ndarray of float, shape (n_rows,)
         What it answers: a number, or the index of a class; NaN without a rule.
-    heir : ndarray of int, shape (n_rules,)
+    merged_into : ndarray of int, shape (n_rules,)
         Place of the rule that each has become a part of, -1 for those taken out.
     """
 
@@ -202,14 +202,14 @@ class RuleRows:
         self.table = table
         self.rules = list(ruleset.rules)
         self.alive = np.ones(len(self.rules), dtype=bool)
-        self.heir = np.arange(len(self.rules))
+        self.merged_into = np.arange(len(self.rules))
         self.holds = np.ascontiguousarray(ruleset.match(table).T)
         self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
         self._start, self._stop = cuts(ruleset.boxes)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
-        self._merit = np.array([self._merit_of(r) for r in self.rules], float).reshape(-1, 2)
-        self.rank = ranks_of(self._merit, self.by_priority)
+        self._priority = np.array([self._priority_of(r) for r in self.rules], float).reshape(-1, 2)
+        self.rank = ranks_of(self._priority, self.by_priority)
         self.answer = ruleset.assign(table)
         self.outputs = np.array([*map(self._number, self.rules), np.nan])
         self.linear = {
@@ -223,22 +223,22 @@ class RuleRows:
         #: Places whose rules have changed, in the order of steps taken.
         self.changes: list[int] = []
 
-    def _merit_of(self, rule: Rule) -> tuple[float, float]:
-        return merit_of(rule, self._codes.get(rule.output))
+    def _priority_of(self, rule: Rule) -> tuple[float, float]:
+        return priority_of(rule, self._codes.get(rule.output))
 
     @property
-    def places(self) -> list[int]:
+    def indices(self) -> list[int]:
         """The rules that are not gone."""
         return np.flatnonzero(self.alive).tolist()
 
     def result(self, step: Step | None = None) -> RuleSet:
         """The rules as they stand, or as they would stand after a step."""
         rules = []
-        for place in self.places:
-            if step is not None and place == step.kept and step.new is not None:
+        for index in self.indices:
+            if step is not None and index == step.kept and step.new is not None:
                 rules.append(step.new)
-            elif step is None or place != step.lost:
-                rules.append(self.rules[place])
+            elif step is None or index != step.lost:
+                rules.append(self.rules[index])
         return self.ruleset.replace(rules=rules)
 
     # --- answers ------------------------------------------------------------------------------
@@ -265,35 +265,35 @@ class RuleRows:
             return _NO_ROWS
         behind = self.alive & (self.rank > after)
         behind[list(leave_out)] = False
-        places = np.flatnonzero(behind)
-        if not len(places):
+        indices = np.flatnonzero(behind)
+        if not len(indices):
             return np.full(len(rows), -1)
-        places = places[np.argsort(self.rank[places])]
-        held = self.holds[np.ix_(places, rows)]
+        indices = indices[np.argsort(self.rank[indices])]
+        held = self.holds[np.ix_(indices, rows)]
         first = held.argmax(axis=0)
-        return np.where(held[first, np.arange(len(rows))], places[first], -1)
+        return np.where(held[first, np.arange(len(rows))], indices[first], -1)
 
     def effect(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that a step may answer otherwise, and the place of the rule answering then."""
+        """The rows that a step may answer otherwise, and the index of the rule answering then."""
         if step.new is None:
             assert step.lost is not None
             rows = np.flatnonzero(self.answer == step.lost)
             return rows, self._next(rows, int(self.rank[step.lost]), (step.lost,))
         assert step.kept is not None
         rank = np.append(self._rank_after(step), len(self.rank))
-        place, rows = rank[step.kept], step.rows
-        rows = rows[rank[self.answer[rows]] > place]
+        index, rows = rank[step.kept], step.rows
+        rows = rows[rank[self.answer[rows]] > index]
         if step.lost is None:
             return rows, np.full(len(rows), step.kept)
         rows = rows[(self.answer[rows] != step.kept) & (self.answer[rows] != step.lost)]
         parts, answers = [rows], [np.full(len(rows), step.kept)]
         same = all(old.output == step.new.output for old in step.old)
-        for part in step.places:
+        for part in step.indices:
             own = np.flatnonzero(self.answer == part)
             then = np.full(len(own), step.kept)
-            if place > self.rank[part]:  # others may come before it now
-                following = self._next(own, int(self.rank[part]), step.places)
-                then = np.where(rank[following] < place, following, then)
+            if index > self.rank[part]:  # others may come before it now
+                following = self._next(own, int(self.rank[part]), step.indices)
+                then = np.where(rank[following] < index, following, then)
             changed = np.flatnonzero((then != step.kept) | (not same))
             parts.append(own[changed])
             answers.append(then[changed])
@@ -302,9 +302,9 @@ class RuleRows:
     def _rank_after(self, step: Step) -> np.ndarray:
         if not self.by_priority or step.new is None:
             return self.rank
-        merit = self._merit.copy()
-        merit[step.kept] = self._merit_of(step.new)
-        return ranks_of(merit, True)
+        priority = self._priority.copy()
+        priority[step.kept] = self._priority_of(step.new)
+        return ranks_of(priority, True)
 
     def new_values(self, step: Step, rows: np.ndarray, answer: np.ndarray) -> np.ndarray:
         """What is answered on the rows of :meth:`effect` after the step."""
@@ -316,11 +316,11 @@ class RuleRows:
         self._set_output(kept, self.rules[kept])
         return values
 
-    def _set_output(self, place: int, rule: Rule) -> None:
-        self.outputs[place] = self._number(rule)
-        self.linear.pop(place, None)
+    def _set_output(self, index: int, rule: Rule) -> None:
+        self.outputs[index] = self._number(rule)
+        self.linear.pop(index, None)
         if isinstance(rule.output, LinearOutput):
-            self.linear[place] = self._line(rule.output)
+            self.linear[index] = self._line(rule.output)
 
     def effects(self, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The effects of steps that change no output: number of the step, row and new value."""
@@ -352,24 +352,24 @@ class RuleRows:
     def is_current(self, step: Step) -> bool:
         """Whether the rules of a step are still those that it was made for."""
         return all(
-            self.alive[place] and any(self.rules[place] is old for old in step.old)
-            for place in step.places
+            self.alive[index] and any(self.rules[index] is old for old in step.old)
+            for index in step.indices
         )
 
-    def removal(self, place: int) -> Step:
+    def removal(self, index: int) -> Step:
         """The step that takes a rule out."""
-        return Step((self.rules[place],), None, place, None)
+        return Step((self.rules[index],), None, index, None)
 
-    def drops(self, places: Sequence[int]) -> list[Step]:
+    def drops(self, indices: Sequence[int]) -> list[Step]:
         """The steps that take a bound or another condition away from one of the rules."""
         steps: list[Step] = []
-        for place in places:
-            if place not in self._drops:
-                made = list(self._drops_of(place))
-                widened = Widened(self, [new for step in made if (new := step.new)], (place,))
+        for index in indices:
+            if index not in self._drops:
+                made = list(self._drops_of(index))
+                widened = Widened(self, [new for step in made if (new := step.new)], (index,))
                 made = [replace(step, sides=widened.sides(i)) for i, step in enumerate(made)]
-                self._drops[place] = made, widened
-            made, widened = self._drops[place]
+                self._drops[index] = made, widened
+            made, widened = self._drops[index]
             if self.ruleset.disjoint:
                 steps += itertools.compress(made, widened.apart())
             else:
@@ -391,7 +391,7 @@ class RuleRows:
             if self.rules[one].output != self.rules[other].output:
                 new = replace(new, output=self._joint_output(one, other))
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
-            # Where overlaps do not decide by order, either place is as good; but for ties.
+            # Where overlaps do not decide by order, either index is as good; but for ties.
             by_order = self.ruleset.ordered and not self.ruleset.disjoint
             if by_order or self._ties(new, one, other):
                 steps.append(
@@ -400,9 +400,9 @@ class RuleRows:
         return steps
 
     def _ties(self, new: Rule, one: int, other: int) -> bool:
-        """Whether the order decides between a new rule and one that stands between its places."""
+        """Whether the order decides between a new rule and one that stands between its indices."""
         between = slice(min(one, other) + 1, max(one, other))
-        equal = (self._merit[between] == self._merit_of(new)).all(axis=1)
+        equal = (self._priority[between] == self._priority_of(new)).all(axis=1)
         return self.by_priority and bool((equal & self.alive[between]).any())
 
     def _joint_output(self, one: int, other: int) -> float:
@@ -416,7 +416,7 @@ class RuleRows:
         return [
             step
             for step in steps
-            if step.new is None or Widened(self, [step.new], step.places).apart()[0]
+            if step.new is None or Widened(self, [step.new], step.indices).apart()[0]
         ]
 
     def meets(
@@ -424,16 +424,16 @@ class RuleRows:
         start: np.ndarray,
         stop: np.ndarray,
         others: Sequence[Conditions],
-        places: Sequence[int],
+        indices: Sequence[int],
     ) -> np.ndarray:
         """Which of some rules may hold together with boxes, shape (n_boxes, n_places)."""
-        met = np.zeros((len(start), len(places)), dtype=bool)
-        living = np.flatnonzero(self.alive[places])
-        at = np.asarray(places)[living]
+        met = np.zeros((len(start), len(indices)), dtype=bool)
+        living = np.flatnonzero(self.alive[indices])
+        at = np.asarray(indices)[living]
         overlap = (self._start[at] < stop[:, None]) & (self._stop[at] > start[:, None])
         met[:, living] = overlap.all(axis=2)
         for i, j in np.argwhere(met).tolist() if any(others) else ():
-            met[i, j] = not exclude(others[i], self.rules[places[j]].others)
+            met[i, j] = not exclude(others[i], self.rules[indices[j]].others)
         return met
 
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
@@ -442,8 +442,8 @@ class RuleRows:
             result &= condition.holds(self.table.column)
         return result
 
-    def _drops_of(self, place: int) -> Iterator[Step]:
-        rule = self.rules[place]
+    def _drops_of(self, index: int) -> Iterator[Step]:
+        rule = self.rules[index]
         literals = [literal for c in rule.conditions for literal in _literals(c)]
         fails = {literal: ~self._holds((literal,)) for literal in literals}
         total = np.zeros(len(self.table), dtype=np.intp)
@@ -456,7 +456,7 @@ class RuleRows:
             for literal in without:
                 missing += fails[literal][near]
             new = replace(rule, conditions=conditions)
-            yield Step((rule,), place, None, new, near[missing == total])
+            yield Step((rule,), index, None, new, near[missing == total])
 
     def take(self, step: Step) -> None:
         """Take a step."""
@@ -466,12 +466,12 @@ class RuleRows:
         if step.lost is not None:
             self.alive[step.lost] = False
             self.holds[step.lost] = False
-            self.heir[self.heir == step.lost] = -1 if step.kept is None else step.kept
+            self.merged_into[self.merged_into == step.lost] = -1 if step.kept is None else step.kept
             self.answer[self.answer == step.lost] = -1 if step.kept is None else step.kept
         if step.new is not None and step.kept is not None:
             self.holds[step.kept, step.rows] = True
             self.rules[step.kept] = step.new
-            self._merit[step.kept] = self._merit_of(step.new)
+            self._priority[step.kept] = self._priority_of(step.new)
             self._set_output(step.kept, step.new)
             box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
             self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
@@ -479,10 +479,10 @@ class RuleRows:
         self.rank = rank
         self.answer[rows] = answer
         self.values[rows] = values
-        self.changes += step.places
-        for place in step.places:
-            self._drops.pop(place, None)
-        gone = set(step.places)
+        self.changes += step.indices
+        for index in step.indices:
+            self._drops.pop(index, None)
+        gone = set(step.indices)
         self._hulls = {pair: made for pair, made in self._hulls.items() if not gone & {*pair}}
 
 
@@ -518,18 +518,18 @@ def simplify_on_rows(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSe
     # Rows may lie anywhere, so nothing is taken for granted of the domain here.
     rows = RuleRows(_exactly_simplified(ruleset, table), table)
     first = rows.answer.copy()
-    account = _Account(rows, tolerance)
+    budget = _ErrorBudget(rows, tolerance)
     going_on = True
     while going_on:
-        _take_what_is_free(rows, account)
-        going_on = tolerance > 0 and _spend(rows, account)
-    due = np.append(rows.heir, -1)[first]
+        _take_what_is_free(rows, budget)
+        going_on = tolerance > 0 and _spend(rows, budget)
+    due = np.append(rows.merged_into, -1)[first]
     moved = due != rows.answer
     stale = {*due[moved].tolist(), *rows.answer[moved].tolist()}
     result = _with_row_counts(
         rows.result(),
         np.append(np.cumsum(rows.alive) - 1, -1)[rows.answer],
-        [number for number, place in enumerate(rows.places) if place in stale],
+        [number for number, index in enumerate(rows.indices) if index in stale],
     )
     return _exactly_simplified(result, table)
 
@@ -567,7 +567,7 @@ def _with_row_counts(ruleset: RuleSet, answer: np.ndarray, stale: list[int]) -> 
     return ruleset.replace(rules=rules)
 
 
-class _Account:
+class _ErrorBudget:
     """What the steps taken have cost: changed answers, in units of one row.
 
     A changed label costs 1, and so does a row that loses its rule or gets one. A changed number
@@ -622,15 +622,15 @@ class _Account:
         numbers = np.where(lacks & lacked, 0.0, numbers)
         return np.where(turned, np.fmax(numbers, 1.0), numbers)
 
-    def price(self, step: Step) -> float:
+    def cost(self, step: Step) -> float:
         """What a step costs; negative if it brings answers back."""
         rows, answer = self.rows.effect(step)
         new = self.rows.new_values(step, rows, answer)
         return float(self._costs_of(rows, new).sum() - self.costs[rows].sum())
 
-    def allows(self, price: float) -> bool:
-        """Whether a price may still be paid."""
-        return bool((self.costs.sum() + price) / len(self.costs) <= self.tolerance)
+    def allows(self, cost: float) -> bool:
+        """Whether a cost is within the tolerance."""
+        return bool((self.costs.sum() + cost) / len(self.costs) <= self.tolerance)
 
     def take(self, step: Step) -> bool:
         """Take a step, unless the nearest rules of rows without one stand in its way."""
@@ -648,7 +648,7 @@ class _Account:
         return True
 
     def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
-        """What all rows cost after a step, as the nearest rules answer then; None if as priced."""
+        """What all rows cost after a step by the nearest rules; None if the plain costs hold."""
         alone = np.isnan(self.original)
         is_label = self.rows.ruleset.task == "classification"
         if not (alone if is_label else alone | np.isnan(values)).any():
@@ -659,59 +659,59 @@ class _Account:
         return self._costs_of(np.arange(len(values)), values, None if is_label else told)
 
 
-def _take_what_is_free(rows: RuleRows, account: _Account) -> None:
+def _take_what_is_free(rows: RuleRows, budget: _ErrorBudget) -> None:
     progress = True
     while progress:
         progress = False
-        for place in rows.places:
-            if len(rows.places) > 1:
-                progress |= _take_if_free(account, rows.removal(place))
+        for index in rows.indices:
+            if len(rows.indices) > 1:
+                progress |= _take_if_free(budget, rows.removal(index))
         for step in rows.merges(_PAIRS, alike=True):
             fits = rows.is_current(step) and rows.allowed([step])
-            progress |= bool(fits) and _take_if_free(account, step)
-        for place in rows.places:
+            progress |= bool(fits) and _take_if_free(budget, step)
+        for index in rows.indices:
             shortened = True
             while shortened:
-                steps = sorted(rows.drops([place]), key=lambda step: -step.saved)
-                shortened = any(_take_if_free(account, step) for step in steps)
+                steps = sorted(rows.drops([index]), key=lambda step: -step.saved)
+                shortened = any(_take_if_free(budget, step) for step in steps)
                 progress |= shortened
 
 
-def _take_if_free(account: _Account, step: Step) -> bool:
-    return account.price(step) <= 0 and account.take(step)
+def _take_if_free(budget: _ErrorBudget, step: Step) -> bool:
+    return budget.cost(step) <= 0 and budget.take(step)
 
 
-def _spend(rows: RuleRows, account: _Account) -> bool:
-    """Take the steps that save most for what they cost, as long as they can be paid."""
+def _spend(rows: RuleRows, budget: _ErrorBudget) -> bool:
+    """Take the steps that save most for what they cost, as long as the tolerance allows."""
     queue: list[tuple[float, int, Step]] = []
     number = 0
 
     def offer(steps: list[Step]) -> None:
         nonlocal number
         for step in steps:
-            price = account.price(step)
-            if account.allows(price):
+            cost = budget.cost(step)
+            if budget.allows(cost):
                 number += 1
-                worth = math.inf if price <= 0 else step.saved / price
+                worth = math.inf if cost <= 0 else step.saved / cost
                 heapq.heappush(queue, (-worth, number, step))
 
-    offer([rows.removal(place) for place in rows.places])
+    offer([rows.removal(index) for index in rows.indices])
     offer(rows.merges(_PAIRS, alike=rows.ruleset.task == "classification"))
-    offer(rows.drops(rows.places))
+    offer(rows.drops(rows.indices))
     taken = False
     while queue:
         promised, at, step = heapq.heappop(queue)
-        if not rows.is_current(step) or (step.new is None and len(rows.places) == 1):
+        if not rows.is_current(step) or (step.new is None and len(rows.indices) == 1):
             continue
         if step.new is not None and not rows.allowed([step]):
             continue
-        price = account.price(step)
-        worth = -math.inf if price <= 0 else -step.saved / price
-        if not account.allows(price):
+        cost = budget.cost(step)
+        worth = -math.inf if cost <= 0 else -step.saved / cost
+        if not budget.allows(cost):
             continue
         if worth > promised and queue and worth > queue[0][0]:
             heapq.heappush(queue, (worth, at, step))  # earlier steps have made it dearer
-        elif account.take(step):
+        elif budget.take(step):
             taken = True
             if step.kept is not None:
                 offer([rows.removal(step.kept), *rows.drops([step.kept])])
