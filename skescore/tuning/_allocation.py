@@ -18,14 +18,9 @@ _FIRST_ROUND = 2
 
 @dataclass(frozen=True)
 class Standing:
-    """What an extractor has done so far.
+    """What an extractor has done so far: trials that count, and the time that they took.
 
-    Parameters
-    ----------
-    started : int
-        Trials that count: begun, and neither interrupted nor begun anew.
-    seconds : float
-        Time that its trials took.
+    Trials count if they were begun, and neither interrupted nor begun anew.
     """
 
     started: int
@@ -84,7 +79,7 @@ class Allocation:
         elapsed: float = 0.0,
         halted: Collection[str] = (),
     ) -> dict[str, int]:
-        """Tell how many further trials each extractor may start now.
+        """Give how many further trials each extractor may start now.
 
         Parameters
         ----------
@@ -126,8 +121,8 @@ class Allocation:
         if not live:
             return {}
         quota = 0
-        for place, (keep, each) in enumerate(self.rounds):
-            if place:
+        for number, (keep, each) in enumerate(self.rounds):
+            if number:
                 live = self._halved(live, keep, judge, quota)
             quota += each
             wanted = {
@@ -150,10 +145,10 @@ class Allocation:
         live, end = [name for name in self.names if name not in self._halted], 0.0
         if not live:
             return {}
-        for place, (keep, _) in enumerate(self.rounds):
-            if place:
+        for number, (keep, _) in enumerate(self.rounds):
+            if number:
                 live = self._halved(live, keep, judge, None)
-            end += self.timeout * weights[place] / sum(weights)
+            end += self.timeout * weights[number] / sum(weights)
             if elapsed < end:
                 break
         fresh = [name for name in live if not standings[name].started]
@@ -170,7 +165,7 @@ class Allocation:
         best = known[leader][0]
         kept = {leader}
         after = "so far" if first is None else f"after {first} trial{'s' if first > 1 else ''}"
-        for place, name in enumerate(ranked[1:], start=1):
+        for rank, name in enumerate(ranked[1:], start=2):
             merit, bound = known[name]
             if merit == -math.inf:
                 self.stopped[name] = f"no trial gave a score {after}"
@@ -179,9 +174,9 @@ class Allocation:
                     f"{after} its best loss with its fewest rules would give {bound:.4g}, and "
                     f"{leader} had {best:.4g}"
                 )
-            elif place >= keep:
+            elif rank > keep:
                 self.stopped[name] = (
-                    f"{after} its {self.merit} was {merit:.4g}, place {place + 1} of {len(live)}; "
+                    f"{after} its {self.merit} was {merit:.4g}, place {rank} of {len(live)}; "
                     f"the first {keep} went on ({leader} had {best:.4g})"
                 )
             else:
@@ -208,18 +203,7 @@ def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, 
 
 
 def in_turns(allowed: Mapping[str, int]) -> list[str]:
-    """Name every extractor as often as it may start a trial, one after another.
-
-    Parameters
-    ----------
-    allowed : dict of str to int
-        Trials that each may start.
-
-    Returns
-    -------
-    list of str
-        Whose trials come next.
-    """
+    """Name every extractor as often as it may start a trial, one after another."""
     turns = range(max(allowed.values(), default=0))
     return [name for turn in turns for name, number in allowed.items() if number > turn]
 
@@ -232,31 +216,16 @@ def in_turns_beside_others(
 ) -> list[str]:
     """Name the extractors as :func:`in_turns`, in an order for one of several workers.
 
-    What nobody else works at comes first, of this what the worker has been at, and then where most
-    work is left. So most extractors have one worker, in whose memory lies what their trials share
-    and whose sampler knows of all before; and the long ones are begun early.
-
-    Parameters
-    ----------
-    allowed : dict of str to int
-        Trials that each may start.
-    seconds : dict of str to float
-        What one takes; infinite if that is not known.
-    running : collection of str
-        Extractors that others work at.
-    last : collection of str
-        Extractors of this worker's last trials.
-
-    Returns
-    -------
-    list of str
-        Whose trials come next; of equals, the first stays first.
+    What nobody else works at (`running`) comes first, of this what the worker has been at
+    (`last`), and then where most work is left by the `seconds` of a trial, infinite if not
+    known. So most extractors have one worker, in whose memory lies what their trials share and
+    whose sampler knows of all before; and the long ones are begun early.
     """
 
-    def place(name: str) -> tuple[bool, float]:
+    def rank(name: str) -> tuple[bool, float]:
         return name not in last, -allowed[name] * seconds[name]
 
-    order = sorted(allowed, key=place)
+    order = sorted(allowed, key=rank)
     free = {name: allowed[name] for name in order if name not in running}
     others = {name: allowed[name] for name in order if name in running}
     return [*in_turns(free), *in_turns(others)]

@@ -153,13 +153,13 @@ class Candidates(Sequence[Candidate]):
         return cls(found)
 
     @overload
-    def __getitem__(self, place: int) -> Candidate: ...
+    def __getitem__(self, index: int) -> Candidate: ...
     @overload
-    def __getitem__(self, place: slice) -> Candidates: ...
-    def __getitem__(self, place: int | slice) -> Candidate | Candidates:
-        if isinstance(place, slice):
-            return Candidates(self._candidates[place])
-        return self._candidates[place]
+    def __getitem__(self, index: slice) -> Candidates: ...
+    def __getitem__(self, index: int | slice) -> Candidate | Candidates:
+        if isinstance(index, slice):
+            return Candidates(self._candidates[index])
+        return self._candidates[index]
 
     def __len__(self) -> int:
         return len(self._candidates)

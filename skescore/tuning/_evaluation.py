@@ -32,22 +32,7 @@ class Fold:
 
 
 def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
-    """Give y, or what a fitted black box answers in its place, so that fidelity is scored.
-
-    Parameters
-    ----------
-    black_box : estimator
-        The black box.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,) or None
-        The target.
-
-    Returns
-    -------
-    array-like of shape (n_rows,)
-        The target, or the answers.
-    """
+    """Give y, or a fitted black box's predictions in its place, so that fidelity is scored."""
     return Oracle(black_box, like=X).query(X) if y is None else y
 
 
@@ -56,18 +41,8 @@ def make_folds(
 ) -> list[Fold]:
     """Split the data and fit the black box on each training part.
 
-    Parameters
-    ----------
-    black_box : estimator
-        The black box; cloned and fitted per split unless `fitted`.
-    X, y : array-like
-        The data.
-    cv : int, splitter or iterable
-        As in scikit-learn.
-    task : {"classification", "regression"}
-        Whether an int `cv` stratifies.
-    fitted : bool
-        Use the black box as it is.
+    The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
+    and an int stratifies where the task is classification.
     """
     folds = []
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
@@ -79,17 +54,7 @@ def make_folds(
 
 
 def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
-    """Take all rows to extract from and to score on, which is what the final rules are made of.
-
-    Parameters
-    ----------
-    black_box : estimator
-        The black box; cloned and fitted unless `fitted`.
-    X, y : array-like
-        The data.
-    fitted : bool
-        Use the black box as it is.
-    """
+    """Take all rows to extract from and to score on, which is what the final rules are made of."""
     model = black_box if fitted else clone(black_box).fit(X, y)
     places = np.arange(len(y))
     X, y = _safe_indexing(X, places), _safe_indexing(y, places)

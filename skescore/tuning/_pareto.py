@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skescore._validation import check_choice
 from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates, as_candidates
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What may be minimised: measures of a candidate of which less is better.
 OBJECTIVES = (
@@ -25,7 +23,7 @@ _NOISE = 1e-12
 
 
 def pareto_mask(losses: Any) -> np.ndarray:
-    """Tell which points no other point dominates: at most as large in all, smaller in one.
+    """Return which points no other point dominates: at most as large in all, smaller in one.
 
     Use it for any table of losses; :func:`pareto_front` does it for candidates of a search.
 
@@ -236,8 +234,6 @@ def pareto_front(
     0    gridex   0.3      2.0  False
     1      cart   0.1      3.0   True
     """
-    import pandas as pd
-
     names = check_objectives(objectives)
     check_choice("completeness", completeness, COMPLETENESSES)
     shown = (*names, "n_rules", "performance", "completeness_volume", "completeness_instances")
@@ -270,23 +266,7 @@ def pareto_front(
 
 
 def check_objectives(objectives: Any) -> tuple[str, ...]:
-    """Raise unless objectives are known names of what is minimised; give them as a tuple.
-
-    Parameters
-    ----------
-    objectives : sequence of str
-        Some of :data:`OBJECTIVES`.
-
-    Returns
-    -------
-    tuple of str
-        The same.
-
-    Raises
-    ------
-    ValueError
-        If they are not known, none, or not different.
-    """
+    """Raise unless objectives are different known names; give them as a tuple."""
     is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
     names = tuple(objectives) if is_list else ()
     if not names or not all(name in OBJECTIVES for name in names) or len(set(names)) < len(names):
