@@ -430,7 +430,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``.
         """
-        return self.rules_.predict_proba(self._rows(X))
+        rows = self._rows(X)  # complains if there are no rules yet
+        return self.rules_.predict_proba(rows)
 
     def covers(self, X: Any) -> np.ndarray:
         """Find the rows that some rule holds for.
@@ -445,7 +446,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of bool, shape (n_rows,)
             False where ``predict`` falls back on `uncovered`.
         """
-        return self.rules_.covers(self._rows(X))
+        rows = self._rows(X)  # complains if there are no rules yet
+        return self.rules_.covers(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy (classification) or R² (regression) of the rules.

@@ -1,4 +1,4 @@
-"""CART: a decision tree on the black box's answers, read as rules."""
+"""CART: a decision tree on the black box's predictions, read as rules."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._categories import category_order, name_categories
+from skescore.extractors._docstrings import documented
 from skescore.rules import Domain, Rule, RuleSet, as_ruleset
 
 _CRITERIA = {
@@ -24,18 +25,16 @@ _CRITERIA = {
 _LARGEST = float(np.finfo(np.float32).max)
 
 
+@documented
 class CARTExtractor(BaseExtractor):
     """Rules from a decision tree that imitates the black box.
 
     The first extractor to try: fast, complete, and hard to beat at few rules. The black box is
-    asked once. Categorical and text columns of a DataFrame are split into sets of their values.
+    queried once. Categorical and text columns of a DataFrame are split into sets of their values.
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    {estimator}
     max_leaf_nodes : int or None, default=None
         Most leaves, that is rules; the tree then grows best first. At least 2. None: no limit
         but `max_depth`.
@@ -52,15 +51,7 @@ class CARTExtractor(BaseExtractor):
     simplify : bool, default=True
         True: an ordered list, read from the top, without the conditions that the rules before make
         superfluous. False: one rule per leaf, each of which stands by itself.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds; a tree always answers.
-    abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {common}
     random_state : int, RandomState instance or None, default=None
         Decides between equally good splits. Pass an int for the same rules on every run.
 
@@ -68,34 +59,20 @@ class CARTExtractor(BaseExtractor):
     ----------
     rules_ : RuleSet
         The rules.
-    n_rules_ : int
-        Their number.
-    coverage_ : float
-        Share of the training rows that some rule covers: 1.
-    completeness_ : float
-        Share of the domain's volume that some rule covers: 1.
+    {sizes}
     tree_ : DecisionTreeClassifier or DecisionTreeRegressor
-        The tree, fitted on the black box's answers. It knows categories by their place in
+        The tree, fitted on the black box's predictions. It knows categories by their index in
         `category_order_`.
     category_order_ : dict of str to list
         The values of each categorical feature, in the order in which the tree splits them.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {fitted}
 
     Notes
     -----
-    The values of a categorical feature are put in order once, by the black box's mean answer or,
-    with more than two classes, along the first principal component of their class shares; the
-    tree then splits them by a place in that order. A value never seen in training satisfies only
-    conditions that exclude others ("colour ≠ red").
+    The values of a categorical feature are put in order once, by the black box's mean prediction
+    or, with more than two classes, along the first principal component of their class
+    probabilities; the tree then splits them by an index in that order. A value never seen in
+    training satisfies only conditions that exclude others ("colour ≠ red").
 
     References
     ----------

@@ -1,15 +1,25 @@
-"""Checks of the interface: parameters, attributes after fit, and what clones and refits keep."""
+"""Checks of what an extractor offers: parameters, attributes, rules, predictions, scikit-learn."""
 
 from __future__ import annotations
 
+import copy
+import io
+import math
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skescore.metrics import volume_completeness
 from skescore.rules import RuleSet, as_ruleset
+from skescore.scorers import make_fire_scorer, make_ice_scorer
 from skescore.testing._samples import (
     around,
     check,
@@ -17,11 +27,15 @@ from skescore.testing._samples import (
     expect_same_rules,
     fitted,
     frame_of,
+    frozen,
+    need_reproducible,
     neighbours,
+    recording,
     rows_around,
     sample,
     skip,
     task_of,
+    with_rules,
 )
 
 
@@ -70,7 +84,7 @@ def check_fit_changes_no_data(name: str, extractor: Any) -> None:
 
 @check
 def check_unfitted(name: str, extractor: Any) -> None:
-    """Whatever is asked before `fit` raises NotFittedError."""
+    """Whatever needs rules raises NotFittedError before `fit`."""
     copied = around(extractor, neighbours(task_of(extractor)))
     X, y = sample(task_of(extractor))
     calls = {
@@ -180,7 +194,7 @@ def check_domain(name: str, extractor: Any) -> None:
 
 @check
 def check_sizes(name: str, extractor: Any) -> None:
-    """`n_rules_`, `coverage_` and `completeness_` say of the rules what is so."""
+    """`n_rules_`, `coverage_` and `completeness_` are those of the rules."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
     rules = copied.rules_
@@ -222,23 +236,326 @@ def check_second_fit(name: str, extractor: Any) -> None:
 
 @check
 def check_probabilities(name: str, extractor: Any) -> None:
-    """`predict_proba` gives the shares of classes that are the rules', and `predict` their best."""
+    """`predict_proba` gives class probabilities, those of the rules."""
     copied = fitted(extractor)
     if not hasattr(copied, "predict_proba"):
         skip("has no predict_proba")
     X, _ = sample(task_of(extractor))
     rows = rows_around(X)
-    shares = np.asarray(copied.predict_proba(rows))
+    probabilities = np.asarray(copied.predict_proba(rows))
     classes = np.array(copied.rules_.classes)
     expect(
-        shares.shape == (len(rows), len(classes)),
+        probabilities.shape == (len(rows), len(classes)),
         name,
-        f"predict_proba must have shape {(len(rows), len(classes))}, got {shares.shape}.",
+        f"predict_proba must have shape {(len(rows), len(classes))}, got {probabilities.shape}.",
     )
-    expect((shares >= 0).all(), name, "predict_proba must not be negative or NaN.")
-    expect(np.allclose(shares.sum(axis=1), 1), name, "predict_proba must sum to 1 in every row.")
+    expect((probabilities >= 0).all(), name, "predict_proba must not be negative or NaN.")
+    sums = probabilities.sum(axis=1)
+    expect(np.allclose(sums, 1), name, "predict_proba must sum to 1 in every row.")
     expect(
-        np.allclose(shares, copied.rules_.predict_proba(rows)),
+        np.allclose(probabilities, copied.rules_.predict_proba(rows)),
         name,
         "predict_proba must be rules_.predict_proba.",
     )
+
+
+# --- predictions ----------------------------------------------------------------------------------
+
+#: Two labels of every type that black boxes predict, in sorted order.
+LABELS: dict[str, np.ndarray] = {
+    "text": np.array(["no, thanks", "yes"]),
+    "objects": np.array(["b", "c"], dtype=object),
+    "whole numbers": np.array([7, 1000]),
+    "negative numbers": np.array([-3, -1]),
+    "small numbers": np.array([-1, 1], dtype=np.int8),
+    "float codes": np.array([1.0, 2.0]),
+    "truth values": np.array([False, True]),
+}
+
+
+def _same(found: Any, expected: Any) -> bool:
+    """Compare predictions; missing ones are alike."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape:
+        return False
+    if expected.dtype.kind == "f" and found.dtype.kind in "fiu":
+        return bool(np.allclose(found, expected, rtol=1e-9, atol=1e-9, equal_nan=True))
+    return found.tolist() == expected.tolist()
+
+
+@check
+def check_predictions_follow_rules(name: str, extractor: Any) -> None:
+    """`covers` is true where a rule holds, and `predict` gives there what the rule says."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+    rows = np.vstack([X, rows_around(X)])
+    covered = np.asarray(copied.covers(rows))
+    expect(
+        covered.dtype == bool and np.array_equal(covered, copied.rules_.covers(rows)),
+        name,
+        f"covers must give rules_.covers, truth values of shape {(len(rows),)}, got "
+        f"{covered.dtype} of shape {covered.shape}.",
+    )
+    y_pred = np.asarray(copied.predict(rows))
+    expect(
+        y_pred.shape == (len(rows),),
+        name,
+        f"predict must give every row one value, {(len(rows),)}, got shape {y_pred.shape}.",
+    )
+    expect(
+        _same(y_pred[covered], copied.rules_.predict(rows[covered])),
+        name,
+        "predict must give what rules_.predict gives, where a rule holds.",
+    )
+
+
+@check
+def check_uncovered_rows(name: str, extractor: Any) -> None:
+    """Where no rule holds `predict` gives a class or a number still, by default."""
+    task = task_of(extractor)
+    default = {"uncovered": "default"} if "uncovered" in extractor.get_params(deep=False) else {}
+    copied = fitted(extractor, **default)
+    X, _ = sample(task)
+    rows = np.vstack([rows_around(X), X - 1e6, X + 1e6])
+    y_pred = np.asarray(copied.predict(rows))
+    if task == "classification":
+        unknown = sorted(set(y_pred.tolist()) - set(copied.rules_.classes or ()), key=repr)
+        expect(not unknown, name, f"predict must give classes only, got {unknown[:3]}.")
+    else:
+        good = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
+        expect(good, name, "predict must give every row a finite number.")
+    lost = ~np.asarray(copied.covers(rows))
+    if lost.any():
+        expect(
+            copied.rules_.fallback is not None,
+            name,
+            f"no rule holds for {lost.sum()} of {len(rows)} rows, so rules_ needs a fallback.",
+        )
+        expect(
+            _same(y_pred[lost], copied.rules_.predict(rows[lost])),
+            name,
+            "predict must give what rules_.fallback says, where no rule holds.",
+        )
+
+
+@check
+def check_uncovered_policies(name: str, extractor: Any) -> None:
+    """`uncovered` decides what is predicted where no rule holds, and nothing else."""
+    if "uncovered" not in extractor.get_params(deep=False):
+        skip("has no parameter uncovered")
+    task = task_of(extractor)
+    X, _ = sample(task)
+    rows = np.vstack([X, rows_around(X), X - 1e6])
+    default = fitted(extractor, uncovered="default")
+    lost = ~np.asarray(default.covers(rows))
+    expected = np.asarray(default.predict(rows))
+    for policy in ("nearest", "abstain"):
+        other = fitted(extractor, uncovered=policy)
+        found = np.asarray(other.predict(rows))
+        same_rows = np.array_equal(~np.asarray(other.covers(rows)), lost)
+        if not same_rows or not _same(found[~lost].tolist(), expected[~lost].tolist()):
+            need_reproducible(extractor)
+            raise AssertionError(f"{name}: uncovered={policy!r} must not change the rules.")
+        if task == "classification":
+            known = {label in (other.rules_.classes or ()) for label in found[lost].tolist()}
+        else:
+            known = set(np.isfinite(found[lost].astype(float)).tolist())
+        expect(
+            known <= {policy == "nearest"},
+            name,
+            f"uncovered={policy!r} must predict rows without a rule "
+            + ("as the nearest rule does." if policy == "nearest" else "with no class or NaN."),
+        )
+
+
+@check
+def check_queries_no_black_box(name: str, extractor: Any) -> None:
+    """`predict`, `covers`, `predict_proba` and `score` do without the black box."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    black_box = recording(task).fit(X, y)
+    copied = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
+    queried = len(black_box.shown_)
+    rows = rows_around(X)
+    for method in ("predict", "covers", "predict_proba", "score"):
+        if not hasattr(copied, method):
+            continue
+        truth = (np.resize(y, len(rows)),) if method == "score" else ()
+        getattr(copied, method)(rows, *truth)
+        expect(
+            len(black_box.shown_) == queried,
+            name,
+            f"{method} must need the rules alone, but it queried the black box.",
+        )
+
+
+def _measure(task: str) -> Any:
+    return accuracy_score if task == "classification" else r2_score
+
+
+@check
+def check_score(name: str, extractor: Any) -> None:
+    """`score` is accuracy or R², and a weight of two counts as two rows."""
+    copied = fitted(extractor)
+    if not hasattr(copied, "score"):
+        skip("has no score")
+    task = task_of(extractor)
+    X, y = sample(task)
+    found, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
+    expect(
+        isinstance(found, float) and math.isclose(found, right, rel_tol=1e-9),
+        name,
+        f"score must be {_measure(task).__name__} of y and predict(X), {right!r}, got {found!r}.",
+    )
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    found, right = copied.score(X, y, sample_weight=weights), copied.score(X[repeated], y[repeated])
+    expect(
+        math.isclose(found, right, rel_tol=1e-9),
+        name,
+        f"score with weights must be that of repeated rows, {right!r}, got {found!r}.",
+    )
+
+
+@check
+def check_fidelity(name: str, extractor: Any) -> None:
+    """`fidelity` compares the rules' predictions with the black box's own."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    black_box = frozen(task, X, y)
+    copied = with_rules(around(extractor, black_box).fit(X, y))
+    if not hasattr(copied, "fidelity"):
+        skip("has no fidelity")
+    around_X = rows_around(X)
+    for rows in (X, around_X[np.asarray(copied.covers(around_X))]):
+        found = copied.fidelity(rows)
+        right = _measure(task)(black_box.predict(rows), copied.predict(rows))
+        expect(
+            math.isclose(found, right, rel_tol=1e-9),
+            name,
+            f"fidelity must compare with the black box's predictions, {right!r}, got {found!r}.",
+        )
+
+
+@check
+def check_labels(name: str, extractor: Any) -> None:
+    """Labels of every type go in and come out, and are names only: the rules stay the same."""
+    if task_of(extractor) != "classification":
+        skip("labels are of classification")
+    X, y = sample("classification")
+    plain = fitted(extractor)
+    for kind, labels in LABELS.items():
+        copied = around(extractor, neighbours("classification")).fit(X, labels[y])
+        y_pred = np.asarray(with_rules(copied).predict(X))
+        expect(
+            y_pred.dtype.kind == labels.dtype.kind,
+            name,
+            f"labels that are {kind} must be predicted as such ({labels.dtype}), got "
+            f"{y_pred.dtype}.",
+        )
+        outputs = [rule.output for rule in copied.rules_]
+        expected = [labels.tolist()[rule.output] for rule in plain.rules_]
+        conditions = [rule.conditions for rule in copied.rules_]
+        if conditions != [rule.conditions for rule in plain.rules_] or outputs != expected:
+            need_reproducible(extractor)
+            raise AssertionError(
+                f"{name}: rules must not depend on what classes are called, but those for "
+                f"{labels.tolist()} differ from those for [0, 1]:\n{copied.rules_}\n{plain.rules_}"
+            )
+
+
+@check
+def check_json(name: str, extractor: Any) -> None:
+    """The rules are the same, and predict the same, after a journey through JSON."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+    travelled = RuleSet.from_json(copied.rules_.to_json())
+    expect(travelled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
+    covered = X[copied.rules_.covers(X)]
+    expect(
+        _same(travelled.predict(covered), copied.rules_.predict(covered)),
+        name,
+        "rules must predict the same after a journey through JSON.",
+    )
+
+
+# --- beside the estimators of scikit-learn --------------------------------------------------------
+
+
+@check
+def check_pickle(name: str, extractor: Any) -> None:
+    """Fitted and unfitted, it is the same after a journey by pickle and by deepcopy."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+
+    def pickled(value: Any) -> Any:
+        buffer = io.BytesIO()
+        joblib.dump(value, buffer)
+        buffer.seek(0)
+        return joblib.load(buffer)  # our own bytes of a moment ago
+
+    for how, travel in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
+        try:
+            unfitted, other = (
+                travel(around(extractor, neighbours(task_of(extractor)))),
+                travel(copied),
+            )
+        except Exception as error:
+            raise AssertionError(
+                f"{name}: {how} must be able to copy the extractor, but it raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        expect(not hasattr(unfitted, "rules_"), name, f"{how} must not fit the extractor.")
+        expect(other.rules_ == copied.rules_, name, f"rules must be the same after {how}.")
+        for method in ("predict", "covers", "predict_proba", "fidelity"):
+            if hasattr(copied, method):
+                same = np.array_equal(getattr(other, method)(X), getattr(copied, method)(X))
+                expect(same, name, f"{method} must give the same after {how}.")
+
+
+@check
+def check_grid_search(name: str, extractor: Any) -> None:
+    """GridSearchCV reaches the black box's parameters, and ranks by the scores of rules."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    fitted(extractor)  # without rules there is nothing to score
+    search = GridSearchCV(
+        around(extractor, neighbours(task)),
+        {"estimator__n_neighbors": [3, 9]},
+        scoring={"ice": make_ice_scorer(), "neg_fire": make_fire_scorer()},
+        refit="ice",
+        cv=2,
+        error_score="raise",
+    ).fit(X, y)
+    for score in ("ice", "neg_fire"):
+        found = search.cv_results_[f"mean_test_{score}"]
+        expect(np.isfinite(found).all(), name, f"a search by {score} gave the scores {found}.")
+    expected = around(extractor, neighbours(task).set_params(**{
+        key.removeprefix("estimator__"): value for key, value in search.best_params_.items()
+    })).fit(X, y)  # fmt: skip
+    text = f"a search must set {search.best_params_} of the black box."
+    expect_same_rules(name, extractor, search.best_estimator_, expected, text)
+
+
+@check
+def check_pipeline(name: str, extractor: Any) -> None:
+    """Behind a scaler it learns the same kind of rules, readable in the caller's units."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
+    pipeline = make_pipeline(StandardScaler(), around(extractor, neighbours(task))).fit(X, y)
+    rules, scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
+    y_pred = np.asarray(pipeline.predict(X))
+    expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
+    readable = as_ruleset(pipeline)
+    # A row on the very edge of a box may change sides when the edge is written in other units.
+    both = readable.covers(X) & rules.covers(scaled)
+    found, expected = readable.predict(X[both]), rules.predict(scaled[both])
+    same = found == expected if task == "classification" else np.isclose(found, expected)
+    expect(
+        both.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
+        name,
+        "as_ruleset(pipeline) must predict as the rules do, in the units of the Pipeline's input.",
+    )
+    score = make_ice_scorer()(pipeline, X, y)
+    expect(np.isfinite(score), name, f"the ICE score of a Pipeline with a scaler is {score}.")

@@ -144,7 +144,7 @@ def _described(X: Any) -> Any:
 
 
 class _Recording(BaseEstimator):
-    """A black box that answers by the first column and notes what it is shown."""
+    """A black box that predicts by the first column and notes what it is shown."""
 
     def fit(self, X: Any, y: Any) -> Any:
         self.shown_ = [_described(X)]
@@ -164,7 +164,7 @@ class RecordingClassifier(ClassifierMixin, _Recording):
         return super().fit(X, y)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer 1 where the first column is positive."""
+        """Predict 1 where the first column is positive."""
         return (self._first(X) > 0).astype(int)
 
 
@@ -172,7 +172,7 @@ class RecordingRegressor(RegressorMixin, _Recording):
     """See :class:`_Recording`."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Answer twice the first column, cut off to whole numbers."""
+        """Predict twice the first column, cut off to whole numbers."""
         return np.floor(2.0 * self._first(X))
 
 

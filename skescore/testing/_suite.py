@@ -9,28 +9,11 @@ from typing import Any, NamedTuple
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.testing import (
-    _black_boxes as black_boxes,
-)
-from skescore.testing import (
-    _determinism as determinism,
-)
-from skescore.testing import (
-    _ecosystem as ecosystem,
-)
-from skescore.testing import (
-    _interface as interface,
-)
-from skescore.testing import (
-    _predictions as answers,
-)
-from skescore.testing import (
-    _rows as rows,
-)
+from skescore.testing import _inputs, _interface
 from skescore.testing._samples import CHECKS, Check, task_of
 
 #: Importing a module adds its checks; they are run in this order.
-_MODULES = [m.__name__ for m in (interface, answers, black_boxes, determinism, rows, ecosystem)]
+_MODULES = [module.__name__ for module in (_interface, _inputs)]
 CHECKS.sort(key=lambda check: _MODULES.index(check.__module__))
 
 

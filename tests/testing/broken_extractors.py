@@ -185,7 +185,7 @@ class ListsRules(OneCut):
 
 
 class ContradictsARule(Sound):
-    fault = "check_answers_follow_rules"
+    fault = "check_predictions_follow_rules"
 
     def predict(self, X):
         answers = super().predict(X)
@@ -216,7 +216,7 @@ class IgnoresThePolicy(SoundGrid):
 
 
 class AsksInPredict(Sound):
-    fault = "check_asks_no_black_box"
+    fault = "check_queries_no_black_box"
 
     def predict(self, X):
         answers = super().predict(X)
@@ -416,7 +416,7 @@ class DividesByTheRange(Sound):
 
 
 class SaysNothing(Sound):
-    fault = "check_one_answer"
+    fault = "check_one_prediction"
 
     def fit(self, X, y=None):
         with warnings.catch_warnings():

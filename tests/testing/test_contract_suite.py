@@ -73,9 +73,9 @@ def test_one_error_tells_of_all_faults() -> None:
         check_extractor(TwoFaults(LogisticRegression()), exclude=[SLOW])
     text = str(caught.value)
     assert text.startswith("TwoFaults-classification fails 2 of 40 checks:\n- check_sizes: TwoF")
-    assert "\n- check_asks_no_black_box: TwoFaults-classification: predict must be answered" in text
+    assert "\n- check_queries_no_black_box: TwoFaults-classification: predict must need" in text
     assert isinstance(caught.value.__cause__, AssertionError)
-    faults = ["check_sizes", "check_asks_no_black_box", SLOW]
+    faults = ["check_sizes", "check_queries_no_black_box", SLOW]
     assert len(check_extractor(TwoFaults(LogisticRegression()), exclude=faults)) == 38
 
 

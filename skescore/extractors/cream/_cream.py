@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._docstrings import documented
 from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.cream._boxes import BoxParameters, cluster
@@ -26,7 +27,6 @@ from skescore.extractors.cream._targets import (
 from skescore.rules import Domain, RuleSet
 
 _TASKS = ("classification", "regression")
-T = TypeVar("T")
 
 # What the docstrings of the four classes have in common.
 _SHARED = {
@@ -135,13 +135,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 }
 
 
-def _documented(cls: type[T]) -> type[T]:
-    """Put the shared parts into the docstring of a class."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    for name, part in _SHARED.items():
-        text = text.replace(f"{{{name}}}", part.strip("\n"))
-    cls.__doc__ = text
-    return cls
+_documented = partial(documented, parts=_SHARED)
 
 
 # --- extractors ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._docstrings import documented
 from skescore.extractors._importance import feature_importances, given_importances
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import Collector, Level, cut_domain
@@ -30,6 +31,7 @@ _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 _TIE = 1e-12
 
 
+@documented
 class GridExExtractor(BaseExtractor):
     """Disjoint boxes from a grid that is refined where the black box's predictions differ.
 
@@ -40,43 +42,14 @@ class GridExExtractor(BaseExtractor):
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableClassifier` or :class:`CallableRegressor`.
-    n_slices : int or sequence of int, default=2
-        Slices per cut feature. A sequence goes with a sequence `importance_threshold` of the same
-        length: the slices for features of at least that importance.
-    importance_threshold : float or sequence of float or None, default=None
-        Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
-        sequence must increase. None cuts all features (the "fixed" strategy, 0.5 say is the
-        "adaptive" one).
-    depth : int, default=2
-        Most levels of cutting, at least 1.
+    {estimator}
+    {grid}
     threshold : float or None, default=None
         A box is final once the impurity of its predictions is below this: the share outside the
         majority class, or their standard deviation (in the target's units). None stands for 0.1 in
         classification, for half the standard deviation of all predictions in regression.
-    min_examples : int, default=1
-        Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
-        for which the black box is queried. Up to 1 there are no such points and nothing is random.
-    level_strategies : sequence of mappings, optional
-        One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
-        parameters of those names and of `depth`.
-    importances : array-like of shape (n_features,), optional
-        Importance of each feature, for `importance_threshold`. By default the F statistic of the
-        feature against the black box's predictions (analysis of variance, or linear regression),
-        divided by the largest.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds: the black box's majority class or mean, the
-        answer of the nearest box, or `abstain_label` (NaN in regression).
-    abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {cells}
+    {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points that fill up cells. Pass an int for the same rules on every run.
 
@@ -84,24 +57,10 @@ class GridExExtractor(BaseExtractor):
     ----------
     rules_ : RuleSet
         The rules, disjoint half-open boxes.
-    n_rules_ : int
-        Their number.
-    coverage_ : float
-        Share of the training rows that some rule covers.
-    completeness_ : float
-        Share of the domain's volume that some rule covers.
+    {sizes}
     importances_ : ndarray of shape (n_features,)
         Importance of each feature, the largest is 1; all 0 where no strategy asks for them.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {fitted}
 
     Notes
     -----

@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import Extraction
+from skescore.extractors._docstrings import documented
 from skescore.extractors._linear_models import (
     CHUNK,
     Fits,
@@ -268,57 +269,31 @@ def _vectors(fits: Fits) -> np.ndarray:
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01
 
 
+@documented
 class GridRExExtractor(GridExExtractor):
     """Disjoint boxes from a refined grid, each with a linear model of the black box's predictions.
 
     A linear model follows a slope that constants need many boxes for: where the black box is a
     smooth function of numbers, expect fewer rules than from :class:`GridExExtractor`, each with a
-    longer conclusion. Regression only.
+    longer conclusion. Regression only. Features that are not cut still take part in the linear
+    models.
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn regressor. An unfitted one is cloned and fitted on (X, y);
-        wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableRegressor`.
-    n_slices : int or sequence of int, default=2
-        Slices per cut feature. A sequence goes with a sequence `importance_threshold` of the same
-        length: the slices for features of at least that importance.
-    importance_threshold : float or sequence of float or None, default=None
-        Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
-        sequence must increase. None cuts all features. Features that are not cut still take part
-        in the linear models.
-    depth : int, default=2
-        Most levels of cutting, at least 1.
+    {estimator}
+    {grid}
     threshold : float or None, default=None
         A box is final once the mean absolute residual of its linear model is below this, and
         touching cells join while that of their union is; in the target's units. None stands for
         half the mean absolute residual of one model of all rows, but for at least a hundredth of
         the predictions' standard deviation, so that a linear black box gives one rule.
-    min_examples : int, default=1
-        Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
-        for which the black box is queried. Up to 1 there are no such points and nothing is random.
-    level_strategies : sequence of mappings, optional
-        One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
-        parameters of those names and of `depth`.
-    importances : array-like of shape (n_features,), optional
-        Importance of each feature, for `importance_threshold`. By default the F statistic of the
-        feature against the black box's predictions, divided by the largest.
+    {cells}
     coefficient_tolerance : float, default=0.0
         Leaves out of a rule's conclusion the features with little effect: those whose coefficient,
         times the side of the rule's box along the feature, is less than this share of the range of
         all predictions. The model is fitted again on the others. 0 keeps all; 0.05 say makes
         shorter equations. What it costs is in `fidelity_loss_`.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds: the black box's mean, the answer of the
-        nearest box, or NaN.
-    abstain_label : str, int or float, optional
-        Unused: regression abstains with NaN.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points that fill up cells. Pass an int for the same rules on every run.
 
@@ -327,12 +302,7 @@ class GridRExExtractor(GridExExtractor):
     rules_ : RuleSet
         The rules, disjoint half-open boxes; conclusions are :class:`skescore.rules.LinearOutput`,
         or plain numbers where the model is constant.
-    n_rules_ : int
-        Their number.
-    coverage_ : float
-        Share of the training rows that some rule covers.
-    completeness_ : float
-        Share of the domain's volume that some rule covers.
+    {sizes}
     threshold_ : float
         The threshold that was used.
     residuals_ : ndarray of shape (n_extracted_rules,)
@@ -345,14 +315,7 @@ class GridRExExtractor(GridExExtractor):
         left: what `coefficient_tolerance` cost.
     importances_ : ndarray of shape (n_features,)
         Importance of each feature, the largest is 1; all 0 where no strategy asks for them.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {fitted}
 
     Notes
     -----

@@ -11,6 +11,7 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._docstrings import documented
 from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
 from skescore.extractors.iter._predictions import Labels, Numbers, PointSource, Predictions
 from skescore.rules import BoxTable, Conclusions, RuleSet
@@ -19,6 +20,7 @@ from skescore.rules import BoxTable, Conclusions, RuleSet
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 
 
+@documented
 class ITERExtractor(BaseExtractor):
     """Disjoint boxes that grow from a seed, always towards what is most like them.
 
@@ -30,10 +32,7 @@ class ITERExtractor(BaseExtractor):
 
     Parameters
     ----------
-    estimator : estimator
-        The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
-        on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
-        :class:`CallableClassifier` or :class:`CallableRegressor`.
+    {estimator}
     min_update : float, default=0.1
         A step, as a share of each feature's range; more than 0, at most 1. Smaller steps find
         borders more exactly and take more iterations.
@@ -59,16 +58,7 @@ class ITERExtractor(BaseExtractor):
         True: a box stands for all that it has become, and its rule concludes what the black box
         predicts for the rows inside. False: it stands for what it was when it was made, as in
         PSyKE.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` answers where no rule holds: the black box's majority class or mean, the
-        answer of the nearest box, or `abstain_label` (NaN in regression).
-    abstain_label : str, int or float, optional
-        Answer of ``uncovered="abstain"`` in classification.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points. Pass an int for the same rules on every run.
 
@@ -76,24 +66,10 @@ class ITERExtractor(BaseExtractor):
     ----------
     rules_ : RuleSet
         The rules, disjoint half-open boxes; each holds for at least one training row.
-    n_rules_ : int
-        Their number.
     n_iterations_ : int
         Steps taken. The black box was queried for the rows, and at most once per step.
-    coverage_ : float
-        Share of the training rows that some rule covers.
-    completeness_ : float
-        Share of the domain's volume that some rule covers.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Asks the black box and counts the questions.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels. Classification only.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {sizes}
+    {fitted}
 
     Notes
     -----

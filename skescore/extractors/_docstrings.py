@@ -1,0 +1,82 @@
+"""What the docstrings of several extractors have in common, said once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+_PARTS = {
+    "estimator": """
+estimator : estimator
+    The black box: a scikit-learn classifier or regressor. An unfitted one is cloned and fitted
+    on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's function in
+    :class:`CallableClassifier` or :class:`CallableRegressor`.
+""",
+    "grid": """
+n_slices : int or sequence of int, default=2
+    Slices per cut feature. A sequence goes with a sequence `importance_threshold` of the same
+    length: the slices for features of at least that importance.
+importance_threshold : float or sequence of float or None, default=None
+    Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
+    sequence must increase. None cuts all features (the "fixed" strategy, 0.5 say is the
+    "adaptive" one).
+depth : int, default=2
+    Most levels of cutting, at least 1.
+""",
+    "cells": """
+min_examples : int, default=1
+    Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
+    for which the black box is queried. Up to 1 there are no such points and nothing is random.
+level_strategies : sequence of mappings, optional
+    One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
+    parameters of those names and of `depth`.
+importances : array-like of shape (n_features,), optional
+    Importance of each feature, for `importance_threshold`. By default the F statistic of the
+    feature against the black box's predictions (analysis of variance, or linear regression),
+    divided by the largest.
+""",
+    "common": """
+prune : str or None, default=None
+    Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
+    :func:`skescore.prune`; None keeps all rules.
+uncovered : {"default", "nearest", "abstain"}, default="default"
+    What ``predict`` gives where no rule holds: the black box's majority class or mean, the
+    prediction of the nearest rule, or `abstain_label` (NaN in regression).
+abstain_label : str, int or float, optional
+    Prediction of ``uncovered="abstain"`` in classification.
+batch_size : int, optional
+    Most rows in one call of the black box; by default all at once.
+""",
+    "sizes": """
+n_rules_ : int
+    Number of rules.
+coverage_ : float
+    Share of the training rows that some rule covers.
+completeness_ : float
+    Share of the domain's volume that some rule covers.
+""",
+    "fitted": """
+estimator_ : estimator
+    The fitted black box.
+oracle_ : Oracle
+    Queries the black box and counts the queries.
+classes_ : ndarray of shape (n_classes,)
+    Class labels. Classification only.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Their names, if X had string column names.
+""",
+}
+
+
+def documented(cls: T, parts: dict[str, str] = _PARTS) -> T:
+    """Put the shared parts in place of their names in braces into the docstring of a class."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part.strip("\n"))
+    cls.__doc__ = text
+    return cls
