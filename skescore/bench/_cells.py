@@ -84,16 +84,6 @@ class Group(NamedTuple):
 def measure_group(group: Group) -> Iterator[dict[str, Any]]:
     """Fit the black box once and measure one extractor after the other.
 
-    Parameters
-    ----------
-    group : Group
-        What to measure.
-
-    Yields
-    ------
-    dict
-        One row of the results per extractor, as it is finished; what goes wrong is a row as well.
-
     Notes
     -----
     Libraries compute with one thread: sums are then added in the same order however many processes

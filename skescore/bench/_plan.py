@@ -79,29 +79,7 @@ class Plan:
 def make_plan(
     config: BenchConfig, *, load_model: Callable[[str], BaseEstimator] | None = None
 ) -> Plan:
-    """Load the data and list the cells.
-
-    Parameters
-    ----------
-    config : BenchConfig
-        What to run.
-    load_model : callable, optional
-        Gives the fitted model of a file, for black boxes that come from files.
-
-    Returns
-    -------
-    Plan
-        An extractor makes no cells on data that it cannot be used on (another task, columns of
-        names, rules for other features), which is noted.
-
-    Raises
-    ------
-    DatasetError
-        If data cannot be loaded.
-    ValueError
-        If there are fewer rows than folds, a file holds no rules, or an extractor or a model suits
-        none of the data sets that it is meant for.
-    """
+    """Load the data and list the cells."""
     datasets = {
         entry.label: entry.table
         if isinstance(entry.table, Dataset)
@@ -247,22 +225,7 @@ def _named(name: str, entry: ExtractorEntry) -> str:
 def split_rows(
     dataset: Dataset, seed: int, folds: int, test_size: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give the rows to extract from and those held out, for each fold; the seed decides alone.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    seed : int
-        Of the shuffling.
-    folds, test_size : int and float
-        As in :class:`BenchConfig`.
-
-    Yields
-    ------
-    tuple of ndarray of int
-        Positions of the rows.
-    """
+    """Give the rows to extract from and those held out, for each fold; the seed decides alone."""
     every = np.arange(len(dataset.X))
     counts = dataset.class_counts
     if folds == 0:

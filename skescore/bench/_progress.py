@@ -51,13 +51,7 @@ class BenchProgress:
             self._bar.stop()
 
     def start(self, there: int, missing: int) -> None:
-        """Tell how many rows are there already and how many are to be measured.
-
-        Parameters
-        ----------
-        there, missing : int
-            Numbers of rows.
-        """
+        """Tell how many rows are there already and how many are to be measured."""
         self._there, self._total = there, missing
         self._begin = self._told = self._clock()
         if not self._shown:
@@ -75,13 +69,7 @@ class BenchProgress:
             self._bar.start()
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """Count a row.
-
-        Parameters
-        ----------
-        row : mapping
-            What was measured.
-        """
+        """Count a row."""
         self.measured += 1
         self.failed += row.get("state") == "failed"
         if not self._shown:
@@ -112,16 +100,6 @@ class BenchProgress:
 
 def duration(seconds: float) -> str:
     """Write a time for people.
-
-    Parameters
-    ----------
-    seconds : float
-        The time.
-
-    Returns
-    -------
-    str
-        In seconds, minutes or hours.
 
     Examples
     --------

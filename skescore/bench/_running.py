@@ -44,20 +44,7 @@ _WATCHED: list[psutil.Process] = []
 
 
 def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, Any]]:
-    """Measure groups of cells.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        What to measure.
-    n_jobs : int
-        Processes; with one, all is done here.
-
-    Yields
-    ------
-    dict
-        Rows of the results: here as each is finished, from processes by the group.
-    """
+    """Measure groups of cells."""
     if n_jobs == 1 or len(groups) < 2:
         for group in groups:
             yield from measure_group(group)

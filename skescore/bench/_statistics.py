@@ -201,16 +201,6 @@ def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
 def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
     """Test whether all columns have the same ranks but for chance.
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n_data, n_extractors)
-        Ranks within each row.
-
-    Returns
-    -------
-    tuple of float
-        Friedman's chi-squared, corrected for ties, and the p-value by shuffling within rows.
-
     Examples
     --------
     >>> import numpy as np
@@ -239,18 +229,6 @@ def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
 def nemenyi_difference(n_extractors: int, n_data: int, alpha: float = 0.05) -> float:
     """Give the difference of average ranks from which two extractors differ.
 
-    Parameters
-    ----------
-    n_extractors, n_data : int
-        How many are compared, over how many data sets.
-    alpha : float, default=0.05
-        Level of the test, for all pairs together.
-
-    Returns
-    -------
-    float
-        The critical difference.
-
     Examples
     --------
     >>> round(nemenyi_difference(4, 14), 2)
@@ -261,20 +239,7 @@ def nemenyi_difference(n_extractors: int, n_data: int, alpha: float = 0.05) -> f
 
 
 def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
-    """Give Nemenyi's p-values of all pairs.
-
-    Parameters
-    ----------
-    average_ranks : ndarray of shape (n_extractors,)
-        Average ranks.
-    n_data : int
-        Number of data sets.
-
-    Returns
-    -------
-    ndarray of shape (n_extractors, n_extractors)
-        Symmetric.
-    """
+    """Give Nemenyi's p-values of all pairs."""
     average_ranks = np.asarray(average_ranks, dtype=float)
     error = _standard_error(len(average_ranks), n_data)
     distances = np.abs(np.subtract.outer(average_ranks, average_ranks)) / error * math.sqrt(2)
@@ -283,20 +248,7 @@ def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
 
 
 def holm_against(average_ranks: np.ndarray, n_data: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the first extractor with each other one, and adjust the p-values by Holm.
-
-    Parameters
-    ----------
-    average_ranks : ndarray of shape (n_extractors,)
-        Average ranks; the first is compared with the others.
-    n_data : int
-        Number of data sets.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n_extractors - 1,)
-        Two-sided p-values of the normal approximation, and the same adjusted.
-    """
+    """Compare the first extractor with each other one, and adjust the p-values by Holm."""
     average_ranks = np.asarray(average_ranks, dtype=float)
     error = _standard_error(len(average_ranks), n_data)
     p_values = 2 * stats.norm.sf(np.abs(average_ranks[1:] - average_ranks[0]) / error)

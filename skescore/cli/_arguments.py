@@ -263,13 +263,7 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
 
 
 def check_features(dataset: Dataset, notes: Notes) -> None:
-    """Refuse features without information, and note those that rules should better not use.
-
-    Raises
-    ------
-    ValueError
-        If no feature has two different values.
-    """
+    """Refuse features without information, and note those that rules should better not use."""
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(

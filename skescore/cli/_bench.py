@@ -58,25 +58,7 @@ _MOST_AT_ONCE = 8
 
 @contextlib.contextmanager
 def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
-    """Give the folder of ``--output``, or one in the user's cache that is deleted at the end.
-
-    Parameters
-    ----------
-    given : Path or None
-        What ``--output`` names.
-    plan : Plan
-        What is measured: the same again finds what was broken off.
-
-    Yields
-    ------
-    Path
-        The folder; it need not exist in the cache.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be written to, or the command runs too often at the same time.
-    """
+    """Give the folder of ``--output``, or one in the user's cache that is deleted at the end."""
     if given is not None:
         try:
             given.mkdir(parents=True, exist_ok=True)
@@ -132,22 +114,7 @@ def _called(name: str) -> str:
 def bench_text(
     options: argparse.Namespace, result: BenchResult, rankings: Sequence[Ranking]
 ) -> str:
-    """Write the tables of means, the ranks and what failed.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    result : BenchResult
-        The finished benchmark.
-    rankings : sequence of Ranking
-        By the score that was asked for.
-
-    Returns
-    -------
-    str
-        Text or Markdown.
-    """
+    """Write the tables of means, the ranks and what failed."""
     printer = output.Printer(options.format == "markdown")
     printer.line(_about(result))
     summary = summarise(result.rows)
@@ -170,18 +137,7 @@ def bench_text(
 
 
 def ranking_record(ranking: Ranking) -> dict[str, Any]:
-    """Give a ranking as JSON holds it.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        The ranking.
-
-    Returns
-    -------
-    dict
-        Ranks, tests and the verdict.
-    """
+    """Give a ranking as JSON holds it."""
     comparison = ranking.comparison
     return {
         "task": ranking.task,

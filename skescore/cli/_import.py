@@ -61,23 +61,7 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def find_kind(path: Path) -> str:
-    """Tell what a file holds, by its ending and, for JSON, by its content.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    str
-        One of :data:`KINDS`.
-
-    Raises
-    ------
-    ValueError, OSError
-        If that cannot be told.
-    """
+    """Tell what a file holds, by its ending and, for JSON, by its content."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
     suffix = path.suffix.lower()
@@ -115,29 +99,7 @@ def find_kind(path: Path) -> str:
 def read_rule_file(
     path: Path, kind: str, *, names: Sequence[str] | None, voting: str | None
 ) -> RuleSet:
-    """Read rules from a file that is no model.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : str
-        One of :data:`KINDS`, but not "model".
-    names : sequence of str or None
-        All features in their order, where the file does not say them.
-    voting : str or None
-        How rules of a table answer together.
-
-    Returns
-    -------
-    RuleSet
-        The rules.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the file is not what it should be.
-    """
+    """Read rules from a file that is no model."""
     try:
         if kind == "table":
             return read_conditions(_conditions(path), feature_names=names, voting=voting)
@@ -465,25 +427,7 @@ def _with_domain(
 
 
 def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
-    """The box around rows, missing cells left out.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        The features.
-    names : set of str
-        Columns of numbers that are names of things; columns of text are so anyway.
-
-    Returns
-    -------
-    Domain
-        With the values that occur of every feature that holds names.
-
-    Raises
-    ------
-    ValueError
-        If a column has no value, or an infinite one.
-    """
+    """The box around rows, missing cells left out."""
     matrix = np.zeros((max(1, len(rows)), rows.shape[1]))
     categories: dict[int, Sequence[Any]] = {}
     for j, (name, column) in enumerate(rows.items()):

@@ -48,28 +48,6 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str =
     Use it for anything that was trained elsewhere. A skops file is data; a pickle or joblib file is
     a program, so it is not even opened without `trust`.
 
-    Parameters
-    ----------
-    path : str or path-like
-        File ending in .skops, .pkl, .pickle or .joblib.
-    trust : bool, default=False
-        True means: the file comes from someone who may run code on this machine. It opens pickle
-        and joblib files, and lets a skops file bring every type that it names.
-    what : str, default="a model"
-        What the caller wants, for the error about another ending.
-
-    Returns
-    -------
-    object
-        What was saved. Nothing is known of it yet.
-
-    Raises
-    ------
-    SavedModelError
-        A ValueError: the file cannot be read, or would need `trust`.
-    UnknownEndingError
-        A SavedModelError: the file has another ending.
-
     Notes
     -----
     The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
@@ -155,25 +133,7 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
 
 
 def read_bytes(file: Path, where: str) -> bytes:
-    """Read a file that must hold something.
-
-    Parameters
-    ----------
-    file : Path
-        The file.
-    where : str
-        How errors shall call it.
-
-    Returns
-    -------
-    bytes
-        Its content.
-
-    Raises
-    ------
-    SavedModelError
-        The file is empty or cannot be read.
-    """
+    """Read a file that must hold something."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -223,24 +183,6 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
 
     Use it for a model trained elsewhere. A skops file is data; a pickle or joblib file is a
     program, so it is not even opened without `trust`.
-
-    Parameters
-    ----------
-    path : str or path-like
-        File ending in .skops, .pkl, .pickle or .joblib.
-    trust : bool, default=False
-        True means: the file comes from someone who may run code on this machine. It opens pickle
-        and joblib files, and lets a skops file bring every type that it names.
-
-    Returns
-    -------
-    black_box : sklearn.frozen.FrozenEstimator
-        The fitted model; `fit` and `clone` leave it as it is.
-
-    Raises
-    ------
-    BlackBoxError
-        A ValueError: the file cannot be read, would need `trust`, or holds no fitted model.
 
     Notes
     -----

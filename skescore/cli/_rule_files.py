@@ -20,23 +20,7 @@ __all__ = ["check_output", "read_rows", "read_rules", "read_table", "text_featur
 
 
 def read_rules(path: Path) -> RuleSet:
-    """Read a rule set from a JSON file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    RuleSet
-        The rules.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the file is not there or is no rule set.
-    """
+    """Read a rule set from a JSON file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -61,18 +45,7 @@ def read_rules(path: Path) -> RuleSet:
 
 
 def text_features(ruleset: RuleSet) -> list[str]:
-    """Features whose values are compared with texts, which a table may hold as numbers.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-
-    Returns
-    -------
-    list of str
-        Their names, in order.
-    """
+    """Features whose values are compared with texts, which a table may hold as numbers."""
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
     if not ruleset.boxes_only:
         conditions = (c for rule in ruleset.rules for c in _parts(rule.others))
@@ -90,23 +63,7 @@ def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
 
 
 def read_table(data: str) -> pd.DataFrame:
-    """Read the columns of a built-in data set or a file as they are, missing cells and all.
-
-    Parameters
-    ----------
-    data : str
-        A name in :data:`skescore.datasets.BUILT_IN`, or a path.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A built-in data set comes without its target.
-
-    Raises
-    ------
-    ValueError, OSError
-        If there is no such table, or it cannot be read.
-    """
+    """Read the columns of a built-in data set or a file as they are, missing cells and all."""
     if data in BUILT_IN:
         return load_dataset(data).X
     try:
@@ -119,25 +76,7 @@ def read_table(data: str) -> pd.DataFrame:
 
 
 def read_rows(data: str, ruleset: RuleSet) -> pd.DataFrame:
-    """Read the features of rules from a table that may have further columns.
-
-    Parameters
-    ----------
-    data : str
-        As for :func:`read_table`.
-    ruleset : RuleSet
-        The rules.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns in the order of the rules' features.
-
-    Raises
-    ------
-    ValueError, OSError
-        If the table cannot be read or lacks a feature.
-    """
+    """Read the features of rules from a table that may have further columns."""
     table = read_table(data)
     missing = [name for name in ruleset.feature_names if name not in table.columns]
     if missing:
@@ -153,18 +92,7 @@ def read_rows(data: str, ruleset: RuleSet) -> pd.DataFrame:
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Values as text, whole numbers without a point; missing ones stay missing.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        Names of things.
-
-    Returns
-    -------
-    pandas.Series
-        Of objects.
-    """
+    """Values as text, whole numbers without a point; missing ones stay missing."""
     values = [
         None
         if pd.isna(value)
@@ -177,20 +105,7 @@ def as_text(column: pd.Series) -> pd.Series:
 
 
 def check_output(path: Path | None, *, overwrite: bool) -> None:
-    """Find what speaks against a file to be written, before the work.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file; None for standard output.
-    overwrite : bool
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot, or must not, be written.
-    """
+    """Find what speaks against a file to be written, before the work."""
     if path is None:
         return
     try:
@@ -211,20 +126,7 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all, in UTF-8.
-
-    Parameters
-    ----------
-    path : Path
-        The file; replaced if it is there.
-    text : str
-        Its content.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be written.
-    """
+    """Write a file as a whole or not at all, in UTF-8."""
     try:
         write_atomically(path, text.encode("utf-8"))
     except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
@@ -238,16 +140,5 @@ def write_output(path: Path, text: str) -> None:
 
 
 def names_from(text: str) -> Sequence[str]:
-    """Read comma-separated names; those with commas stand in quotation marks, as in CSV files.
-
-    Parameters
-    ----------
-    text : str
-        Such as ``length,width``.
-
-    Returns
-    -------
-    sequence of str
-        The names, in order.
-    """
+    """Read comma-separated names; those with commas stand in quotation marks, as in CSV files."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

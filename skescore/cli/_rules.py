@@ -213,20 +213,7 @@ def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
 
 
 def check_encoding(text: str, form: str) -> None:
-    """Refuse to write a program or a table to an output that has not all of its signs.
-
-    Parameters
-    ----------
-    text : str
-        What is to be written.
-    form : str
-        What it is, for the error.
-
-    Raises
-    ------
-    ValueError
-        If standard output would have to replace a sign.
-    """
+    """Refuse to write a program or a table to an output that has not all of its signs."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -58,13 +58,6 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     """Write every rule by itself: its text, its counts, its measures; then the averages.
 
     Rules are often longer than a line, so that they are listed first, and tables go by number.
-
-    Parameters
-    ----------
-    printer : Printer
-        Where to.
-    result : mapping
-        With ``rules_by_themselves``, ``measures``, ``answered_rows`` and ``characteristics``.
     """
     rules, measures = result["rules_by_themselves"], result["measures"]
     printer.heading(f"rules by themselves: {plural(len(rules), 'rule')}")

@@ -210,19 +210,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
 def kept_trials(
     options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any], notes: output.Notes
 ) -> Iterator[Kept]:
-    """Say where trials are kept; of what is kept only until the end, nothing is left after it.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    dataset : Dataset
-        The data.
-    black_box : dict
-        What tells a model's file from another.
-    notes : Notes
-        Told of what an earlier run left.
-    """
+    """Say where trials are kept; of what is kept only until the end, nothing is left after it."""
     study = study_name(options, dataset)
     if options.storage is not None and options.fresh:
         options.parser.error(
@@ -252,24 +240,12 @@ def kept_trials(
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether the folder holds a search that was broken off, so that its files may be replaced.
-
-    Parameters
-    ----------
-    folder : Path
-        Of ``--output``.
-    """
+    """Whether the folder holds a search that was broken off, so that its files may be replaced."""
     return (folder / UNFINISHED).exists()
 
 
 def shown_command_line(words: Sequence[str]) -> list[str]:
-    """Give the command line without the password of a storage, for files and people.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The command line.
-    """
+    """Give the command line without the password of a storage, for files and people."""
     shown = []
     for before, word in zip(["", *words], words, strict=False):
         option, equals, value = word.partition("=")
@@ -287,17 +263,7 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
 
 
 def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
-    """Count the trials that have ended, but for those that are to be made again.
-
-    Parameters
-    ----------
-    kept : Kept
-        Where they are.
-    extractors : sequence of str
-        Whose trials count.
-    scored : bool, default=False
-        Count those with a score only.
-    """
+    """Count the trials that have ended, but for those that are to be made again."""
     if kept.storage is None:
         return 0
     storage = open_storage(kept.storage)

@@ -84,24 +84,7 @@ def scoring_name(options: argparse.Namespace) -> str | list[str]:
 def tune_text(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, result: dict[str, Any]
 ) -> str:
-    """Write the data, the black box, the leaderboard and the best rules.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    dataset : Dataset
-        The data.
-    search : ExtractorSearchCV
-        The finished search.
-    result : dict
-        What ``run.json`` holds.
-
-    Returns
-    -------
-    str
-        Text or Markdown.
-    """
+    """Write the data, the black box, the leaderboard and the best rules."""
     printer = output.Printer(options.format == "markdown")
     printer.line(_describe(dataset))
     quality = ", ".join(
@@ -253,13 +236,7 @@ REPORT = "report.html"
 
 
 def add_report_option(group: Any) -> None:
-    """Add ``--report``.
-
-    Parameters
-    ----------
-    group : argparse group
-        Where it belongs.
-    """
+    """Add ``--report``."""
     group.add_argument(
         "--report",
         nargs="?",
@@ -272,13 +249,7 @@ def add_report_option(group: Any) -> None:
 
 
 def report_path(options: argparse.Namespace) -> Path | None:
-    """Where the page goes; None if nobody wants one.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    """
+    """Where the page goes; None if nobody wants one."""
     if options.report is None:
         return None
     if options.output is None:
@@ -290,18 +261,7 @@ def report_path(options: argparse.Namespace) -> Path | None:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Find what speaks against the folder now: an hour's search must not end in an error.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-
-    Raises
-    ------
-    ValueError, ImportError
-        If something does.
-    """
+    """Find what speaks against the folder now: an hour's search must not end in an error."""
     page = report_path(options)
     if page is not None:
         for module in ("jinja2", "plotly"):
@@ -328,13 +288,7 @@ def check_output(options: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def output_folder(folder: Path | None) -> Iterator[None]:
-    """Make the folder before the work; take it away again if nothing came of it.
-
-    Parameters
-    ----------
-    folder : Path or None
-        None makes none.
-    """
+    """Make the folder before the work; take it away again if nothing came of it."""
     if folder is None:
         yield
         return
@@ -360,17 +314,7 @@ def output_folder(folder: Path | None) -> Iterator[None]:
 def write_files(
     options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
 ) -> None:
-    """Write the rules, the leaderboard, the candidates and how they came about.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    search : ExtractorSearchCV
-        The finished search.
-    result : dict
-        What ``run.json`` is to hold.
-    """
+    """Write the rules, the leaderboard, the candidates and how they came about."""
     board = search.leaderboard_
     # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
     params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
@@ -401,17 +345,7 @@ def _candidates(search: ExtractorSearchCV) -> str:
 
 
 def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:
-    """Write the page if one was asked for.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    dataset : Dataset
-        The rows of the search.
-    model : estimator
-        Its black box, to make the rules of other candidates again.
-    """
+    """Write the page if one was asked for."""
     page = report_path(options)
     if page is None:
         return

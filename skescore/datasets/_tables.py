@@ -375,13 +375,6 @@ def read_file(path: Path, where: str) -> tuple[pd.DataFrame, str]:
     """Return the table as it is in the file, with rows numbered from 0, and the checksum.
 
     `where` names the file in errors, as its user did.
-
-    Raises
-    ------
-    DatasetError
-        The file cannot be read, or would be misread.
-    FileNotFoundError
-        There is no such file.
     """
     try:
         with path.open("rb") as raw:

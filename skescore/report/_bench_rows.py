@@ -20,18 +20,7 @@ _FURTHER = ("seconds", "black_box_rows", "fidelity")
 
 
 def find_rows(folder: Path) -> pd.DataFrame | None:
-    """Read the rows of a bench run from its folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Of ``skescore bench --output``.
-
-    Returns
-    -------
-    pandas.DataFrame or None
-        None if no CSV file there holds such rows.
-    """
+    """Read the rows of a bench run from its folder."""
     for path in sorted(folder.glob("*.csv")):
         try:
             head = pd.read_csv(path, nrows=0)
@@ -44,18 +33,7 @@ def find_rows(folder: Path) -> pd.DataFrame | None:
 
 
 def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Make candidates of rows: each extractor with its parameters, its seeds and folds together.
-
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        As ``skescore bench`` writes them.
-
-    Returns
-    -------
-    list of dict
-        Per data set and black box its candidates, ready for JSON, in the order of the rows.
-    """
+    """Make candidates of rows: each extractor with its parameters, its seeds and folds together."""
     missing = [name for name in (*_KEYS, *NEEDED) if name not in rows.columns]
     if missing:
         raise ValueError(

@@ -65,22 +65,6 @@ def candidates_json(
 
     Use it to keep what a search has measured; :func:`read_candidates` reads it back.
 
-    Parameters
-    ----------
-    candidates : Candidates
-        The candidates of one search.
-    winner : (str, int) or None
-        Extractor and trial that the search chose.
-    standard_errors : float
-        The search's parameter of that name.
-    extractor_seed : int, optional
-        The ``random_state`` that the extractors got.
-
-    Returns
-    -------
-    str
-        The JSON, one line per candidate.
-
     Examples
     --------
     >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
@@ -138,23 +122,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_candidates(text: str) -> Kept:
-    """Read what :func:`candidates_json` wrote.
-
-    Parameters
-    ----------
-    text : str
-        The JSON.
-
-    Returns
-    -------
-    Kept
-        The candidates, and how the search chose.
-
-    Raises
-    ------
-    ValueError
-        If the text is something else, or a candidate lacks a measure.
-    """
+    """Read what :func:`candidates_json` wrote."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -34,18 +34,7 @@ __all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
 
 
 def front_of(candidates: Candidates) -> list[int]:
-    """Places of the candidates that no other beats in loss, size and either incompleteness.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        Of one search.
-
-    Returns
-    -------
-    list of int
-        Those with the fewest rules first.
-    """
+    """Places of the candidates that no other beats in loss, size and either incompleteness."""
     if not len(candidates):
         return []
     losses = np.column_stack(
@@ -68,31 +57,7 @@ def remake_rules(
     black_box: Any,
     time_limit: float,
 ) -> tuple[dict[int, RuleSet], str]:
-    """Extract the rules of candidates once more, from all rows as the search did for its winner.
-
-    Parameters
-    ----------
-    kept : Kept
-        What the search kept.
-    places : iterable of int
-        Whose rules are wanted, the most wanted first.
-    winners_rules : RuleSet
-        The winner's rules as the search wrote them. They are made first: if they come out
-        otherwise, the black box or the data are not those of the search.
-    data : Dataset
-        The rows of the search.
-    black_box : estimator
-        Its black box; cloned and fitted unless it comes frozen.
-    time_limit : float
-        Seconds after which no further extraction starts.
-
-    Returns
-    -------
-    rules : dict of int to RuleSet
-        By place.
-    note : str
-        Why some are missing; empty if none is.
-    """
+    """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
     if kept.winner is None or kept.extractor_seed is None:
         return {}, "the run does not say how its rules can be made again"
@@ -138,29 +103,7 @@ _FAILED = ("fail", "pruned")
 
 
 def gather(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
-    """Read a run and all that belongs to it.
-
-    Parameters
-    ----------
-    folder : Path
-        Of a tune or a bench run.
-    data : Dataset or None
-        The rows; by default what the run names, if it is still there.
-    black_box : estimator or None
-        The run's black box, to make rules again.
-    time_limit : float
-        Seconds for making them.
-
-    Returns
-    -------
-    dict
-        Ready for JSON.
-
-    Raises
-    ------
-    ValueError, FileNotFoundError
-        If the folder is not that of a run, or a file in it is damaged.
-    """
+    """Read a run and all that belongs to it."""
     if not folder.is_dir():
         raise FileNotFoundError(
             f"There is no folder {folder}. Name the folder that `skescore tune --output` or "
@@ -280,20 +223,7 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
 
 
 def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
-    """Read the data of a run again, if they are still where they were.
-
-    Parameters
-    ----------
-    about : dict
-        What ``run.json`` says of them.
-
-    Returns
-    -------
-    data : Dataset or None
-        The very same data; None if they are gone or have changed.
-    note : str
-        Why they are not there.
-    """
+    """Read the data of a run again, if they are still where they were."""
     built_in = about["name"] in BUILT_IN and about["source"] == BUILT_IN[about["name"]].source
     source = about["name"] if built_in else about["source"]
     hint = "Without the rows, the page has no measures of single rules; pass --data."

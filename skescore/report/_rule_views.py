@@ -26,20 +26,7 @@ ROWS_PER_RULE, ROWS_AT_MOST = 10, 300
 
 
 def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
-    """Gather all that the page says of a rule set.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    data : Dataset or None
-        Rows to measure the rules on; without them the rules stand alone.
-
-    Returns
-    -------
-    dict
-        Ready for JSON.
-    """
+    """Gather all that the page says of a rule set."""
     names, number = ruleset.feature_names, ruleset.number
     classes = ruleset.classes
     abstains = ruleset.fallback is not None and ruleset.fallback.policy == "abstain"
@@ -82,18 +69,7 @@ def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:
 
 
 def used_features(ruleset: RuleSet) -> set[int]:
-    """Give the columns that some condition, output or weight looks at.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-
-    Returns
-    -------
-    set of int
-        Their indices.
-    """
+    """Give the columns that some condition, output or weight looks at."""
     used: set[int] = set()
     for rule in ruleset.rules:
         for condition in rule.conditions:
@@ -166,22 +142,7 @@ def plain(value: Any) -> Any:
 def sample_rows(
     data: Dataset, ruleset: RuleSet, others: Sequence[RuleSet] = ()
 ) -> Mapping[str, Any]:
-    """Choose the rows that stand in the page: some for every rule, and some for none.
-
-    Parameters
-    ----------
-    data : Dataset
-        All rows.
-    ruleset : RuleSet
-        The winner's rules, which the rows are chosen for.
-    others : sequence of RuleSet, default=()
-        Further ones, whose features are shown as well.
-
-    Returns
-    -------
-    dict
-        Names of the columns, numbers of the rows (from 1), their values and targets.
-    """
+    """Choose the rows that stand in the page: some for every rule, and some for none."""
     held = ruleset.match(data.X)
     chosen: list[int] = []
     groups = [np.flatnonzero(column) for column in held.T] + [np.flatnonzero(~held.any(axis=1))]
