@@ -128,7 +128,7 @@ def make_black_box(
     -------
     estimator : sklearn.base.BaseEstimator
         Unfitted. Models that depend on the units of the features come with a scaler in front;
-        "mlp" and "svm" for regression scale the target as well and answer in its units.
+        "mlp" and "svm" for regression scale the target as well and predict in its units.
 
     Raises
     ------
@@ -175,8 +175,8 @@ def make_black_box(
 def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
     """Refuse a fitted black box that was made for other data.
 
-    Use it before anything is asked of a model that was trained elsewhere: one for other columns
-    either fails deep inside or, worse, answers.
+    Use it before a model that was trained elsewhere is queried: one for other columns either fails
+    deep inside or, worse, predicts.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
     BlackBoxError
         The model is of the other task, knows other feature names, another order or number of
         features, or shares no class with the data. Classes that only one side knows are allowed,
-        and a model fitted on an array is only asked for the number of its features.
+        and of a model fitted on an array only the number of its features is compared.
 
     Examples
     --------

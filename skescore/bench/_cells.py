@@ -104,18 +104,18 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
                 warnings.simplefilter("ignore")  # of the black box; its quality is in the rows
                 # A model from a file is frozen: this leaves it as it is.
                 model = _black_box(group).fit(rows.X_train, rows.y_train)
-                answers = np.asarray(model.predict(rows.X_test))
+                y_box = np.asarray(model.predict(rows.X_test))
         except Exception as error:
             for entry in group.entries:
                 yield _failed(group, entry, error, "the black box cannot be trained: ")
             return
         task = group.dataset.task
         quality = prediction_performance(
-            rows.y_test, answers, metric=SCORE_SPECS["ice"].metric(task), task=task
+            rows.y_test, y_box, metric=SCORE_SPECS["ice"].metric(task), task=task
         )
         for entry in group.entries:
             try:
-                row = _measured(group, entry, rows, model, answers)
+                row = _measured(group, entry, rows, model, y_box)
             except Exception as error:  # a row of the results, not the end of the benchmark
                 row = _failed(group, entry, error)
             yield row | {"black_box_quality": quality}
@@ -154,7 +154,7 @@ def _failed(
 
 
 def _measured(
-    group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, answers: np.ndarray
+    group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, y_box: np.ndarray
 ) -> dict[str, Any]:
     """Extract, then score with weights of 1, as a search does."""
     with warnings.catch_warnings(record=True) as caught:
@@ -172,7 +172,7 @@ def _measured(
         scores = parts | {
             "n_rules": int(parts["n_rules"]),
             "size": evaluation.size("rules"),
-            "fidelity": _fidelity(evaluation, answers),
+            "fidelity": _fidelity(evaluation, y_box),
         }
         for name, measure in group.measures:
             of_rules = isinstance(measure, RuleScorer) and measure.reference == "data"
@@ -209,11 +209,11 @@ def _extract(
         seconds = time.perf_counter() - begin
         board, best = search.leaderboard_, search.best_extractor_
         found = {"extractor": search.best_name_, **search.best_params_}
-        asked = {
+        queries = {
             name: _whole(board[name].sum() * params["cv"] + getattr(best.oracle_, counter))
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
-        return best, {"params": _text_of(found), "seconds": seconds} | asked
+        return best, {"params": _text_of(found), "seconds": seconds} | queries
     # Each extractor queries a black box of its own: nobody profits from the queries of another.
     box = FrozenEstimator(model)
     if entry.kind == "extractor":
@@ -227,9 +227,9 @@ def _extract(
     extractor.fit(rows.X_train)
     seconds = time.perf_counter() - begin
     oracle = getattr(extractor, "oracle_", None)  # not every package's extractor counts
-    calls, asked_rows = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
+    calls, queried = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
     return extractor, {
-        "seconds": seconds, "black_box_calls": calls, "black_box_rows": asked_rows,
+        "seconds": seconds, "black_box_calls": calls, "black_box_rows": queried,
     }  # fmt: skip
 
 
@@ -240,22 +240,22 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return estimator
 
 
-def _fidelity(evaluation: RuleEvaluation, answers: np.ndarray) -> float:
+def _fidelity(evaluation: RuleEvaluation, y_box: np.ndarray) -> float:
     """Agreement with the black box on the held-out rows, those without a rule included.
 
-    They count as the fallback answers; rules without one are wrong there (classification), or
-    answer the mean of the black box's answers.
+    The fallback predicts those; without one they count as wrong (classification), or as predicted
+    by the mean of the black box.
     """
     ruleset = evaluation.ruleset
     if not len(ruleset):
         return math.nan
     task = ruleset.task
-    default = float(np.mean(answers)) if task == "regression" else None
+    default = float(np.mean(y_box)) if task == "regression" else None
     covered = evaluation.covered
     if ruleset.fallback is not None and not _abstains(evaluation):
-        covered = np.ones(len(answers), dtype=bool)
+        covered = np.ones(len(y_box), dtype=bool)
     return prediction_performance(
-        answers,
+        y_box,
         evaluation.y_pred,
         metric=_FIDELITY[task],
         task=task,
@@ -266,7 +266,7 @@ def _fidelity(evaluation: RuleEvaluation, answers: np.ndarray) -> float:
 
 
 def _abstains(evaluation: RuleEvaluation) -> bool:
-    """Whether rows without a rule are answered by something that is no answer."""
+    """Whether the predictions of rows without a rule are none."""
     without = evaluation.y_pred[~evaluation.covered]
     if evaluation.ruleset.task == "regression":
         return bool(np.isnan(without.astype(float)).any())

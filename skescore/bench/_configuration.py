@@ -316,7 +316,7 @@ def read_config(path: Path) -> BenchConfig:
         data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
         black_boxes = [
             {label = "9-NN", name = "knn", scaled = false, params = {n_neighbors = 9}},
-            {label = "theirs", file = "model.skops"},   # trained elsewhere, asked as it is
+            {label = "theirs", file = "model.skops"},   # trained elsewhere, used as it is
         ]
         seeds = [0, 1]
         folds = 5

@@ -163,7 +163,7 @@ def _apply(plan: Plan, entry: ExtractorEntry) -> None:
     meant = [label for label in plan.datasets if entry.data is None or label in entry.data]
     for label, dataset in plan.datasets.items():
         if label not in meant:
-            plan.not_applicable[label, entry.label] = "not asked for"
+            plan.not_applicable[label, entry.label] = "not wanted"
         elif why := _unsuitable(entry, dataset, ruleset):
             plan.not_applicable[label, entry.label] = reasons[label] = why
     if len(reasons) == len(meant):

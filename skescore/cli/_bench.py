@@ -96,7 +96,7 @@ def _forget_old(cache: Path) -> None:
 #: How columns are called in tables, if otherwise.
 _NAMES = {
     "n_rules": "rules", "completeness_volume": "c volume", "completeness_instances": "c rows",
-    "black_box_rows": "questions",
+    "black_box_rows": "queries",
 }  # fmt: skip
 #: The columns of the tables of means beside the scores, and their digits.
 _COLUMNS = (

@@ -157,7 +157,7 @@ def _leaderboard(
         for position, row in enumerate(different.head(_SHOWN).to_dict(orient="records"), 1)
     ]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    truth = "the black box's answers" if options.reference == "black-box" else dataset.y.name
+    truth = "the black box's predictions" if options.reference == "black-box" else dataset.y.name
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
@@ -441,7 +441,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--reference",
         choices=("data", "black-box"),
         default="data",
-        help="compare rules with the target (default) or with the black box's answers (fidelity)",
+        help="compare rules with the target (default) or with the black box's predictions",
     )
     numbers = {
         "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),

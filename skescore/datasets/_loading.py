@@ -234,7 +234,7 @@ def load_dataset(
     Raises
     ------
     DatasetError
-        A ValueError: the file cannot be read, or its content cannot be used as asked.
+        A ValueError: the file cannot be read, or its content cannot be used in that way.
     DatasetNotFoundError
         A DatasetError and a FileNotFoundError: nothing has that name.
     TypeError
@@ -356,7 +356,7 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
     column = "default-target" if target is None else target
     waits = socket.getdefaulttimeout()
     try:
-        if waits is None:  # where a firewall swallows everything, no answer ever comes
+        if waits is None:  # where a firewall swallows everything, nothing ever comes back
             socket.setdefaulttimeout(_PATIENCE)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A network error")

@@ -68,7 +68,7 @@ def remake_rules(
         try:
             model = black_box
             if not is_prefit(black_box):
-                # Fitted once: every candidate is asked to explain the same model.
+                # Fitted once: every candidate explains the same model.
                 from sklearn.frozen import FrozenEstimator
 
                 model = FrozenEstimator(clone(black_box).fit(data.X, data.y))
@@ -344,7 +344,7 @@ def _left_out(run: dict[str, Any]) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for pair in run.get("not_applicable") or ():
         name = str(pair.get("extractor") or pair.get("black_box"))
-        if pair.get("why") != "not asked for":
+        if pair.get("why") != "not wanted":
             found.setdefault((name, str(pair.get("why"))), []).append(str(pair.get("data")))
     return [
         f"{name} is left out on {', '.join(data)}: {why}." for (name, why), data in found.items()

@@ -206,9 +206,9 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
                 field.send_keys(str(value))
         expected = rules.explain([5.0, 3.0, *row])
         said = browser.wait_for(
-            "#answer", f"Nearest other answer: {expected.counterfactual.answer}"
+            "#answer", f"Nearest other prediction: {expected.counterfactual.answer}"
         )
-        assert f"Answer: {expected.answer}" in said
+        assert f"Prediction: {expected.answer}" in said
         if expected.rule is None:
             assert "by the fallback, since no rule holds" in said
         else:
@@ -335,7 +335,7 @@ def test_names_cannot_become_code(opened, runs) -> None:
         "const s = byId('value-2'); s.value = '0'; s.dispatchEvent(new Event('input'));"
         "const n = byId('value-0'); n.value = '5'; n.dispatchEvent(new Event('input'));"
     )
-    assert f"Answer: {rules.predict([[5, 0, NASTY[2], 0]])[0]}" in browser.text("#answer")
+    assert f"Prediction: {rules.predict([[5, 0, NASTY[2], 0]])[0]}" in browser.text("#answer")
     browser.run(
         "byId('plot').emit('plotly_hover', { points: [{ customdata: 0 }],"
         "  event: { clientX: 300, clientY: 300 } })"

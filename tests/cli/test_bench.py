@@ -174,7 +174,7 @@ def test_a_model_of_ones_own(run, tmp_path):
     code, out, err = run(*words, "--trust", "--folds", "2")
     assert code == 0
     assert "mine: weighted F1 0.960 on held-out rows, which it may have seen" in out
-    assert "mine was trained elsewhere and is asked as it is" in err
+    assert "mine was trained elsewhere and is used as it is" in err
 
 
 @pytest.mark.parametrize(

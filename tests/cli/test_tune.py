@@ -244,7 +244,7 @@ def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
 
 def test_reader_is_told_when_scores_are_about_the_black_box(run):
     _, out, _ = run("tune", "iris", *SHORT, "--reference", "black-box")
-    assert "compared with the black box's answers" in out
+    assert "compared with the black box's predictions" in out
 
 
 def test_markdown_has_the_rows_and_rules_of_the_text(run):

@@ -1,4 +1,4 @@
-// The nearest change of a row that gets another answer, as skescore.rules._counterfactuals finds it.
+// The nearest change of a row that gets another prediction, as skescore.rules._counterfactuals finds it.
 
 const COMBINED = 1 << 14;
 const BEYOND = 0.01;

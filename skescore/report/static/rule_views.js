@@ -294,7 +294,7 @@ class TryRow {
         : "since no rule holds and there is no fallback",
     }[reason];
     const parts = [element("p", { class: "verdict" },
-      element("strong", { text: `Answer: ${rules.says(answer)}` }), `, ${why}.`)];
+      element("strong", { text: `Prediction: ${rules.says(answer)}` }), `, ${why}.`)];
     if (answer.sums) {
       const sums = rules.view.class_texts.map((text, k) => `${text} ${shortNumber(answer.sums[k])}`);
       parts.push(element("p", { text: `Sums: ${sums.join(", ")}` }));
@@ -325,14 +325,14 @@ class TryRow {
   tellChange({ answer, counterfactual }) {
     if (!answer.answered) return [];
     if (!counterfactual) {
-      return [element("p", { text: "No change was found that gets another answer." })];
+      return [element("p", { text: "No change was found that gets another prediction." })];
     }
     const by = counterfactual.rule < 0 ? "" : `, by rule ${counterfactual.rule + 1}`;
     const changes = counterfactual.changes.map(({ feature, before, after }) => element("li", {},
       element("strong", { text: this.rules.names[feature] }),
       ` were ${fullValue(after)} instead of ${fullValue(before)}`));
     return [
-      element("p", { text: `Nearest other answer: ${this.rules.says(counterfactual.answer)}${by}, if` }),
+      element("p", { text: `Nearest other prediction: ${this.rules.says(counterfactual.answer)}${by}, if` }),
       element("ul", {}, ...changes),
     ];
   }
