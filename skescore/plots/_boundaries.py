@@ -17,6 +17,7 @@ from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
     colours_of,
+    draw_rows,
     legend_beside,
     markers_of,
     matplotlib_module,
@@ -158,9 +159,6 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
 
 
 # --- pictures ------------------------------------------------------------------------------------
-
-#: Of more rows some are drawn, evenly spaced, or points would hide what is behind them.
-_MOST_POINTS = 600
 
 
 def decision_boundary(
@@ -311,10 +309,12 @@ def decision_boundaries(
     drawn = _axes_for(axes, len(named))
     shape = (len(sides[1].centres(resolution)), len(sides[0].centres(resolution)))
     centres = [side.centres(resolution) for side in sides]
-    points = None if truth is None else _Points(table, sides, truth)
+    at = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
     paint = (_Numbers if tasks == {True} else _Classes)(named, found, truth)
     for (name, _), predictions, ax in zip(named.items(), found, drawn, strict=True):
-        paint.panel(ax, centres, predictions, shape, points)
+        paint.panel(ax, centres, predictions, shape)
+        if truth is not None:
+            draw_rows(ax, *at, truth, labels=paint.labels, norm=paint.norm)
         _hatch(ax, centres, ~predictions.covered.reshape(shape))
         sides[0].dress(ax.xaxis)
         sides[1].dress(ax.yaxis)
@@ -329,21 +329,10 @@ def decision_boundaries(
     return drawn
 
 
-class _Points:
-    """The rows that are drawn, with their positions in the picture."""
-
-    def __init__(self, table: Table, sides: list[Side], truth: np.ndarray) -> None:
-        n = len(table)
-        some = np.unique(np.linspace(0, n - 1, min(n, _MOST_POINTS)).astype(int))
-        self.x, self.y = (
-            side.scattered(table.column(side.feature)[some], seed)
-            for seed, side in enumerate(sides)
-        )
-        self.truth = truth[some]
-
-
 class _Classes:
     """Pictures of labels."""
+
+    norm = None
 
     def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
         labels: dict[Any, None] = {}
@@ -356,12 +345,10 @@ class _Classes:
         self.labels = sorted({*labels, *seen}, key=label_order)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colours = colours_of(len(self.labels))
-        self.markers = markers_of(len(self.labels))
+        self._markers = markers_of(len(self.labels))
         self._with_points = truth is not None
 
-    def panel(
-        self, ax: Any, centres: Any, predictions: Predictions, shape: Any, points: Any
-    ) -> None:
+    def panel(self, ax: Any, centres: Any, predictions: Predictions, shape: Any) -> None:
         colors = matplotlib_module("colors")
         values, known = predictions.values.tolist(), predictions.known.tolist()
         codes = np.array(
@@ -377,21 +364,13 @@ class _Classes:
         )  # fmt: skip
         for code in np.unique(codes)[1:]:
             ax.contour(*centres, codes >= code, levels=[0.5], colors="black", linewidths=0.7)
-        if points is None:
-            return
-        for label, colour, marker in zip(self.labels, self.colours, self.markers, strict=True):
-            own = np.array([python_value(v) == label for v in points.truth.tolist()])
-            ax.scatter(
-                points.x[own], points.y[own], s=14, c=colour, marker=marker, edgecolors="black",
-                linewidths=0.4, zorder=3,
-            )  # fmt: skip
 
     def legend(self, axes: Any, hatched: bool) -> None:
         lines, patches = matplotlib_module("lines"), matplotlib_module("patches")
         handles = [
             lines.Line2D([], [], ls="", marker=marker if self._with_points else "s", color=colour,
                          mec="black", mew=0.5, label=short(label))
-            for label, colour, marker in zip(self.labels, self.colours, self.markers, strict=True)
+            for label, colour, marker in zip(self.labels, self.colours, self._markers, strict=True)
         ]  # fmt: skip
         if hatched:
             handles.append(patches.Patch(fc="white", ec="0.3", hatch="///", label="no rule holds"))
@@ -401,6 +380,8 @@ class _Classes:
 class _Numbers:
     """Pictures of numbers."""
 
+    labels = None
+
     def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
         values = [predictions.values[predictions.known].astype(float) for predictions in found]
         if truth is not None:
@@ -408,23 +389,16 @@ class _Numbers:
         everything = np.concatenate(values)
         everything = everything[np.isfinite(everything)]
         ends = (everything.min(), everything.max()) if len(everything) else (0.0, 1.0)
-        self._scale = {"cmap": SEQUENTIAL, "vmin": float(ends[0]), "vmax": float(ends[1])}
+        self.norm = matplotlib_module("colors").Normalize(float(ends[0]), float(ends[1]))
         self._image: Any = None
 
-    def panel(
-        self, ax: Any, centres: Any, predictions: Predictions, shape: Any, points: Any
-    ) -> None:
+    def panel(self, ax: Any, centres: Any, predictions: Predictions, shape: Any) -> None:
         values = (
             np.where(predictions.known, predictions.values, np.nan).astype(float).reshape(shape)
         )
         self._image = ax.pcolormesh(
-            *centres, values, shading="nearest", rasterized=True, **self._scale
+            *centres, values, shading="nearest", rasterized=True, cmap=SEQUENTIAL, norm=self.norm
         )
-        if points is not None:
-            ax.scatter(
-                points.x, points.y, s=14, c=points.truth.astype(float), edgecolors="white",
-                linewidths=0.5, zorder=3, **self._scale,
-            )  # fmt: skip
 
     def legend(self, axes: Any, hatched: bool) -> None:
         label = "prediction" + (" (hatched: no rule holds)" if hatched else "")

@@ -21,8 +21,8 @@ from skescore.plots._style import (
     axes_or_new,
     colours_of,
     contrast,
+    draw_rows,
     legend_beside,
-    markers_of,
     matplotlib_module,
     pale,
     short,
@@ -73,26 +73,13 @@ class Palette:
 
     def points(self, ax: Any, x: np.ndarray, y: np.ndarray, truth: Any) -> None:
         """Draw rows as points in the colours of their truth; grey ones without it."""
-        n = len(x)
-        some = np.unique(np.linspace(0, n - 1, min(n, 600)).astype(int)) if n else np.arange(0)
-        x, y = x[some], y[some]
-        style: dict[str, Any] = {"s": 14, "edgecolors": "black", "linewidths": 0.4, "zorder": 4}
-        if truth is None:
-            ax.scatter(x, y, c="0.5", **style)
-            return
-        values = np.asarray(truth)
-        if values.shape != (n,):
-            raise ValueError(f"y must hold one value per row, {n}, got shape {values.shape}.")
-        values = values[some]
-        if not self.is_classes:
-            ax.scatter(x, y, c=values.astype(float), cmap=SEQUENTIAL, norm=self._scale.norm,
-                       **(style | {"edgecolors": "white"}))  # fmt: skip
-            return
-        for label, colour, marker in zip(
-            self.labels, self._colours, markers_of(len(self.labels)), strict=True
-        ):
-            own = np.array([python_value(v) == label for v in values.tolist()], dtype=bool)
-            ax.scatter(x[own], y[own], c=colour, marker=marker, **style)
+        values = None if truth is None else np.asarray(truth)
+        if values is not None and values.shape != (len(x),):
+            raise ValueError(f"y must hold one value per row, {len(x)}, got shape {values.shape}.")
+        if self.is_classes:
+            draw_rows(ax, x, y, values, labels=self.labels)
+        else:
+            draw_rows(ax, x, y, values, norm=self._scale.norm)
 
     def legend(self, ax: Any, extra: list[Any], *, faces: bool = True) -> None:
         """Name the colours beside the axes."""

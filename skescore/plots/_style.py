@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._optional import import_optional
+from skescore._validation import python_value
 
 #: Colours of Okabe and Ito, which people with any common colour blindness can tell apart.
 COLOURS = (
@@ -31,6 +32,8 @@ LINE_STYLES = ("-", "--", "-.", ":")
 SEQUENTIAL = "cividis"
 BETTER, WORSE = "#56B4E9", "#E69F00"
 
+#: Of more rows some are drawn.
+_MOST_ROWS = 600
 _PURPOSE = "Drawing a plot"
 
 
@@ -112,6 +115,37 @@ def contrast(colour: Any) -> str:
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ [0.2126, 0.7152, 0.0722])
     return "black" if (luminance + 0.05) ** 2 > 0.0525 else "white"
+
+
+def draw_rows(
+    ax: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    truth: np.ndarray | None,
+    *,
+    labels: Sequence[Any] | None = None,
+    norm: Any = None,
+) -> None:
+    """Draw rows as points in the colours of their truth, grey without it.
+
+    Labels are those of classes; without them the truth is numbers, and `norm` their scale. Of many
+    rows some are drawn, evenly spaced, or they would hide what is behind them.
+    """
+    n = len(x)
+    some = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(int)) if n else np.arange(0)
+    x, y = x[some], y[some]
+    style: dict[str, Any] = {"s": 14, "edgecolors": "black", "linewidths": 0.4, "zorder": 4}
+    if truth is None:
+        ax.scatter(x, y, c="0.5", **style)
+    elif labels is None:
+        style["edgecolors"] = "white"
+        ax.scatter(x, y, c=truth[some].astype(float), cmap=SEQUENTIAL, norm=norm, **style)
+    else:
+        values = [python_value(value) for value in truth[some].tolist()]
+        n = len(labels)
+        for label, colour, marker in zip(labels, colours_of(n), markers_of(n), strict=True):
+            own = np.array([value == label for value in values], dtype=bool)
+            ax.scatter(x[own], y[own], c=colour, marker=marker, **style)
 
 
 # --- candidates as points: which is which by colour, marker and legend ---------------------------
