@@ -474,7 +474,7 @@ def test_rows_shorten_the_numbers():
     [
         (one_rule(), {"kind": "count"}, "kind must be one of 'predict', 'assign', got 'count'"),
         (one_rule(), {"output_name": "a"}, "output_name='a' names the column of a query"),
-        (one_rule(), {"dialect": "duck"}, "sqlglot knows, got 'duck'. Did you mean 'duckdb'"),
+        (one_rule(), {"dialect": "duck"}, "got 'duck'. Did you mean 'duckdb'"),
         (one_rule(), {"columns": {"lenght": "a"}}, "Did you mean 'length'"),
         (
             one_rule(ordered=False, voting="sum"),
