@@ -57,28 +57,21 @@ def _counts(
     return hits, hits + (predicted - hits), hits + (actual - hits)
 
 
-def _f1_per_class(
-    y_true: np.ndarray, y_pred: np.ndarray, weights: Weights
-) -> tuple[np.ndarray, np.ndarray]:
-    hits, predicted, actual = _counts(y_true, y_pred, weights)
-    return 2.0 * hits / (actual + predicted), actual
-
-
 def f1_weighted(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """F1 of the classes, averaged by their rows."""
-    return _mean(*_f1_per_class(y_true, y_pred, weights))
+    return float(_f1_weighted_of_counts(*_counts(y_true, y_pred, weights)))
 
 
 def f1_macro(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Mean F1 of the classes that occur."""
-    return _mean(_f1_per_class(y_true, y_pred, weights)[0], None)
+    return float(_f1_macro_of_counts(*_counts(y_true, y_pred, weights)))
 
 
 def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Mean over the classes of y_true of the share that is predicted correctly."""
-    hits, _, actual = _counts(y_true, y_pred, weights)
-    known = actual > 0
-    return _mean(hits[known] / actual[known], None)
+    counts = _counts(y_true, y_pred, weights)
+    known = counts[2] > 0
+    return float(_balanced_accuracy_of_counts(*(count[known] for count in counts)))
 
 
 def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
@@ -115,6 +108,56 @@ def median_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weigh
     return float(sk_median_absolute_error(y_true, y_pred, sample_weight=weights))
 
 
+# --- the same from counts of each class, or sums over rows, of many sets of predictions ----------
+
+
+def _accuracy_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
+    return hits.sum(axis=-1) / actual.sum(axis=-1)
+
+
+def _balanced_accuracy_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
+    recall = np.where(actual > 0, hits / actual, 0.0)
+    return recall.sum(axis=-1) / (actual > 0).sum(axis=-1)
+
+
+def _f1_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
+    return np.where(actual + predicted > 0, 2.0 * hits / (actual + predicted), 0.0)
+
+
+def _f1_weighted_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
+    return (_f1_of_counts(hits, predicted, actual) * actual).sum(axis=-1) / actual.sum(axis=-1)
+
+
+def _f1_macro_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
+    n_classes = (actual + predicted > 0).sum(axis=-1)
+    return _f1_of_counts(hits, predicted, actual).sum(axis=-1) / n_classes
+
+
+def _r2_of_sums(n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any) -> Any:
+    n_rows = np.where(np.round(n_rows) >= 2, n_rows, np.nan)
+    whole = squares - deviation**2 / n_rows
+    perfect = np.where(squared > 0, 0.0, 1.0) + 0 * n_rows
+    return np.where(whole > 0, 1 - squared / whole, perfect)
+
+
+def _mean_absolute_error_of_sums(
+    n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any
+) -> Any:
+    return absolute / n_rows
+
+
+def _mean_squared_error_of_sums(
+    n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any
+) -> Any:
+    return squared / n_rows
+
+
+def _root_mean_squared_error_of_sums(
+    n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any
+) -> Any:
+    return np.sqrt(squared / n_rows)
+
+
 # --- by name, on all rows or on covered rows -----------------------------------------------------
 
 
@@ -130,25 +173,39 @@ class PredictionMetric(NamedTuple):
         True for a performance whose best value is 1, False for a loss whose best value is 0.
     tasks : tuple of str
         The tasks that it makes sense for.
+    of_sums : callable, optional
+        The same of arrays, for many sets of predictions at once; NaN without rows. Of classes:
+        ``of_sums(hits, predicted, actual)``, numbers of rows with the classes in the last axis. Of
+        numbers: ``of_sums(n_rows, deviation, squares, absolute, squared)``, sums of the deviations
+        from any centre, of their squares, and of the absolute and squared errors.
     """
 
     function: Callable[[np.ndarray, np.ndarray, Weights], float]
     greater_is_better: bool
     tasks: tuple[str, ...]
+    of_sums: Callable[..., np.ndarray] | None = None
 
 
 _CLASSIFICATION, _REGRESSION = ("classification",), ("regression",)
 
 #: The named metrics; adding one is one line.
 METRICS: dict[str, PredictionMetric] = {
-    "accuracy": PredictionMetric(accuracy, True, _CLASSIFICATION),
-    "balanced_accuracy": PredictionMetric(balanced_accuracy, True, _CLASSIFICATION),
-    "f1_weighted": PredictionMetric(f1_weighted, True, _CLASSIFICATION),
-    "f1_macro": PredictionMetric(f1_macro, True, _CLASSIFICATION),
-    "r2": PredictionMetric(r2, True, _REGRESSION),
-    "mean_absolute_error": PredictionMetric(mean_absolute_error, False, _REGRESSION),
-    "mean_squared_error": PredictionMetric(mean_squared_error, False, _REGRESSION),
-    "root_mean_squared_error": PredictionMetric(root_mean_squared_error, False, _REGRESSION),
+    "accuracy": PredictionMetric(accuracy, True, _CLASSIFICATION, _accuracy_of_counts),
+    "balanced_accuracy": PredictionMetric(
+        balanced_accuracy, True, _CLASSIFICATION, _balanced_accuracy_of_counts
+    ),
+    "f1_weighted": PredictionMetric(f1_weighted, True, _CLASSIFICATION, _f1_weighted_of_counts),
+    "f1_macro": PredictionMetric(f1_macro, True, _CLASSIFICATION, _f1_macro_of_counts),
+    "r2": PredictionMetric(r2, True, _REGRESSION, _r2_of_sums),
+    "mean_absolute_error": PredictionMetric(
+        mean_absolute_error, False, _REGRESSION, _mean_absolute_error_of_sums
+    ),
+    "mean_squared_error": PredictionMetric(
+        mean_squared_error, False, _REGRESSION, _mean_squared_error_of_sums
+    ),
+    "root_mean_squared_error": PredictionMetric(
+        root_mean_squared_error, False, _REGRESSION, _root_mean_squared_error_of_sums
+    ),
     "median_absolute_error": PredictionMetric(median_absolute_error, False, _REGRESSION),
 }
 

@@ -19,11 +19,6 @@ from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
 
-#: Measures of predictions that are made of sums over rows.
-_ADDITIVE = {
-    "classification": ("accuracy", "balanced_accuracy", "f1_weighted", "f1_macro"),
-    "regression": ("r2", "mean_absolute_error", "mean_squared_error", "root_mean_squared_error"),
-}
 #: What sampling may get wrong of a volume.
 _SAMPLED = 0.01
 #: Numbers that are worked on at a time.
@@ -70,8 +65,12 @@ class KnownScore:
         if spec is None:
             return None
         task, settings = rows.ruleset.task, scorer.settings
+        name = spec.metric(task, settings[spec.prediction])
+        metric = METRICS.get(name) if isinstance(name, str) else None
         known = (
-            spec.metric(task, settings[spec.prediction]) in _ADDITIVE[task]
+            metric is not None
+            and metric.of_sums is not None
+            and task in metric.tasks
             and settings["size"] in SIZES
             and settings.get("completeness", "volume") in COMPLETENESSES
         )
@@ -165,19 +164,10 @@ class _Labels:
         return np.asarray(answered * self.n_labels + truth)
 
     def _measured(self, counts: np.ndarray, metric: str) -> np.ndarray:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            right = np.diagonal(counts, axis1=1, axis2=2)
-            answered = counts[:, :-1].sum(axis=2)
-            true = (counts[:, :-1] if self.ignored else counts).sum(axis=1)
-            if metric == "accuracy":
-                return np.asarray(right.sum(axis=1) / true.sum(axis=1))
-            if metric == "balanced_accuracy":
-                recall = np.where(true > 0, right / true, 0.0)
-                return np.asarray(recall.sum(axis=1) / (true > 0).sum(axis=1))
-            there = true + answered > 0
-            f1 = np.where(there, 2 * right / (true + answered), 0.0)
-            weights = true if metric == "f1_weighted" else there * (true.sum(axis=1)[:, None] > 0)
-            return np.asarray((f1 * weights).sum(axis=1) / weights.sum(axis=1))
+        hits = np.diagonal(counts, axis1=1, axis2=2)
+        predicted = counts[:, :-1].sum(axis=2)
+        actual = (counts[:, :-1] if self.ignored else counts).sum(axis=1)
+        return _of_sums(metric, hits, predicted, actual)
 
 
 class _Numbers:
@@ -214,16 +204,16 @@ class _Numbers:
     def _measured(self, sums: np.ndarray, metric: str) -> np.ndarray:
         n_rows, deviation, squares, absolute, squared = sums
         absolute, squared = np.maximum(absolute, 0.0), np.maximum(squared, 0.0)
-        n_rows = np.where(np.round(n_rows) >= (2 if metric == "r2" else 1), n_rows, np.nan)
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            if metric == "r2":
-                spread = squares - deviation**2 / n_rows
-                perfect = np.where(squared > 0, 0.0, 1.0) + 0 * n_rows
-                return np.where(spread > 0, 1 - squared / spread, perfect)
-            if metric == "mean_absolute_error":
-                return np.asarray(absolute / n_rows)
-            mean = squared / n_rows
-            return np.asarray(mean if metric == "mean_squared_error" else np.sqrt(mean))
+        n_rows = np.where(np.round(n_rows) >= 1, n_rows, np.nan)
+        return _of_sums(metric, n_rows, deviation, squares, absolute, squared)
+
+
+def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
+    """A metric of many candidates; NaN for those that count no rows."""
+    function = METRICS[metric].of_sums
+    assert function is not None
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        return function(*sums)
 
 
 class _Volumes:

@@ -100,6 +100,30 @@ def test_measures_of_numbers_are_those_of_scikit_learn(
         assert quick == pytest.approx(expected, rel=1e-12), name
 
 
+@given(data=st.data(), n_rows=st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
+    """Two sets of predictions at once, against one after the other."""
+    code = st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows).map(np.array)
+    y_true, *both = data.draw(code), data.draw(code), data.draw(code)
+    counts = np.array([
+        [[np.sum((y == k) & (y_true == k)), np.sum(y == k), np.sum(y_true == k)] for k in range(3)]
+        for y in both
+    ])  # fmt: skip
+    numbers = y_true - y_true.mean()
+    errors = [np.abs(y - y_true) for y in both]
+    sums = np.array([
+        [n_rows, numbers.sum(), (numbers**2).sum(), error.sum(), (error**2).sum()]
+        for error in errors
+    ])  # fmt: skip
+    for name, metric in METRICS.items():
+        if metric.of_sums is not None:
+            axes = np.moveaxis(counts, -1, 0) if name in CLASSES else sums.T
+            expected = [metric.function(y_true, y, None) for y in both]
+            np.testing.assert_allclose(metric.of_sums(*axes), expected, atol=1e-12, err_msg=name)
+    assert {name for name in METRICS if METRICS[name].of_sums is None} == {"median_absolute_error"}
+
+
 @pytest.mark.parametrize(
     ("truth", "answers", "expected"),
     [([2.0, 2.0], [2.0, 2.0], 1.0), ([2.0, 2.0], [2.0, 3.0], 0.0), ([1.0, 2.0], [1.0, 2.0], 1.0)],
