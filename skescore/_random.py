@@ -26,23 +26,8 @@ ASSIGNMENTS = 1
 def child_generator(random_state: Any, stream: int) -> np.random.Generator:
     """Give the generator of one purpose.
 
-    Parameters
-    ----------
-    random_state : int, Generator, SeedSequence or RandomState, optional
-        Of a number and a seed sequence the stream is a child. Generators are used, and moved on, as
-        they are. None draws from the operating system.
-    stream : int
-        The purpose.
-
-    Returns
-    -------
-    Generator
-        The generator.
-
-    Raises
-    ------
-    ValueError
-        If `random_state` is none of these.
+    Of a number and a seed sequence the stream is a child. Generators are used, and moved on, as
+    they are. None draws from the operating system.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -103,23 +88,8 @@ def uniform_points(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw uniform points in boxes.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the whole run.
-    keys : ndarray of uint64, shape (n_boxes,)
-        Structural key of each box.
-    counts : ndarray of int, shape (n_boxes,)
-        Points wanted in each box.
-    lower, upper : ndarray of shape (n_boxes, n_features)
-        The boxes; points satisfy ``lower <= point <= upper``.
-
-    Returns
-    -------
-    points : ndarray of shape (n_points, n_features)
-        Box by box.
-    owner : ndarray of int, shape (n_points,)
-        Index of each point's box.
+    Gives the points, box by box, and the box of each. They depend on the structural key of the box
+    alone.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)

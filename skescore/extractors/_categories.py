@@ -25,22 +25,6 @@ def category_order(
 ) -> np.ndarray:
     """Order the values of a categorical feature, so that a tree can split them by thresholds.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_rows,)
-        The value of each row; every value occurs.
-    predictions : ndarray of shape (n_rows,)
-        Class indices or numbers that the black box predicts.
-    n_values : int
-        Number of values.
-    n_classes : int or None
-        Number of classes; None for numbers.
-
-    Returns
-    -------
-    ndarray of int, shape (n_values,)
-        Values in order; those that are predicted alike stay in the order of their codes.
-
     Notes
     -----
     For two classes or a number, ordering the values by the mean prediction makes the best of all
@@ -74,19 +58,8 @@ def category_order(
 def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> RuleSet:
     """Turn intervals over the ranks of ordered categories into sets of their values.
 
-    Parameters
-    ----------
-    ruleset : RuleSet
-        Rules with intervals on the features concerned.
-    values : mapping of int to tuple
-        Values of each categorical feature, in the order in which they were ranked.
-
-    Returns
-    -------
-    RuleSet
-        The same rules with conditions such as ``colour in {blue, red}``. A set of more than half
-        of the values is written as what it leaves out, ``colour ≠ green``: that also holds for
-        values that were never seen.
+    They become conditions such as ``colour in {blue, red}``. A set of more than half of the values
+    is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen.
     """
     rules = []
     for rule in ruleset.rules:
@@ -111,22 +84,10 @@ def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf:
 class CategoryEncoder:
     """The categorical columns of the frame that an extractor was fitted on.
 
-    Columns of pandas' or polars' categorical types and of text are categorical.
+    Columns of pandas' or polars' categorical types and of text are categorical. `categories` has
+    the sorted values of each by its index.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        The training rows; an array has no categorical columns.
-
-    Attributes
-    ----------
-    categories : dict of int to tuple
-        The sorted values of each categorical column.
-
-    Raises
-    ------
-    ValueError
-        If a categorical column lacks a value or holds what no rule could ask for.
+    A column that lacks a value, or holds what no rule could hold for, is a ValueError.
     """
 
     def __init__(self, X: Any) -> None:
@@ -148,13 +109,7 @@ class CategoryEncoder:
         return bool(self.categories)
 
     def codes(self, X: Any) -> pd.DataFrame:
-        """The rows with codes in place of values; columns keep their names.
-
-        Parameters
-        ----------
-        X : DataFrame of shape (n_rows, n_features)
-            Rows with the columns of the training frame, in its order.
-        """
+        """The rows with codes in place of values; columns keep their names."""
         columns = {}
         for position, name in enumerate(X.columns):
             column = frame_column(X, position)
@@ -165,13 +120,7 @@ class CategoryEncoder:
         return pd.DataFrame(columns)
 
     def frame(self, X: Any) -> Any:
-        """Rows that came without column names, as a frame like that of training.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Numbers and values of categories, as they stand in the training frame.
-        """
+        """Rows that came without column names, as a frame like that of training."""
         rows = np.asarray(X, dtype=object)
         if rows.ndim != 2 or rows.shape[1] != len(self._names):
             return X  # scikit-learn's own check says what is wrong
@@ -180,13 +129,7 @@ class CategoryEncoder:
         return frame.astype(dict.fromkeys(numeric, float))
 
     def decode(self, points: np.ndarray) -> Any:
-        """Points in codes, as a frame like that of training.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, n_features)
-            Numbers; codes in the categorical columns.
-        """
+        """Points in codes, as a frame like that of training."""
         columns = {}
         for position, name in enumerate(self._names):
             column: Any = points[:, position]

@@ -16,20 +16,8 @@ _NOTHING = 1e-12
 def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np.ndarray:
     """Univariate F statistic of each feature against the predictions, over the largest.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        The rows.
-    predictions : ndarray of shape (n_rows,)
-        Class indices or numbers.
-    task : {"classification", "regression"}
-        Analysis of variance, or linear regression.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        From 0 to 1; 0 for a constant feature, and everywhere if the predictions are all alike. A
-        feature that determines them has an infinite F and gets 1, all others 0 then.
+    From 0 to 1; 0 for a constant feature, and everywhere if the predictions are all alike. A
+    feature that determines them has an infinite F and gets 1, all others 0 then.
     """
     values, result = _standardised(X), np.zeros(X.shape[1])
     varies = values.any(axis=0)

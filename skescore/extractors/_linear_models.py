@@ -32,20 +32,9 @@ _FEW = 2
 def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """Slopes of the least-squares models of many boxes.
 
-    Parameters
-    ----------
-    n : ndarray of shape (n_boxes,)
-        Points in each box.
-    gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
-        Products of the deviations from the mean, summed; the predictions come last.
+    They come from the numbers of points and the products of the deviations from the mean, summed,
+    the predictions last. Features that are constant in a box get 0.
 
-    Returns
-    -------
-    ndarray of shape (n_boxes, n_features)
-        0 for features that are constant in a box.
-
-    Notes
-    -----
     Features are standardised in each box, so that the matrix to be inverted is their correlation.
     Of equally good models, as correlated features allow, it is about the one of least norm.
 
@@ -80,12 +69,8 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
 class Units:
     """Origin and unit of every feature, and of the predictions last.
 
-    Parameters
-    ----------
-    origin, unit : ndarray of shape (n_features + 1,)
-        A number x is worked on as ``(x - origin) / unit``.
-    usable : ndarray of bool, shape (n_features,)
-        False for features that are constant, or whose slope would overflow.
+    A number x is worked on as ``(x - origin) / unit``. Features that are constant, or whose slope
+    would overflow, are not usable.
     """
 
     origin: np.ndarray
@@ -114,12 +99,7 @@ class Units:
 class Groups:
     """Points grouped by box.
 
-    Parameters
-    ----------
-    begin, size : ndarray of int, shape (n_groups,)
-        Where each group begins, and its number of points.
-    order : ndarray of int, optional
-        Numbers of points, which `begin` counts in. By default it counts the points themselves.
+    Each begins at a place in `order`, numbers of points; by default among the points themselves.
     """
 
     begin: np.ndarray
@@ -146,23 +126,7 @@ class Groups:
 class Points:
     """Rows and queried points, box by box, as rows of features, prediction, and 1.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_points, n_features)
-        The points.
-    predictions : ndarray of shape (n_points,)
-        The black box's predictions.
-    box : ndarray of int, shape (n_points,)
-        The box of each.
-    n_boxes : int
-        Number of boxes.
-    units : Units
-        The units to work in.
-
-    Attributes
-    ----------
-    by_box : Groups
-        The points of each box.
+    `by_box` are the points of each box.
     """
 
     def __init__(
@@ -201,12 +165,8 @@ class Points:
     def pieces(self, groups: Groups) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Look up all groups.
 
-        Yields
-        ------
-        group : ndarray of int, shape (n_pieces,)
-            Whose points come now; a large group comes in several pieces, one at a time.
-        rows : ndarray of shape (n_pieces, size, n_features + 2)
-            The points, followed by rows of zeros; overwritten by the next ones.
+        Gives the groups whose points come now, and the points, followed by rows of zeros; they are
+        overwritten by the next ones. A large group comes in several pieces, one at a time.
         """
         order, nothing = groups.order, len(self._rows) - 1
         for g in np.flatnonzero(groups.size > _SMALL).tolist():
@@ -233,14 +193,8 @@ class Points:
 class Fits:
     """Number, mean and second moments of the points in boxes: all that their models depend on.
 
-    Parameters
-    ----------
-    n : ndarray of shape (n_boxes,)
-        Points in each box.
-    mean : ndarray of shape (n_boxes, n_features + 1)
-        Mean of the features and, last, of the predictions.
-    gram : ndarray of shape (n_boxes, n_features + 1, n_features + 1)
-        Products of the deviations from the mean, summed.
+    The moments are of the features and, last, the predictions: products of the deviations from the
+    mean, summed.
     """
 
     n: np.ndarray
@@ -294,13 +248,7 @@ class Fits:
         return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
 
     def vectors(self, slopes: np.ndarray) -> np.ndarray:
-        """Models as vectors whose product with (x, prediction, 1) is the residual.
-
-        Parameters
-        ----------
-        slopes : ndarray of shape (n_boxes, n_features)
-            Their slopes.
-        """
+        """Models as vectors whose product with (x, prediction, 1) is the residual."""
         result = np.empty((len(self.n), self.mean.shape[1] + 1))
         result[:, :-2] = -slopes
         result[:, -2] = 1.0
@@ -313,21 +261,7 @@ def absolute_residuals(
 ) -> np.ndarray:
     """Sum of absolute residuals of groups of points from linear models.
 
-    Parameters
-    ----------
-    points : Points
-        Where to look rows up.
-    groups : Groups
-        The groups.
-    vectors : ndarray of shape (n_models, n_features + 2)
-        The models.
-    group, model : ndarray of int, shape (n_entries,)
-        Which sums are wanted; in order of `group`.
-
-    Returns
-    -------
-    ndarray of shape (n_entries,)
-        The sums.
+    One for each pair of a group and a model, in order of the groups; models are residual vectors.
     """
     result = np.zeros(len(group))
     first = np.searchsorted(group, np.arange(len(groups.size) + 1))

@@ -272,11 +272,6 @@ class FrameKinds:
 
     A black box that encodes such columns knows their values and no numbers in between, so that
     points drawn there are shown as the nearest value that occurred.
-
-    Parameters
-    ----------
-    like : DataFrame or anything else
-        The training rows; only a pandas frame has such columns.
     """
 
     def __init__(self, like: Any) -> None:

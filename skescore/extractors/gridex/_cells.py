@@ -31,17 +31,7 @@ def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
 def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Pairs of cells of one parent that differ in one feature, where they share an edge.
 
-    Parameters
-    ----------
-    parent : ndarray of int, shape (n_cells,)
-        Cells of different parents never touch.
-    low, high : ndarray of int, shape (n_cells, n_features)
-        Edge numbers of each cell.
-
-    Returns
-    -------
-    ndarray of int, shape (n_pairs, 3)
-        Lower cell, upper cell and feature.
+    Gives the lower cell, the upper cell and the feature of each pair, from edge numbers.
     """
     n_features = low.shape[1]
     whole, by_low, by_high = _hashes(parent, low, high)
@@ -212,21 +202,7 @@ def slice_numbers(
 ) -> np.ndarray:
     """Number of the slice that every point lies in, per cut feature.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Points inside their boxes.
-    box : ndarray of int, shape (n_points,)
-        The box of each point.
-    lower, upper : ndarray of shape (n_boxes, n_features)
-        The boxes.
-    n_slices : ndarray of int, shape (n_features,)
-        Equal slices per feature; features with 1 are not cut.
-
-    Returns
-    -------
-    ndarray of int, shape (n_cut_features, n_points)
-        From 0 to the feature's number of slices less 1. Slices are half-open, ``[a, b)``.
+    Features with one slice are not cut. Slices are half-open, ``[a, b)``, and count from 0.
     """
     cut = np.flatnonzero(n_slices > 1)
     small = np.uint8 if n_slices.max(initial=1) < 256 else np.int32
@@ -266,13 +242,8 @@ def group_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Group points by box and slice numbers.
 
-    Returns
-    -------
-    cell : ndarray of int, shape (n_points,)
-        Index of each point's cell. Cells come in order of box, then of slice numbers with the
-        last feature fastest.
-    example : ndarray of int, shape (n_cells,)
-        Some point of each cell.
+    Gives the cell of each point, and some point of each cell. Cells come in order of box, then of
+    slice numbers with the last feature fastest.
     """
     key, size = box.astype(np.int64), n_boxes
     for row, k in zip(numbers, n_slices[n_slices > 1].tolist(), strict=True):
@@ -300,19 +271,8 @@ def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 class Edges:
     """Where the slices of boxes begin and end.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_boxes, n_features)
-        The boxes that are cut.
-    n_slices : ndarray of int, shape (n_features,)
-        Slices per feature.
-
-    Attributes
-    ----------
-    n_slices : ndarray of int, shape (n_cut_features,)
-        Slices per cut feature; the number of its last edge.
-    in_halves : bool
-        Whether each of them is cut in two.
+    They are numbered along each feature that is cut, from 0 to its number of slices, `n_slices`.
+    `in_halves` says whether each is cut in two.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
@@ -357,19 +317,6 @@ class Edges:
 
 class CellMerger:
     """Joins touching cells, the pair with the purest union first.
-
-    Parameters
-    ----------
-    parent : ndarray of int, shape (n_cells,)
-        Box that each cell was cut from; only cells of one parent join.
-    slices : ndarray of int, shape (n_cells, n_cut_features)
-        Slice numbers of each cell.
-    edges : Edges
-        The edges of the slices.
-    statistics : JoinableTable
-        Statistics of each cell.
-    threshold : float
-        Passed on to the statistics, which decide what may join.
 
     Notes
     -----
@@ -450,14 +397,7 @@ class CellMerger:
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
         """The boxes left, in list order.
 
-        Returns
-        -------
-        group : ndarray of int, shape (n_cells,)
-            Index of the box that each cell ended in.
-        low, high : ndarray of int, shape (n_boxes, n_features)
-            Edge numbers of the boxes.
-        statistics : JoinableTable
-            Statistics of the boxes.
+        Gives the box that each cell ended in, and the edge numbers and statistics of the boxes.
         """
         joined = self._joined
         if len(joined) == self._n_cells:

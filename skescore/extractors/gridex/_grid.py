@@ -91,23 +91,8 @@ def cut_domain(
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut the domain level by level.
 
-    Parameters
-    ----------
-    extraction : Extraction
-        Rows, predictions and the black box.
-    levels : list of Level
-        How to cut at each level.
-    seed : int
-        Of the points that fill up cells.
-    collect : callable
-        Makes the statistics of cells.
-
-    Returns
-    -------
-    boxes : BoxTable
-        Disjoint half-open boxes; sides on the border of the domain are free.
-    done : list of Boxes
-        The same boxes in the same order, in parts, with their statistics.
+    Gives disjoint half-open boxes, whose sides on the border of the domain are free, and the same
+    boxes in the same order, in parts, with their statistics.
     """
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)

@@ -37,16 +37,8 @@ _TIE = 1e-9
 class LinearModels:
     """The linear models of boxes whose rows are done with.
 
-    Parameters
-    ----------
-    units : Units
-        The units of all other figures.
-    full, vectors : ndarray of shape (n_boxes, n_features + 2)
-        Residual vectors of the models with all slopes, and with those that are kept.
-    full_residual, residual : ndarray of shape (n_boxes,)
-        Their mean absolute residuals.
-    mean, deviation : ndarray of shape (n_boxes,)
-        Mean and standard deviation of the predictions.
+    `full` are the residual vectors with all slopes, `vectors` those with the slopes that are kept;
+    figures are in `units`.
     """
 
     units: Units
@@ -163,12 +155,8 @@ class LinearTable:
 
     The impurity of a box is the mean absolute residual of its model.
 
-    Parameters
-    ----------
-    points : Points
-        Rows and queried points, box by box.
-    tolerance : float
-        Slopes with less effect across their box are dropped; a share of the predictions' range.
+    Slopes with less effect across their box than `tolerance`, a share of the predictions' range,
+    are dropped in the end.
     """
 
     def __init__(self, points: Points, tolerance: float) -> None:

@@ -83,12 +83,7 @@ class ClassCounts:
 class ClassCountsTable:
     """Class counts of many boxes.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_boxes, n_classes)
-        How often each class was predicted in each box.
-    outputs : ndarray of int, shape (n_boxes,), optional
-        Majority class of each box; of equally common ones the smallest by default.
+    Of equally common classes the smallest is the majority class, unless `outputs` are given.
     """
 
     def __init__(self, counts: np.ndarray, outputs: np.ndarray | None = None) -> None:
@@ -187,13 +182,9 @@ class Moments:
 class MomentsTable:
     """Moments of many boxes.
 
-    Parameters
-    ----------
-    moments : ndarray of shape (n_boxes, 3)
-        Number, mean and summed squared deviation from the mean.
-    tolerance : float
-        Impurities that differ by less count as equal when pairs of boxes are ranked: rounding,
-        which depends on the order of rows, must not decide.
+    They are number, mean and summed squared deviation from the mean. Impurities that differ by less
+    than `tolerance` count as equal when pairs of boxes are ranked: rounding, which depends on the
+    order of rows, must not decide.
     """
 
     def __init__(self, moments: np.ndarray, tolerance: float) -> None:

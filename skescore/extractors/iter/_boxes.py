@@ -446,10 +446,7 @@ class GrowingBoxes:
     def step(self) -> bool:
         """Move a face or make a box of a strip, after one query at most.
 
-        Returns
-        -------
-        bool
-            False if there was nothing left to do.
+        Gives False if there was nothing left to do.
         """
         choice, stale = self._best(), self._stale()
         if stale.any():
@@ -550,10 +547,7 @@ class GrowingBoxes:
     def _look(self, most: int) -> None:
         """Ask the black box, once, about the strips of which nothing is known and some others.
 
-        Parameters
-        ----------
-        most : int
-            The number of others, those first that are next to be acted on.
+        These are at most `most`, those first that are next to be acted on.
         """
         some = slice(0, self.n_boxes)
         flat = np.flatnonzero(self._wanting(_NEARLY_ALL))
@@ -625,23 +619,9 @@ def seed_boxes(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bounds of the boxes to begin with, disjoint.
 
-    Parameters
-    ----------
-    growing : Growth
-        Knows the rows and steps; has no boxes yet.
-    predictions : ndarray of shape (n_rows,)
-        The black box's predictions on the rows.
-    task : {"classification", "regression"}
-        The kind of predictions.
-    n_points : int
-        Most boxes.
-
-    Returns
-    -------
-    list of (ndarray, ndarray)
-        Lower and upper bounds around the first rows of the first classes, or around the rows whose
-        predictions are nearest to values spread evenly from the least to the largest (halfway, for
-        one box). Where boxes would meet there are fewer.
+    They lie around the first rows of the first classes, or around the rows whose predictions are
+    nearest to values spread evenly from the least to the largest (halfway, for one box). Where
+    boxes would meet there are fewer than `n_points`.
     """
     if task == "classification":
         present = np.flatnonzero(np.bincount(predictions))

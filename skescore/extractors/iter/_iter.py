@@ -235,19 +235,7 @@ def join_touching(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Join boxes of one output that share a whole face, as long as there are any; in place.
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_boxes, n_features)
-        Bounds of disjoint boxes; those of unions take the place of their first box's.
-    outputs : ndarray of shape (n_boxes,)
-        Their outputs.
-
-    Returns
-    -------
-    first : ndarray of int, shape (n_unions,)
-        The first box of each union.
-    union : ndarray of int, shape (n_boxes,)
-        The union that each box is part of.
+    Unions take the place of their first box; gives that box of each, and the union of each box.
     """
     part_of = np.arange(len(lower))
     done = False

@@ -17,15 +17,7 @@ _LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
 
 
 class Labels:
-    """Class indices; the vector of a prediction is 1 for its class and 0 for the others.
-
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_rows,)
-        The black box's predictions on the rows.
-    n_classes : int
-        Number of classes.
-    """
+    """Class indices; the vector of a prediction is 1 for its class and 0 for the others."""
 
     def __init__(self, codes: np.ndarray, n_classes: int) -> None:
         self._codes = codes
@@ -62,13 +54,7 @@ class Labels:
 
 
 class Numbers:
-    """Numbers, shifted and scaled to -1 .. 1; the vector of a prediction is it and its square.
-
-    Parameters
-    ----------
-    predictions : ndarray of float, shape (n_rows,)
-        The black box's predictions on the rows.
-    """
+    """Numbers, shifted and scaled to -1 .. 1; the vector of a prediction is it and its square."""
 
     width = 2
 
@@ -122,15 +108,6 @@ class PointSource:
 
     One Latin hypercube sample serves all boxes, each with a shift of its own: a hash of the seed
     and the box's key. So every point is uniform in its box, and a point costs a few additions.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the whole run.
-    n_points : int
-        Most points per box.
-    n_features : int
-        Number of features.
     """
 
     def __init__(self, seed: int, n_points: int, n_features: int) -> None:
@@ -142,22 +119,7 @@ class PointSource:
         self._sample = (strata + within) / max(n_points, 1)
 
     def draw(self, keys: np.ndarray, lower: np.ndarray, upper: np.ndarray, most: int) -> np.ndarray:
-        """Points of boxes.
-
-        Parameters
-        ----------
-        keys : ndarray of uint64, shape (n_boxes,)
-            What tells the boxes apart.
-        lower, upper : ndarray of shape (n_boxes, n_features)
-            The boxes.
-        most : int
-            Points per box.
-
-        Returns
-        -------
-        ndarray of shape (n_boxes, most, n_features)
-            Uniform in each box.
-        """
+        """Points of boxes."""
         shift = _uniform(combine(combine(keys, self._seed)[:, None], self._features))
         share = self._sample[None, :most] + shift[:, None]
         share -= share >= 1.0
