@@ -87,18 +87,10 @@ class BoxParameters:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Boxes with what they conclude.
+    """Boxes in the order in which they are matched, with what they conclude.
 
-    Parameters
-    ----------
-    boxes : BoxTable
-        In the order in which they are matched; the last one has no bounds.
-    conclusions : Conclusions
-        One per box.
-    labels : ndarray of int, shape (n_rows,)
-        Index of the first box that holds each row; every box is that of some row.
-    importances : ndarray of shape (n_features,)
-        Importance of each feature; 0 where none was needed.
+    The labels are the index of the first box that holds each row; every box is that of some row,
+    and the last one has no bounds. The importances of features are 0 where none was needed.
     """
 
     boxes: BoxTable

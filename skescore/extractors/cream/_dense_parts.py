@@ -53,29 +53,11 @@ def dense_parts(
     unit: float,
     sharing: Sharing | None = None,
 ) -> list[np.ndarray]:
-    """Find the densest part of each component of a mixture.
+    """Indices of the rows of the densest part of each component of a mixture.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n_rows, n_columns)
-        The rows: the features, then columns that describe the target.
-    n_features : int
-        How many columns are features; density is measured in them alone.
-    most : int
-        Most components.
-    criterion : {"bic", "bic/m"}
-        Chooses their number.
-    seed : int
-        Decides where the mixtures start from.
-    unit : float
-        A typical deviation of a column.
-    sharing : Sharing, optional
-        Cache of what other searches in this table with this seed and unit have worked out.
-
-    Returns
-    -------
-    list of ndarray of int
-        Indices of the rows of each part.
+    Density is measured in the first `n_features` columns, the others describe the target. The best
+    mixture of `most` components at most starts from the seed; the unit is a typical deviation of a
+    column. Through `sharing` other searches in this table with this seed and unit are not repeated.
     """
     components = mixture_components(table, most, criterion, seed, unit, sharing)
     if components is None:

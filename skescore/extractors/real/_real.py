@@ -245,20 +245,10 @@ class REALExtractor(BaseExtractor):
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """The training rows in codes.
+    """The training rows in codes: the distinct ones, and how features are coded.
 
-    Parameters
-    ----------
-    discretiser : Discretiser or None
-        Cuts the numeric features; None if there are none.
-    features : tuple of CodedFeature
-        How each feature is coded.
-    rows : Evidence
-        The distinct rows.
-    first : ndarray of int
-        Index of the first row of each.
-    purity : ndarray of float
-        Share of each one's class among the rows with its codes.
+    With each distinct row come the index of the first row like it, and its purity, the share of its
+    class among the rows with its codes. There is no discretiser if no feature is numeric.
     """
 
     discretiser: Discretiser | None

@@ -341,21 +341,7 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class MofNSearch:
-    """How to search for tests.
-
-    Parameters
-    ----------
-    max_literals : int
-        Most literals of a test; 1 for ordinary tests of one feature.
-    beam_width : int
-        Tests that are extended in each round.
-    significance : float
-        Level of the chi-squared test that an extension must pass.
-    min_gain : float
-        A test must gain more bits than this.
-    min_samples_leaf : int
-        Training rows wanted on either side of a test.
-    """
+    """How to search for tests; the fields are parameters of :class:`TrepanExtractor`."""
 
     max_literals: int = 4
     beam_width: int = 2
@@ -467,20 +453,9 @@ class MofNSearch:
     ) -> list[tuple[float, Literal | None]]:
         """The literal on one feature that completes a test best, and the test's gain, each way.
 
-        Parameters
-        ----------
-        binned : Binned
-            The instances of the node.
-        feature : int
-            The feature.
-        table : ndarray of shape (n_bins, n_classes + 1)
-            The instances for which the literal decides; rows in the last column, as below.
-        sure : ndarray of shape (n_classes + 1,)
-            Those for which the test holds anyway.
-        total : ndarray of shape (n_classes + 1,)
-            All.
-        directions : sequence of bool
-            False looks among the literals as they are, True among those that are turned round.
+        All counts are by class, with rows in the last column: `table` those of the instances for
+        which the literal decides, by bin; `sure` those for which the test holds anyway; `total`
+        all. A direction of False looks among the literals as they are, True among the negated.
         """
         cuts = binned.cuts[feature]
         subsets: list[np.ndarray] = []

@@ -423,7 +423,7 @@ def test_numbers_beyond_all_distances_are_refused():
         ("confidence", -0.1, ValueError),
         ("significance", float("nan"), ValueError),
         ("min_gain", -1, ValueError),
-        ("simplify", "yes", ValueError),
+        ("simplify", "yes", TypeError),
         ("random_state", -1, ValueError),
     ],
 )
