@@ -6,8 +6,10 @@ libraries' models.
 """
 
 from skescore.rules._arrays import BoxTable, Conclusions
+from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules._domain import Domain, Fallback
+from skescore.rules._explanation import Explanation
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
@@ -19,6 +21,7 @@ __all__ = [
     "Conclusions",
     "Condition",
     "Domain",
+    "Explanation",
     "Fallback",
     "Interval",
     "Linear",
@@ -29,6 +32,7 @@ __all__ = [
     "RuleStatistics",
     "SurvivalCurve",
     "SurvivalRules",
+    "Table",
     "as_ruleset",
     "as_rulesets",
     "read_outcomes",

@@ -121,7 +121,7 @@ class Interval:
         return self.n_literals == 0
 
     def holds(self, columns: Columns) -> np.ndarray:
-        """Tell for every row whether the condition holds."""
+        """Return for every row whether the condition holds."""
         values = _numbers(columns, self.feature)
         return _within(values, self.lower, self.upper, self.lower_closed, self.upper_closed)
 
@@ -200,7 +200,7 @@ class OneOf:
     is_trivial = False
 
     def holds(self, columns: Columns) -> np.ndarray:
-        """Tell for every row whether the condition holds."""
+        """Return for every row whether the condition holds."""
         column = np.asarray(columns(self.feature))
         if column.dtype.kind in "OUST":
             values = pd.Series(column, dtype=object)
@@ -272,7 +272,7 @@ class AtLeast:
     is_trivial = False
 
     def holds(self, columns: Columns) -> np.ndarray:
-        """Tell for every row whether the condition holds."""
+        """Return for every row whether the condition holds."""
         total = sum(condition.holds(columns).astype(np.intp) for condition in self.conditions)
         return np.asarray(total >= self.m)
 
@@ -346,7 +346,7 @@ class Linear:
         return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
-        """Tell for every row whether the condition holds."""
+        """Return for every row whether the condition holds."""
         # Infinite values may cancel to NaN, which lies between no bounds.
         with np.errstate(over="ignore", invalid="ignore"):
             total = sum(c * _numbers(columns, f) for f, c in self.terms)

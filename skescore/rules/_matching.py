@@ -79,19 +79,9 @@ def unpack_bits(words: np.ndarray, n_flags: int) -> np.ndarray:
 
 
 class Matcher:
-    """Boxes and other conditions, prepared for matching many rows.
+    """Boxes and other conditions (mostly none), prepared for matching many rows.
 
-    Parameters
-    ----------
-    boxes : BoxTable
-        The interval part of every rule.
-    others : sequence of tuples of conditions
-        The remaining conditions of every rule, mostly empty.
-
-    Attributes
-    ----------
-    blocks : tuple of (int, Block)
-        The rules, some at a time, and the place of the first of them.
+    Its `blocks` are some rules at a time, each with the index of the first of them.
     """
 
     def __init__(self, boxes: BoxTable, others: Sequence[tuple[Condition, ...]]) -> None:
@@ -127,15 +117,7 @@ class Matcher:
 
 
 class Block:
-    """Some rules of a matcher, in tables of their own.
-
-    Parameters
-    ----------
-    boxes : BoxTable
-        The interval part of every rule.
-    others : sequence of tuples of conditions
-        The remaining conditions of every rule, mostly empty.
-    """
+    """Some rules of a matcher, in tables of their own."""
 
     def __init__(self, boxes: BoxTable, others: Sequence[tuple[Condition, ...]]) -> None:
         self.n_rules = len(boxes)

@@ -158,7 +158,7 @@ class Rule:
     output: Output
     statistics: RuleStatistics | None = None
     weight: float | LinearOutput = 1.0
-    #: The rule set it stands in and its position there: they know the names of things.
+    #: The rule set it stands in and its position there: it knows names and labels.
     _home: Any = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class Rule:
         return sum(condition.n_literals for condition in self.conditions)
 
     def holds(self, columns: Columns, n_rows: int) -> np.ndarray:
-        """Tell for every row whether the premise holds."""
+        """Return for every row whether the premise holds."""
         result = np.ones(n_rows, dtype=bool)
         for condition in self.conditions:
             result &= condition.holds(columns)
@@ -239,7 +239,7 @@ class Rule:
         return format_number(self.weight)
 
     def purity(self, output_index: int | None = None) -> float | None:
-        """Share of the rule's class (by default the commonest) where it answers.
+        """Share of the rule's class (by default its majority class) where it answers.
 
         None where nothing was counted.
         """

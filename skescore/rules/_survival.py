@@ -382,7 +382,7 @@ class SurvivalRules:
         return len(self.ruleset)
 
     def members(self, X: Any) -> Flags:
-        """Tell which rules answer which rows: all that hold, or the first in an ordered set.
+        """Find which rules answer which rows: all that hold, or the first in an ordered set.
 
         Returns
         -------

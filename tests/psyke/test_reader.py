@@ -23,8 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore._validation import python_value
 from skescore.extractors.psyke import load_psyke
-from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._columns import Table
+from skescore.rules import Fallback, RuleSet, Table, as_ruleset
 from skescore.rules.importers import read_psyke
 from skescore.rules.importers._psyke import (
     Columns,

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from skescore.rules import AtLeast, Fallback, Interval, Linear, OneOf, Rule, RuleSet
-from skescore.rules._columns import Table
+from skescore.rules import AtLeast, Fallback, Interval, Linear, OneOf, Rule, RuleSet, Table
 
 NAMES = ["length", "width", "colour"]
 ROWS = [[1.0, 5.0, 0], [2.0, 4.0, 1], [3.0, 3.0, 2], [4.0, 2.0, 0]]

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import AtLeast, Interval, Linear, OneOf
-from skescore.rules._conditions import normalise
+from skescore.rules import AtLeast, Interval, Linear, OneOf, Rule
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
@@ -158,8 +157,8 @@ def test_bounds_become_python_numbers():
         (lambda: Linear([(0, LARGEST), (0, LARGEST)]), ValueError, "all of them finite"),
         (lambda: Linear([(-2, 1)]), ValueError, "feature must be an integer of 0 or more, got -2"),
         (lambda: Linear([(0, 1)], 3, 2), ValueError, "No number lies between"),
-        (lambda: normalise([Interval(0, 2), "x"]), TypeError, "got str: 'x'"),
-        (lambda: normalise([Interval(0, 2), Interval(0, 0, 1)]), ValueError, "could never hold"),
+        (lambda: Rule([Interval(0, 2), "x"], 1).conditions, TypeError, "got str: 'x'"),
+        (lambda: Rule([Interval(0, 2), Interval(0, 0, 1)], 1), ValueError, "could never hold"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_condition(make, error, text):
@@ -304,9 +303,9 @@ def test_conjunction_has_one_form():
         OneOf(0, ["a"]), Interval(2, upper=9), Interval(2, 0, 7, upper_closed=False),
     ]  # fmt: skip
     expected = (Interval(1, upper=5), Interval(2, 1, 7, False, False), OneOf(0, ["a"]))
-    assert normalise(given_conditions) == expected
-    assert normalise(expected) == expected
-    assert normalise(iter(())) == ()
+    assert Rule(given_conditions, 1).conditions == expected
+    assert Rule(expected, 1).conditions == expected
+    assert Rule(iter(()), 1).conditions == ()
 
 
 # --- values that do not change ---------------------------------------------------------------

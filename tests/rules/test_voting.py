@@ -22,9 +22,8 @@ from skescore.rules import (
     Rule,
     RuleSet,
     RuleStatistics,
+    Table,
 )
-from skescore.rules._columns import Table
-from skescore.rules._prediction import class_shares
 from skescore.selection import prune
 
 VOTES = RuleSet(
@@ -109,7 +108,13 @@ def test_abstention():
 
 
 def test_shares_that_are_none_give_the_winner_everything():
-    assert class_shares("votes", np.array([[-1.0, 0.5], [0.0, 0.0]])).tolist() == [[0, 1], [1, 0]]
+    against = Rule([Interval(0, upper=1)], "a", weight=-1.0)
+    nothing = Rule([Interval(0, lower=1)], "a", weight=0.0)
+    rules = VOTES.replace(
+        rules=[against, Rule([Interval(0, upper=1)], "b", weight=0.5), nothing],
+        feature_names=["x"], classes=["a", "b"], domain=None, fallback=None,
+    )  # fmt: skip
+    assert rules.predict_proba([[0.0], [2.0]]).tolist() == [[0, 1], [1, 0]]
 
 
 # --- beside a loop -----------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from skescore.rules import (
     Rule,
     RuleSet,
     RuleStatistics,
+    Table,
     as_ruleset,
 )
-from skescore.rules._columns import Table
 from skescore.rules.simplification import RuleRows
 from skescore.rules.simplification._merging import hull
 from skescore.scorers import (

@@ -131,15 +131,7 @@ def _check_truth(what: str, values: set[tuple[type, Any]]) -> None:
 
 
 class Goals:
-    """Writes conditions and functions of one rule set as goals.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules, which know the names of features.
-    missing : sequence of str
-        Atoms that stand for a missing value.
-    """
+    """Writes conditions and functions of one rule set as goals; `missing` are atoms."""
 
     def __init__(self, ruleset: RuleSet, missing: Sequence[str]) -> None:
         self.ruleset, self.missing = ruleset, tuple(missing)

@@ -33,15 +33,7 @@ _MAX_NAME = 40
 
 
 class Variables:
-    """One local variable per feature, or two where it is read both as a number and as a label.
-
-    Parameters
-    ----------
-    feature_names : sequence of str
-        The names, which may be anything.
-    reserved : iterable of str
-        Names that the function needs for itself.
-    """
+    """One local variable per feature, or two where it is read both as a number and as a label."""
 
     def __init__(self, feature_names: Sequence[str], reserved: Iterable[str]) -> None:
         self._feature_names = feature_names

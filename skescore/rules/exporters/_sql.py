@@ -45,15 +45,7 @@ _LEAST_IN_SQLITE = 1e-290
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a database wants to read.
-
-    Parameters
-    ----------
-    name : str, optional
-        The dialect; None for standard SQL.
-    may_hold_nan : bool, default=True
-        Whether columns may hold NaN besides NULL.
-    """
+    """How a database writes names and values; without a name it is standard SQL."""
 
     name: str | None = None
     may_hold_nan: bool = True
@@ -189,22 +181,7 @@ def added(summands: Sequence[str], style: Dialect) -> str:
 class Terms:
     """Writes the conditions of a rule set with the names of a table's columns.
 
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    style : Dialect
-        How names and values are written.
-    columns : mapping of str to str
-        Columns of the features that are called otherwise in the table.
-    booleans : sequence of str, default=()
-        Features whose columns are BOOLEAN, although rules compare them with numbers.
-
-    Raises
-    ------
-    ValueError
-        If a name cannot be written or stands for two columns, or a feature is compared with both
-        numbers and texts.
+    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers.
     """
 
     def __init__(

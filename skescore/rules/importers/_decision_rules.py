@@ -151,7 +151,7 @@ class Premises:
         return known[str(text)]
 
     def warn(self) -> None:
-        """Tell what the reader of the rules may not expect."""
+        """Say what the reader of the rules may not expect."""
         if self.doubtful:
             some = ", ".join(f"{name} = {text!r}" for name, text in self.doubtful.items())
             warnings.warn(
@@ -435,10 +435,10 @@ def _default_class(meta: Mapping[str, Any], classes: Sequence[Any]) -> Fallback:
     counts = dict.fromkeys(classes, 0.0)
     for key, count in meta["decision_attribute_distribution"].items():
         counts[_label(python_value(key), classes)] = check_number("a count", python_value(count))
-    commonest = max(reversed(classes), key=lambda label: counts[label])
+    majority = max(reversed(classes), key=lambda label: counts[label])
     if default is None:
-        return Fallback(commonest)
-    return Fallback(commonest, policy="abstain", abstain_label="")
+        return Fallback(majority)
+    return Fallback(majority, policy="abstain", abstain_label="")
 
 
 def _default_number(meta: Mapping[str, Any]) -> Fallback:

@@ -39,16 +39,9 @@ UNSET = _Unset()
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule whose label is still PSyKE's.
+    """A rule whose output is still PSyKE's label, a number, an affine function, or UNSET.
 
-    Parameters
-    ----------
-    conditions : tuple of conditions
-        The premise.
-    output : object
-        PSyKE's label, a number, an affine function, or UNSET.
-    statistics : RuleStatistics, optional
-        Class counts in the order of :attr:`Reading.labels`.
+    Class counts are in the order of :attr:`Reading.labels`.
     """
 
     conditions: tuple[Condition, ...]
@@ -150,17 +143,7 @@ def decimals() -> int:
 
 
 class Labels:
-    """From PSyKE's labels to the rule set's.
-
-    Parameters
-    ----------
-    reading : Reading
-        A classification.
-    classes : mapping, optional
-        PSyKE's labels and what they stand for.
-    further : iterable
-        Labels of the rule set that also occur.
-    """
+    """From PSyKE's labels to the rule set's; `further` labels of the rule set also occur."""
 
     def __init__(
         self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
@@ -387,13 +370,7 @@ def _piece(feature: int, start: _Cut, stop: _Cut) -> Interval:
 
 @dataclass(frozen=True)
 class Discretisation:
-    """What the columns of 0 and 1 stand for.
-
-    Parameters
-    ----------
-    features : sequence of DiscreteFeature
-        PSyKE's objects; none mean that the columns are features themselves.
-    """
+    """What columns of 0 and 1 stand for; without features, the columns are features themselves."""
 
     features: Sequence[Any]
 
@@ -511,15 +488,7 @@ def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] |
 
 @dataclass(frozen=True)
 class Units:
-    """What was done to the columns and to the target of an extractor before it saw them.
-
-    Parameters
-    ----------
-    columns : mapping of str to (float, float)
-        Mean and scale of every column that was standardised.
-    target : tuple of float, default=(0.0, 1.0)
-        Mean and scale of the target.
-    """
+    """Mean and scale of the columns and of the target that were standardised for an extractor."""
 
     columns: Mapping[str, tuple[float, float]]
     target: tuple[float, float] = (0.0, 1.0)

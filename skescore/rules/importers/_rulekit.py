@@ -421,17 +421,7 @@ class Parsed:
 
 
 class Line:
-    """The text of one rule.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    place : str
-        Where it stands, for errors.
-    names : sequence of str
-        Names that the features may have.
-    """
+    """The text of one rule; `place` says in errors where it stands."""
 
     def __init__(self, text: str, place: str, names: Sequence[str]) -> None:
         self.text = text

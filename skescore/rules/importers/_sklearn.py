@@ -198,7 +198,7 @@ def tree_to_ruleset(
 
 
 def learned_from_missing(model: Any) -> bool:
-    """Tell whether a fitted tree has seen rows with missing values."""
+    """Return whether a fitted tree has seen rows with missing values."""
     tree = model.tree_
     inner = np.flatnonzero(tree.children_left != -1)
     rows, left, right = tree.n_node_samples, tree.children_left, tree.children_right

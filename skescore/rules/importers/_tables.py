@@ -165,7 +165,7 @@ def read_table(
 
 
 def is_table_of_conditions(columns: Iterable[Any]) -> bool:
-    """Tell whether a table has the columns of :func:`read_table`."""
+    """Return whether a table has the columns of :func:`read_table`."""
     return {*_REQUIRED} <= {str(name) for name in columns}
 
 

@@ -81,18 +81,10 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 class Widened:
-    """Rules that may take the place of some, and whether they meet any other.
+    """Rules that may take the place of those at `indices`, and whether they meet any other.
 
-    What was found is kept; after steps only the rules that they have changed are looked at again.
-
-    Parameters
-    ----------
-    rows : RuleRows
-        The rules as they stand.
-    news : sequence of Rule
-        The rules that may come.
-    indices : tuple of int
-        The rules whose place they would take.
+    What was found is kept; after steps only the rules that they have changed are looked at
+    again.
     """
 
     def __init__(self, rows: RuleRows, news: Sequence[Rule], indices: tuple[int, ...]) -> None:

@@ -24,7 +24,6 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules.exporters._tree import condition_text
 from skescore.rules.importers import tree_to_ruleset
 
 
@@ -290,4 +289,5 @@ def test_rules_that_answer_together_are_no_tree():
     ],
 )
 def test_conditions(condition, text):
-    assert condition_text(condition) == text
+    ruleset = RuleSet([Rule([condition], 1.0)], ["x0", "x1"], task="regression")
+    assert f"|--- {text}\n" in ruleset.to_tree_text()

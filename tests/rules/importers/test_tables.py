@@ -26,9 +26,7 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
 )
-from skescore.rules.exporters._tables import cell
 from skescore.rules.importers import read_table
-from skescore.rules.importers._tables import is_table_of_conditions, value_of
 
 BY_HAND = """\
 rule,feature,operator,value,class
@@ -145,7 +143,8 @@ def test_names_and_labels_of_any_kind_come_back(rules: RuleSet):
 @example("{}")
 @given(labels | finite)
 def test_cells_hold_what_they_are_given(value: Any):
-    read = value_of(cell(value))
+    rules = RuleSet([Rule([], value)], ["x"], task="classification")
+    read = as_ruleset(rules.to_conditions(), feature_names=["x"])[0].output
     assert (type(read), read) == (type(value), value)
 
 
@@ -223,8 +222,3 @@ def test_features_that_are_not_named():
         read_table([record()], feature_names=["y"])
     with pytest.raises(TypeError, match="must be a DataFrame or a list of records"):
         read_table(["x < 1"])
-
-
-def test_tables_are_known_by_their_columns():
-    assert is_table_of_conditions(["rule", "feature", "operator", "value", "class"])
-    assert not is_table_of_conditions(["alcohol", "class"])
