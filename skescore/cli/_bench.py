@@ -36,10 +36,9 @@ from skescore.bench._rows import csv_text
 from skescore.bench._running import BenchResult, is_in_use, run_plan
 from skescore.bench._suites import SUITES, suite_config
 from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
-from skescore.black_boxes import BLACK_BOXES
+from skescore.black_boxes import BLACK_BOXES, load_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._models import load_black_box
 from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN

@@ -12,11 +12,10 @@ from typing import Any
 from skescore.bench import row_columns
 from skescore.bench._suites import SUITES
 from skescore.bench._tables import rank_extractors
-from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
+from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._bench import ranking_record
-from skescore.cli._models import load_black_box
 from skescore.cli._parser import OF_FILE, OF_FOLDER
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT

@@ -23,10 +23,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from skescore._io import write_atomically
 from skescore._optional import import_optional, package_versions
 from skescore._text import did_you_mean
-from skescore.black_boxes import BLACK_BOXES, check_matches, make_black_box
+from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._models import load_black_box
 from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER, OF_SCORING
 from skescore.cli._trials import (
     Kept,

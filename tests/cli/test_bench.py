@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ import time
 
 import joblib
 import pandas as pd
+import psutil
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -224,6 +226,13 @@ def whole(tmp_path_factory):
     return run_bench(config_from(SETTINGS | {"name": "bench"}), tmp_path_factory.mktemp("w")).rows
 
 
+def has_ended(process):
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("kept_in_cache", "n_jobs"), [(False, 2), (True, 1)])
 def test_killed_and_started_again_it_gives_the_same_table(
@@ -233,17 +242,25 @@ def test_killed_and_started_again_it_gives_the_same_table(
     words += ["--format", "csv", "--n-jobs", str(n_jobs)]
     if not kept_in_cache:
         words += ["--output", str(tmp_path / "out")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     place = cache if kept_in_cache else tmp_path
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        files = list(place.glob("*/rows.csv"))
-        if files and files[0].read_bytes().count(b"\n") > 4:
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL  # and no process of it holds the pipes open
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children = []
+    try:
+        while process.poll() is None:  # killed once it has written some rows
+            files = list(place.glob("*/rows.csv"))
+            if files and files[0].read_bytes().count(b"\n") > 4:
+                break
+            time.sleep(0.01)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        while not all(map(has_ended, children)):  # they see that it is gone
+            time.sleep(0.05)
+    finally:
+        for child in [process, *children]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        process.wait()
     (file,) = place.glob("*/rows.csv")
     there = read_rows(file)
     assert 4 <= len(there) < 24

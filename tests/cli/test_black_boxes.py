@@ -21,8 +21,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.black_boxes import BLACK_BOXES, BlackBoxError, check_matches, make_black_box
-from skescore.cli._models import load_black_box
+from skescore.black_boxes import (
+    BLACK_BOXES,
+    BlackBoxError,
+    check_matches,
+    load_black_box,
+    make_black_box,
+)
 from skescore.datasets import load_dataset
 
 NAMES = ("random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree")

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from skescore.cli import main
-from skescore.cli._rules import FORMS
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -241,7 +240,7 @@ def digits(ruleset):
     return sum(len(repr(b)) for b in bounds if math.isfinite(b))
 
 
-@pytest.mark.parametrize("form", sorted({*FORMS} - {"text", "sentences", "tree", "markdown"}))
+@pytest.mark.parametrize("form", ["csv", "html", "json", "prolog", "python", "sql"])
 def test_numbers_are_shortened_in_every_form(form, written, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("größe,y,colour\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
