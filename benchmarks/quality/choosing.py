@@ -38,9 +38,15 @@ from tuners_ours import splitter
 
 from skescore.extractors import CachedBlackBox
 from skescore.registry import make_extractor
-from skescore.tuning import Candidate, Candidates
-from skescore.tuning._evaluation import Fold, evaluate_on_fold, make_folds
-from skescore.tuning._winner import mixed, winner
+from skescore.tuning import (
+    Candidate,
+    Candidates,
+    Fold,
+    choose_winner,
+    evaluate_on_fold,
+    make_folds,
+    mixed,
+)
 
 OTHERS = ("diabetes", "friedman2", "digits", "classification", "moons")
 #: Ways to choose: what decides, and how many standard errors are no difference.
@@ -192,7 +198,7 @@ def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> i
         by = mixed(by, sign * on_all_rows)
     elif judge == "weighed measures":
         by = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
-    return int(order[winner(by[order], size[order], asked[order], errors)])
+    return int(order[choose_winner(by[order], size[order], asked[order], errors)])
 
 
 def print_table(rows: dict[str, dict[str, list[float]]], data: list[str], title: str) -> None:

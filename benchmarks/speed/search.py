@@ -29,8 +29,13 @@ from sklearn.model_selection import StratifiedKFold
 
 from skescore.registry import suitable_extractors
 from skescore.scorers import ice
-from skescore.tuning import ExtractorSearchCV, open_storage
-from skescore.tuning._evaluation import evaluate_on_fold, fold_of_all_rows, make_folds
+from skescore.tuning import (
+    ExtractorSearchCV,
+    evaluate_on_fold,
+    fold_of_all_rows,
+    make_folds,
+    open_storage,
+)
 
 BLACK_BOX = RandomForestClassifier(100, random_state=0)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -23,9 +23,9 @@ from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, Weight
 from skescore.scorers._specs import all_weights
+from skescore.tuning import SHARE_OF_ALL_ROWS
 from skescore.tuning._candidates import Candidates
 from skescore.tuning._pareto import pareto_mask
-from skescore.tuning._winner import SHARE_OF_ALL_ROWS
 
 __all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
 

@@ -1,11 +1,25 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
 from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning._objective import (
+    ExtractorObjective,
+    Fold,
+    evaluate_on_fold,
+    fold_of_all_rows,
+    make_folds,
+)
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._runner import SearchProgress
 from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._studies import describe_study
+from skescore.tuning._winner import (
+    SHARE_OF_ALL_ROWS,
+    SearchObjective,
+    choose_winner,
+    judged,
+    mixed,
+    mixed_score,
+)
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, open_storage, retry_stale
 from skescore.tuning.weights import (
@@ -22,23 +36,33 @@ from skescore.tuning.weights import (
 )
 
 __all__ = [
+    "SHARE_OF_ALL_ROWS",
     "Candidate",
     "Candidates",
     "ExtractorObjective",
     "ExtractorSearchCV",
+    "Fold",
     "Heartbeat",
     "Question",
     "ScoreInterval",
+    "SearchObjective",
     "SearchProgress",
     "SearchSpace",
     "WeightElicitation",
     "WeightStability",
     "WinningRegions",
     "as_search_space",
+    "choose_winner",
     "compare_scores",
     "describe_study",
+    "evaluate_on_fold",
+    "fold_of_all_rows",
     "hypervolume",
+    "judged",
     "knee",
+    "make_folds",
+    "mixed",
+    "mixed_score",
     "open_storage",
     "pareto_front",
     "pareto_mask",

@@ -2,252 +2,173 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import optuna
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
 
-from skescore._text import did_you_mean
-from skescore.extractors import black_box_task, is_prefit
+from skescore.extractors import CachedBlackBox, Oracle, black_box_task, is_prefit
+from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
-from skescore.scorers import RuleScorer, ScoreSpec, get_rule_scorer
-from skescore.scorers._evaluation import SIZES
-from skescore.scorers._specs import COMPLETENESSES, measured_names
-from skescore.tuning._evaluation import (
-    Fold,
-    evaluate_on_fold,
-    make_folds,
+from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
+from skescore.scorers._specs import measured_names
+from skescore.tuning._winner import (
+    SearchObjective,
+    check_scoring,
     mean_of,
+    name_of,
     several_scores,
-    target_or_answers,
 )
-from skescore.tuning._winner import mixed, mixed_score
 from skescore.tuning.spaces._space import Space, as_search_space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space
 
-# --- what a search is after: one score to maximise, or several measures to minimise --------------
-
-#: Measures that a search of the whole trade-off may minimise, from the results on the folds.
-OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
-    "loss": lambda folds: mean_of(folds, "loss"),
-    "loss_q": lambda folds: mean_of(folds, "loss_q"),
-    "n_rules": lambda folds: mean_of(folds, "n_rules"),
-    "size": lambda folds: mean_of(folds, "size"),
-    "incompleteness": lambda folds: 1.0 - mean_of(folds, "completeness_volume"),
-    "incompleteness_instances": lambda folds: 1.0 - mean_of(folds, "completeness_instances"),
-}
+# --- extract and score on folds: the black box is queried once per fold --------------------------
 
 
-@dataclass(frozen=True)
-class SearchObjective:
-    """What candidates are compared by.
+@dataclass(eq=False)
+class Fold:
+    """One split: a black box fitted on the training rows, and held-out rows to score on."""
 
-    Parameters
-    ----------
-    scorer : callable
-        Gives the score of a candidate on held-out rows; greater is better.
-    name : str
-        What to call that score.
-    minimised : tuple of str, default=()
-        Names of :data:`OBJECTIVES` to minimise together; none to maximise the score.
+    black_box: CachedBlackBox
+    X_train: Any
+    X_test: Any
+    y_test: Any
+    test: np.ndarray
+
+
+def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
+    """Give y, or a fitted black box's predictions in its place, so that fidelity is scored."""
+    return Oracle(black_box, like=X).query(X) if y is None else y
+
+
+def make_folds(
+    black_box: Any, X: Any, y: Any, cv: Any, task: str, *, fitted: bool, groups: Any = None
+) -> list[Fold]:
+    """Split the data and fit the black box on each training part.
+
+    The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
+    and an int stratifies where the task is classification.
     """
+    folds = []
+    for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
+        X_train = _safe_indexing(X, train)
+        model = black_box if fitted else clone(black_box).fit(X_train, _safe_indexing(y, train))
+        X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+        folds.append(Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
+    return folds
 
-    scorer: Any
-    name: str
-    minimised: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
-        """Read the parameter `scoring`.
+def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
+    """Take all rows to extract from and to score on, which is what the final rules are made of."""
+    model = black_box if fitted else clone(black_box).fit(X, y)
+    places = np.arange(len(y))
+    X, y = _safe_indexing(X, places), _safe_indexing(y, places)
+    return Fold(CachedBlackBox(model), X, X, y, places)
 
-        Parameters
-        ----------
-        scoring : str, callable or sequence of str
-            A score, or the names of measures to minimise together.
-        choose_by : str or callable, default="ice"
-            The score that is kept beside several measures.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If it is unknown, or is known to give several numbers.
-        """
-        if isinstance(scoring, str) or not isinstance(scoring, Sequence):
-            scorer = check_scoring(scoring)
-            return cls(scorer, name_of(scoring, scorer))
-        names = tuple(scoring)
-        for name in names:
-            if name not in OBJECTIVES:
-                raise ValueError(
-                    f"scoring names {name!r}, which is no measure to minimise. "
-                    f"{did_you_mean(str(name), OBJECTIVES)} A single score is given by its name "
-                    "alone: scoring='ice'."
-                )
-        if len(names) < 2 or len(set(names)) < len(names):
-            raise ValueError(
-                "scoring must be one score, or at least two different measures such as "
-                f"('loss', 'n_rules', 'incompleteness'), got {scoring!r}."
+def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
+    """Held-out performance of the black box itself, averaged over the folds."""
+    names = ("accuracy", "f1_weighted") if task == "classification" else ("r2",)
+    result = {}
+    for name in names:
+        values = [
+            prediction_performance(
+                fold.y_test, fold.black_box.predict(fold.X_test), metric=name, task=task
             )
-        scorer = check_scoring(choose_by)
-        return cls(scorer, name_of(choose_by, scorer), names)
-
-    @property
-    def directions(self) -> list[Literal["minimize", "maximize"]]:
-        """Directions of an Optuna study after it."""
-        return ["minimize" for _ in self.minimised] or ["maximize"]
-
-    @property
-    def metric_names(self) -> list[str]:
-        """What to call the values of a trial."""
-        return list(self.minimised) or [self.name]
-
-    @property
-    def shown(self) -> str:
-        """The scorer as text, the same in every process."""
-        if isinstance(self.scorer, RuleScorer):
-            return repr(self.scorer)
-        kind = self.scorer if hasattr(self.scorer, "__qualname__") else type(self.scorer)
-        return f"{kind.__module__}.{kind.__qualname__}"
-
-    @property
-    def best_possible(self) -> float | None:
-        """The greatest score that any rules can have on a fold; None if that is not known."""
-        spec = spec_of(self.scorer)
-        if spec is None:
-            return None
-        settings = self.scorer.settings
-        # A size of the caller's own may be below one.
-        best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
-        return float(settings["undefined"]) if settings["undefined"] > best else best
-
-    def with_all_rows(
-        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None
-    ) -> np.ndarray:
-        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
-
-        Parameters
-        ----------
-        folds : sequence of dict
-            Score and measures on the held-out rows of each fold.
-        all_rows : dict or None
-            The same on all rows, or why there are none; None if that was not tried.
-
-        Returns
-        -------
-        ndarray of float, shape (n_folds,)
-            Greater is better; NaN where nothing was measured on all rows, and minus infinity where
-            there are no rules of all rows. What scores are made of is weighed where that is known,
-            see :func:`skescore.tuning._winner.mixed_score`, else the scores themselves.
-        """
-        if all_rows is None:
-            return np.full(len(folds), np.nan)
-        on_all_rows = float(all_rows.get("score", np.nan))
-        if np.isnan(on_all_rows):
-            return np.full(len(folds), -np.inf)
-        scores = np.array([fold["score"] for fold in folds], dtype=float)
-        with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
-            found = mixed(scores, np.array(on_all_rows))
-        found[np.isnan(found)] = -np.inf
-        of_parts = score_of_parts(self.scorer)
-        if of_parts is None:
-            return found
-        names, score = of_parts
-        held_out, rest = (
-            {n: np.array([one.get(n, np.nan) for one in some], float) for n in names}
-            for some in (folds, [all_rows])
-        )
-        # Elsewhere a score is made of something else, such as a number that stands in for it.
-        follows = _follows(score, held_out, scores)
-        follows &= _follows(score, rest, np.array([on_all_rows]))
-        if follows.any():
-            held_out = {name: values[follows] for name, values in held_out.items()}
-            found[follows] = mixed_score(held_out, rest, score)
-        return found
-
-    def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
-        """The values of a trial, of which some may be NaN."""
-        if not self.minimised:
-            return (mean_of(folds, "score"),)
-        return tuple(OBJECTIVES[name](folds) for name in self.minimised)
+            for fold in folds
+        ]
+        result[name] = float(np.mean(values))
+    return result
 
 
-def spec_of(scorer: Any) -> ScoreSpec | None:
-    """The row of a scorer's score; None of a scorer that has none."""
-    return scorer.spec if isinstance(scorer, RuleScorer) else None
-
-
-def score_of_parts(
+def evaluate_on_fold(
+    extractor: Any,
+    fold: Fold,
     scorer: Any,
-) -> tuple[tuple[str, ...], Callable[[Mapping[str, np.ndarray]], np.ndarray]] | None:
-    """What a score is made of and how, greater being better; None if that is not known."""
-    spec = spec_of(scorer)
-    if spec is None:
-        return None
-    completeness = scorer.settings.get("completeness", "volume")
-    if completeness not in COMPLETENESSES:
-        return None
-
-    def score(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.asarray(spec.signed(spec.of_parts(parts, scorer.settings, completeness)))
-
-    return spec.parts(completeness), score
-
-
-def _follows(
-    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
-    parts: Mapping[str, np.ndarray],
-    scores: np.ndarray,
-) -> np.ndarray:
-    """Where the parts give these scores."""
-    known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
-    if known.any():
-        again = score({name: values[known] for name, values in parts.items()})
-        known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
-    return known
-
-
-def check_scoring(scoring: Any) -> Any:
-    """Turn a name into a scorer of one number.
+    measures: Mapping[str, Any] | None = None,
+    knowledge: RuleScorer | None = None,
+) -> dict[str, Any]:
+    """Extract on the training rows of a fold and score on the others.
 
     Parameters
     ----------
-    scoring : str or callable
-        See :func:`skescore.scorers.get_rule_scorer`.
+    extractor : extractor
+        Cloned; its black box is replaced by the fold's.
+    fold : Fold
+        The split.
+    scorer : callable
+        Gives the score of a fitted extractor.
+    measures : dict of str to callable, optional
+        Further scorers.
+    knowledge : RuleScorer, optional
+        That of :func:`knowledge_like` the scorer, where other processes may know fewer scores.
 
     Returns
     -------
-    callable
-        The scorer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is unknown, or is known to give several numbers.
+    dict
+        ``score``, what all scores are made of, `measures`, ``seconds`` of the
+        extraction, ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have
+        been answered from memory), and ``warnings`` raised.
     """
-    if isinstance(scoring, Mapping) and len(scoring) != 1:
-        raise ValueError(
-            f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
-            "others as measures."
+    knowledge = knowledge_like(scorer) if knowledge is None else knowledge
+    its_scores = [spec.scorer_name for spec in knowledge.specs]
+    # The black box goes first: its own is not to be cloned, the fold's clones as itself.
+    candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        begin = time.perf_counter()
+        candidate.fit(fold.X_train)
+        seconds = time.perf_counter() - begin
+        # Its own questions: what reaches the black box depends on who asked before.
+        asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
+        calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
+        evaluation = evaluate_rules(
+            candidate, fold.X_test, fold.y_test, reference=knowledge.reference
         )
-    scorer = get_rule_scorer(scoring)
-    if isinstance(scorer, RuleScorer) and scorer.gives_dict:
-        raise several_scores(scorer)
-    return scorer
+        parts = knowledge.score(evaluation)
+        scores = {}
+        for name, function in {"score": scorer, **(measures or {})}.items():
+            known = isinstance(function, RuleScorer) and function.reference == knowledge.reference
+            score = (
+                function.score(evaluation)
+                if known
+                else function(candidate, fold.X_test, fold.y_test)
+            )
+            if isinstance(score, dict):
+                raise several_scores(function)
+            scores[name] = float(score)
+        size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
+    return (
+        {"score": scores.pop("score")}
+        | {name: value for name, value in parts.items() if name not in its_scores}
+        | {"size": size}
+        | scores
+        | {
+            "seconds": seconds,
+            "black_box_calls": calls,
+            "black_box_rows": rows,
+            "warnings": sorted({str(w.message) for w in caught}),
+        }
+    )
 
 
-def name_of(scoring: Any, scorer: Any) -> str:
-    """What to call a score that was given as a name or a scorer."""
-    if isinstance(scoring, str | Mapping):
-        return scoring if isinstance(scoring, str) else str(next(iter(scoring)))
-    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
+def knowledge_like(scorer: Any) -> RuleScorer:
+    """All measures, those of the scorer itself with its own settings: they make up its score."""
+    own = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
+    return make_knowledge_scorer(reference=getattr(scorer, "reference", "data"), scorers=own)
 
 
-# --- An Optuna objective: hyper-parameters in, cross-validated score of the rules out ------------
+# --- the objective -------------------------------------------------------------------------------
 
 
 class ExtractorObjective:

@@ -25,10 +25,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
-from skescore.tuning._evaluation import Fold, evaluate_on_fold, knowledge_like, mean_of
-from skescore.tuning._objective import STOPPED, SearchObjective, params_key, score_of_parts
+from skescore.tuning._objective import STOPPED, Fold, evaluate_on_fold, knowledge_like, params_key
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning._studies import Studies, call_back
+from skescore.tuning._winner import SearchObjective, mean_of, score_of_parts
 from skescore.tuning.storage import Heartbeat
 
 # --- candidates evaluated here or in processes, which are handed the folds once ------------------

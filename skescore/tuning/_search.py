@@ -26,18 +26,19 @@ from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.scorers._specs import all_weights, find_score, measured_names
 from skescore.tuning._allocation import Allocation
 from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._evaluation import (
+from skescore.tuning._objective import (
+    ExtractorObjective,
     Fold,
     black_box_quality,
+    check_measures,
     fold_of_all_rows,
     make_folds,
     target_or_answers,
 )
-from skescore.tuning._objective import ExtractorObjective, SearchObjective, check_measures
 from skescore.tuning._pareto import pareto_front
 from skescore.tuning._runner import FoldEvaluator, Runner, SearchProgress
 from skescore.tuning._studies import Studies, quiet_optuna
-from skescore.tuning._winner import judged, winner, within
+from skescore.tuning._winner import SearchObjective, choose_winner, judged, within
 from skescore.tuning.spaces._space import Space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage
@@ -652,7 +653,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         with_all_rows = spec.signed(self.candidates_.scores_with_all_rows(**choice))
         judged_by = judged(scores, with_all_rows)[order]
         size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
-        best = winner(judged_by, size[order], asked[order], self.standard_errors)
+        best = choose_winner(judged_by, size[order], asked[order], self.standard_errors)
         return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:
@@ -928,6 +929,6 @@ def leaderboard(
             size = table.loc[done, "size"].to_numpy(float)
             table.loc[done[within(scores, standard_errors)], "tied"] = True
             asked = table.loc[done, "black_box_rows"].to_numpy(float)
-            first = done[winner(scores, size, asked, standard_errors)]
+            first = done[choose_winner(scores, size, asked, standard_errors)]
             table = table.loc[[first, *table.index.drop(first)]]
     return table.reset_index(drop=True)

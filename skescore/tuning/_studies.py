@@ -17,7 +17,8 @@ from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.tuning._allocation import Standing
-from skescore.tuning._objective import ExtractorObjective, SearchObjective
+from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning._winner import SearchObjective
 from skescore.tuning.storage import RETRY_OF, retry_stale
 
 # --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------

@@ -10,8 +10,7 @@ import pytest
 
 from skescore.report import write_report
 from skescore.scorers import SCORE_SPECS, ScoreSpec
-from skescore.tuning import Candidates
-from skescore.tuning._winner import judged, winner
+from skescore.tuning import Candidates, choose_winner, judged
 
 
 def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +27,7 @@ def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, 
     signed, by = scores_and_judged(candidates, settings)
     size, asked = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
-    best = winner(by[order], size[order], asked[order], 1.0)
+    best = choose_winner(by[order], size[order], asked[order], 1.0)
     scores = SCORE_SPECS[settings["score"]].sign * signed
     return scores.mean(axis=1), order.tolist(), int(order[best])
 

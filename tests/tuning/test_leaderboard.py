@@ -12,7 +12,7 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from skescore.tuning._objective import SearchObjective
+from skescore.tuning import SearchObjective
 from skescore.tuning._search import leaderboard
 
 OBJECTIVE = SearchObjective.of("ice")

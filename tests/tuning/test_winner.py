@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning._winner import judged, mixed, mixed_score, winner
+from skescore.tuning import choose_winner, judged, mixed, mixed_score
 
 
 def winner_by_hand(
@@ -54,12 +54,12 @@ def test_the_winner_is_that_of_comparing_one_by_one(
 ) -> None:
     scores, costs = table
     columns = [np.array(column) for column in zip(*costs, strict=True)]
-    found = winner(np.array(scores), *columns, standard_errors)
+    found = choose_winner(np.array(scores), *columns, standard_errors)
     assert found == winner_by_hand(scores, costs, standard_errors)
 
 
 def choose(scores: np.ndarray, sizes: list[float], standard_errors: float) -> int:
-    return winner(scores, np.array(sizes), np.zeros(len(sizes)), standard_errors)
+    return choose_winner(scores, np.array(sizes), np.zeros(len(sizes)), standard_errors)
 
 
 def test_the_rule_by_hand() -> None:
@@ -76,10 +76,10 @@ def test_the_rule_by_hand() -> None:
 def test_size_weighs_most_and_unknown_questions_are_the_most() -> None:
     scores = np.zeros((4, 3))
     sizes, asked = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
-    assert winner(scores, sizes, asked, 0) == 2
-    assert winner(scores[:2], sizes[:2], asked[:2], 0) == 1
+    assert choose_winner(scores, sizes, asked, 0) == 2
+    assert choose_winner(scores[:2], sizes[:2], asked[:2], 0) == 1
     scores[3] = 1e-3  # better, so that what it asked does not matter
-    assert winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
+    assert choose_winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
 
 
 def test_of_equally_small_ones_near_the_best_the_best_mean_wins() -> None:
