@@ -362,8 +362,8 @@ def choose_winner(
     Returns
     -------
     int
-        Of equally small candidates the one with the best mean, then the one that queried least, then
-        the first.
+        Of equally small candidates the one with the best mean, then the one that queried least,
+        then the first.
 
     Notes
     -----
