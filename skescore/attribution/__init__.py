@@ -1,4 +1,4 @@
-"""Attributions: which features decide one answer, and the exact truth where it is known.
+"""Attributions: which features decide one prediction, and the exact truth where it is known.
 
 The names below are imported when they are first used.
 """

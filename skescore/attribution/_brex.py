@@ -513,8 +513,6 @@ class _Rows:
 
 def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
     """Rows as a frame or matrix, and the names of their columns."""
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense, got a sparse matrix. Pass X.toarray().")
     if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
         X = X.to_pandas()
     if isinstance(X, pd.Series):

@@ -40,7 +40,8 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
             f"model must be a Formula, a fitted classifier or a function of rows, got {model!r}. "
             "Pass model.predict, or the instance rather than its class."
         )
-    if getattr(model, "_estimator_type", None) == "regressor" or _is_regressor(model):
+    tagged = hasattr(model, "__sklearn_tags__")
+    if getattr(model, "_estimator_type", None) == "regressor" or (tagged and is_regressor(model)):
         raise TypeError(
             f"model must decide between classes, got the regressor {model!r}. Pass a function that "
             "does: lambda X: model.predict(X) > threshold."
@@ -66,15 +67,6 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
         return y_pred
 
     return decide
-
-
-def _is_regressor(model: Any) -> bool:
-    if not hasattr(model, "__sklearn_tags__"):
-        return False
-    try:
-        return bool(is_regressor(model))
-    except (AttributeError, TypeError):  # incomplete tags say nothing
-        return False
 
 
 def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
@@ -194,8 +186,6 @@ class ContrastPairs:
 
 def as_table(X: Any) -> Any:
     """Give rows as a frame or a matrix."""
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense, got a sparse matrix. Pass X.toarray().")
     rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise ValueError(

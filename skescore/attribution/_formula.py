@@ -634,6 +634,6 @@ def _refuse_value(
     value = values[where]
     shown = value.item() if isinstance(value, np.generic) else value
     axes = ("row", "column")[-len(where) :]
-    place = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
+    position = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
     remedy = "(X + 1) / 2 turns -1 and +1 into 0 and 1." if shown == -1 else ""
-    raise ValueError(f"{name} must hold {allowed}, got {shown!r} in {place}. {remedy}".rstrip())
+    raise ValueError(f"{name} must hold {allowed}, got {shown!r} in {position}. {remedy}".rstrip())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Attribution"]
 
 _KINDS = ("bar", "heatmap")
-#: Features on a plot, unless told otherwise.
+#: Features on a plot by default.
 _SHOWN = 30
 #: Cells up to this many rows and columns have their number written in.
 _WRITTEN = 20
@@ -49,7 +49,7 @@ class Attribution:
         Where the predictions prove the value, for this way of masking: Kleene logic may say
         Unassigned of a formula with repeated variables though all completions agree.
     upper : ndarray of float, shape (n_rows, n_features)
-        What the responsibility is at most, as far as the predictions tell.
+        What the responsibility is at most, as far as the predictions show.
     exhausted : ndarray of bool, shape (n_rows,)
         Where `max_queries` ended the work.
     masking : str

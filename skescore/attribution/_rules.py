@@ -30,7 +30,7 @@ from skescore.rules._prediction import answering_rule
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
 
-# --- cells: what rules can tell apart ------------------------------------------------------------
+# --- cells: what rules can separate --------------------------------------------------------------
 # Rows in the same cells of all features satisfy the same conditions, as long as each condition
 # looks at one feature. So a change of a feature is a move to another of its cells, and a premise
 # is one set of cells per feature; premises that count conditions (M-of-N) are several of them.
@@ -695,7 +695,7 @@ def rule_attribution(
         allowed = [_as_bits(cell.reachable) for cell in cells]
         search = _PremiseSearch(written, allowed, differ.of, max_steps)
         different, which = np.unique(located.T, axis=0, return_inverse=True)
-        if not cells:  # nothing can be told apart
+        if not cells:  # all rows are alike
             different, which = np.zeros((1, 0), dtype=np.intp), np.zeros(len(table), dtype=np.intp)
         each = [search.find(row) for row in different.tolist()]
         flips, exact = [each[k] for k in which.reshape(-1)], True

@@ -88,7 +88,7 @@ class BenchmarkFormula:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells formulae apart."""
+        """What identifies the formula in a run."""
         return self.kind, self.family, self.column, self.number
 
     def entropy(self, purpose: str) -> list[int]:
@@ -171,7 +171,7 @@ class BrexRow:
 
     @property
     def key(self) -> tuple[str, str, str, int, str]:
-        """What tells rows apart."""
+        """What identifies the row in a run."""
         return self.kind, self.family, self.column, self.number, self.method
 
     @property

@@ -214,7 +214,7 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            # captum tells of the hooks and gradients that it sets.
+            # captum warns of the hooks and gradients that it sets.
             warnings.simplefilter("ignore")
             torch.manual_seed(seed)
             yield
@@ -240,7 +240,7 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     generator = np.random.default_rng(seed)
     three_valued = kind == "three-valued"
 
-    def answers(rows: NDArray[np.int8]) -> Any:
+    def labels(rows: NDArray[np.int8]) -> Any:
         values = formula.evaluate_kleene(rows).astype(np.int64)
         return torch.from_numpy(values + 1 if three_valued else (values + 1) // 2)
 
@@ -249,10 +249,10 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
 
     n = formula.n_inputs
     complete = ((np.arange(1 << n)[:, None] >> np.arange(n) & 1) * 2 - 1).astype(np.int8)
-    checks = [(tensor(complete), answers(complete), 1.0)]
+    checks = [(tensor(complete), labels(complete), 1.0)]
     if three_valued:
         partly = generator.integers(-1, 2, (4096, n), dtype=np.int8)
-        checks.append((tensor(partly), answers(partly), 0.995))
+        checks.append((tensor(partly), labels(partly), 0.995))
     with _alone(torch, seed):
         model = _layers(torch, n, 3 if three_valued else 2)
         optimiser = torch.optim.Adam(model.parameters(), lr=_RATE)
@@ -265,7 +265,7 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
                 share = generator.random((_BATCH, 1)) * (generator.random((_BATCH, 1)) < 0.75)
                 rows = np.where(generator.random(rows.shape) < share, 0, rows).astype(np.int8)
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(model(tensor(rows)), answers(rows)).backward()
+            torch.nn.functional.cross_entropy(model(tensor(rows)), labels(rows)).backward()
             optimiser.step()
             schedule.step()
             if step % _EVERY == 0:
@@ -356,7 +356,7 @@ def _global_seed(seed: int) -> Iterator[None]:
     np.random.seed(seed % 2**32)
     try:
         with warnings.catch_warnings():
-            # Fewer samples than unknowns, as in the paper, and what its own code is told.
+            # Fewer samples than unknowns, as in the paper, and warnings of its own code.
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -92,9 +92,9 @@ def _check_settings(path: Path, settings: Mapping[str, Any], line: str) -> None:
         )
     other = sorted(k for k in {*earlier, *settings} if earlier.get(k) != settings.get(k))
     if other:
-        told = ", ".join(f"{k} {earlier.get(k)!r} instead of {settings.get(k)!r}" for k in other)
+        text = ", ".join(f"{k} {earlier.get(k)!r} instead of {settings.get(k)!r}" for k in other)
         raise ValueError(
-            f"{path} holds cells of other settings: {told}. Name another folder, pass the settings "
+            f"{path} holds cells of other settings: {text}. Name another folder, pass the settings "
             "of that run, or forget them (on the command line: --overwrite)."
         )
 

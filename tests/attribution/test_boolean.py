@@ -320,7 +320,7 @@ def test_a_mask_serves_many_rows_and_a_row_many_masks():
         formula.kleene(X, masks)
 
 
-def test_answers_share_no_memory_with_rows():
+def test_values_share_no_memory_with_rows():
     formula = Formula.parse("x1", 2)
     X = np.array([[True, False]])
     formula.evaluate(X)[:] = False

@@ -665,7 +665,7 @@ def test_arguments_that_are_refused(arguments, says):
         responsibility(call.pop("model"), call.pop("X"), **call)
 
 
-def test_models_that_cannot_be_asked():
+def test_models_that_cannot_be_queried():
     with pytest.raises(TypeError, match="model must be a Formula, a fitted classifier"):
         responsibility("x1 & x2", [[0, 1]])
     with pytest.raises(TypeError, match="instance rather than its class"):

@@ -253,7 +253,7 @@ LIST = RuleSet(
 )  # fmt: skip
 
 
-def test_another_rule_with_the_same_answer_is_no_other_answer() -> None:
+def test_another_rule_with_the_same_prediction_is_no_other_prediction() -> None:
     row = [[0.5, 0.5]]
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
     assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,),),)
@@ -266,7 +266,7 @@ def test_another_rule_with_the_same_answer_is_no_other_answer() -> None:
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
 
 
-def test_no_answer_and_an_abstention_are_answers_of_their_own() -> None:
+def test_no_rule_and_an_abstention_are_predictions_of_their_own() -> None:
     one = RuleSet([Rule([Interval(0, upper=1)], "x")], ["a"], task="classification")
     for fallback, value in ((None, 1.0), (Fallback("x"), 0.0), (Fallback("x", "abstain"), 1.0)):
         found = rule_attribution(one.replace(fallback=fallback), [[0.0], [2.0]])
@@ -289,7 +289,7 @@ def test_numbers_that_hardly_differ() -> None:
     assert rule_attribution(rules, high, tolerance=3.0).flip_sets == ((),)
 
 
-def test_affine_answers_change_with_their_function() -> None:
+def test_affine_predictions_change_with_their_function() -> None:
     rising = LinearOutput(0.0, [(1, 1.0)])
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], rising), Rule([Interval(0, 1, 2)], LinearOutput(2.0)),
@@ -357,7 +357,7 @@ def test_linear_conditions_are_tried_at_their_bounds() -> None:
     assert found.upper.tolist() == [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
 
 
-def test_answers_by_the_nearest_box_are_not_exact() -> None:
+def test_predictions_by_the_nearest_box_are_not_exact() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "x"), Rule([Interval(0, lower=3)], "y")],
         ["a"], task="classification", fallback=Fallback("x", "nearest"),
@@ -417,7 +417,7 @@ def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
         rule_attribution(LIST, [[0.0, 0.0]], **options)
 
 
-def test_rules_that_answer_together_have_no_rule_to_change() -> None:
+def test_rules_that_vote_have_no_rule_to_change() -> None:
     voting = LIST.replace(ordered=False, voting="votes")
     with pytest.raises(ValueError, match="by='rule'"):
         rule_attribution(voting, [[0.0, 0.0]], by="rule")
