@@ -225,7 +225,8 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
-    return make_knowledge_scorer(completeness=options.completeness, **weights_from(options))
+    weights: dict[str, Any] = weights_from(options)
+    return make_knowledge_scorer(completeness=options.completeness, **weights)
 
 
 def data_from(

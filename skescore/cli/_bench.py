@@ -199,7 +199,7 @@ def _means(
     )
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
-    columns = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS)
+    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -207,11 +207,14 @@ def _means(
     failed = bool(part["failed"].any())
     undefined = bool(part["undefined"].any())
     more = ["failed"] * failed + ["undefined"] * undefined
-    head = ["extractor", *[_called(name) for name, _ in columns], *more]
+    head = ["extractor", *[_called(name) for name, _ in measured], *more]
     table = [
         [
             row["extractor"],
-            *[_spread(row[f"{name}_mean"], row[f"{name}_std"], digits) for name, digits in columns],
+            *[
+                _spread(row[f"{name}_mean"], row[f"{name}_std"], digits)
+                for name, digits in measured
+            ],
             *[f"{row[name]} of {row['runs']}" for name in more],
         ]
         for row in order.to_dict(orient="records")

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     try:
         about = metadata.metadata("skescore")
-        needed = [Requirement(line) for line in about.get_all("Requires-Dist")]
+        needed = [Requirement(line) for line in about.get_all("Requires-Dist") or ()]
     except Exception as error:  # damaged metadata can fail in any way
         options.exit_code = 1
         return (

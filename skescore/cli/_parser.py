@@ -43,12 +43,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
         width = min(_WIDEST, shutil.get_terminal_size().columns - 2)
         paragraphs = (description or "").split("\n\n")
-        form = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
+        form: Any = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
         super().__init__(
             description="\n\n".join(
                 textwrap.fill(text, width, break_on_hyphens=False) for text in paragraphs
             ),
-            formatter_class=form,  # type: ignore[arg-type]
+            formatter_class=form,
             allow_abbrev=False,
             **options,
         )
@@ -101,9 +101,9 @@ class _Value(argparse.Action):
 
 
 #: What completes the value of an option: its parameter `action`.
-OF_FILE = functools.partial(_Value, kind="file")
-OF_FOLDER = functools.partial(_Value, kind="folder")
-OF_DATA = functools.partial(_Value, kind="data")
-OF_BLACK_BOX = functools.partial(_Value, kind="black_box")
-OF_EXTRACTORS = functools.partial(_Value, kind="extractors")
-OF_SCORING = functools.partial(_Value, kind="scoring")
+OF_FILE: Any = functools.partial(_Value, kind="file")
+OF_FOLDER: Any = functools.partial(_Value, kind="folder")
+OF_DATA: Any = functools.partial(_Value, kind="data")
+OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box")
+OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
+OF_SCORING: Any = functools.partial(_Value, kind="scoring")

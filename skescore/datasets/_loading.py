@@ -304,7 +304,7 @@ def load_dataset(
     elif isinstance(data, pd.DataFrame):
         where, name, source = "the data frame", "data", "a data frame"
         table = data.reset_index(drop=True).rename(columns=str)
-        check_unique(table.columns, where)
+        check_unique(list(table.columns), where)
         content = table.to_csv(index=False, lineterminator="\n").encode()
         checksum = hashlib.sha256(content).hexdigest()
     else:

@@ -314,7 +314,7 @@ def decision_boundaries(
     for (name, _), predictions, ax in zip(named.items(), found, drawn, strict=True):
         paint.panel(ax, centres, predictions, shape)
         if truth is not None:
-            draw_rows(ax, *at, truth, labels=paint.labels, norm=paint.norm)
+            draw_rows(ax, at[0], at[1], truth, labels=paint.labels, norm=paint.norm)
         _hatch(ax, centres, ~predictions.covered.reshape(shape))
         sides[0].dress(ax.xaxis)
         sides[1].dress(ax.yaxis)

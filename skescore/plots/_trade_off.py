@@ -235,6 +235,7 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
     table = regions.table
     labels, colours = _winners(regions)
     ax = axes_or_new(ax, (9.0, max(2.6, 0.6 + 0.25 * len(labels))))
+    row: Any
     for row in table.itertuples():
         ax.axvspan(row.low, row.high, facecolor=colours[row.candidate], edgecolor="black", lw=0.5)
         if row.share >= _WIDE_STRIP:

@@ -357,8 +357,10 @@ class RuleSet(Sequence[Rule]):
         """Weight of each rule where rules answer together: numbers, or LinearOutput objects."""
         if self._rules is not None:
             return [rule.weight for rule in self._rules]
-        weights = self.conclusions.weights
-        return np.ones(len(self)) if weights is None else weights
+        weights: Any = self.conclusions.weights
+        if weights is None:
+            weights = np.ones(len(self))
+        return weights
 
     @cached_property
     def matcher(self) -> Matcher:

@@ -692,7 +692,8 @@ def _own_measure(measure: Mapping[str, Any]) -> Measure:
         raise TypeError(
             f"measure must be {{'name': function(p, n, P, N)}} with one name, got {measure!r}."
         )
-    return Measure(names[0], _OfCounts(measure[names[0]]), names[0], "(-inf, inf)", _no_limits)
+    formula: Any = _OfCounts(measure[names[0]])
+    return Measure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
 
 # --- scorers by name -----------------------------------------------------------------------------

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from skescore._text import did_you_mean, listed
-from skescore._validation import check_label, check_number
+from skescore._validation import TASKS, check_label, check_number
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
-from skescore.rules._ruleset import TASKS, RuleSet
+from skescore.rules._ruleset import RuleSet
 
 #: RuleKit's sign of a free side: the largest float rather than infinity.
 _FREE = float(np.finfo(float).max)

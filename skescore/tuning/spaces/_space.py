@@ -394,7 +394,7 @@ class SearchSpace(dict[str, BaseDistribution]):
 
     def _rows(self) -> list[tuple[str, ...]]:
         conditions = self.conditions
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for name, distribution in self.items():
             condition = " and ".join(
                 f"{other} is {' or '.join(map(repr, values))}"

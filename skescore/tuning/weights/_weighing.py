@@ -242,7 +242,9 @@ class Weighing:
         """Cut ranges of the weights into cells: exact steps of psi, or a raster of ICE."""
         if self.score == "fire":
             return self._steps(*ranges["psi"])
-        logs = [np.linspace(*np.log(ends), resolution + 1) for ends in ranges.values()]
+        logs = [
+            np.linspace(np.log(low), np.log(high), resolution + 1) for low, high in ranges.values()
+        ]
         middles = [(log[:-1] + log[1:]) / 2 for log in logs]
         points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)
         area = np.full(len(points), np.prod([log[1] - log[0] for log in logs]))
