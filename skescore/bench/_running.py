@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-# --- groups of cells measured here or in several processes, which end when this one is ki --------
+# --- processes -----------------------------------------------------------------------------------
 
 #: The process that this one works for, once it watches over it.
 _WATCHED: list[psutil.Process] = []
@@ -71,7 +71,7 @@ def _watch() -> None:
     os._exit(1)
 
 
-# --- Running a benchmark in a folder: what is there already is not measured again ----------------
+# --- the run -------------------------------------------------------------------------------------
 
 ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"
 

@@ -48,7 +48,7 @@ from skescore.scorers import SCORE_SPECS
 __all__ = ["rows_folder"]
 
 
-# --- where the rows of ``skescore bench`` are kept while they are measured -----------------------
+# --- the folder ----------------------------------------------------------------------------------
 
 _ROWS_KEPT_DAYS = 30
 #: Runs of the same command at the same time.
@@ -90,7 +90,7 @@ def _forget_old(cache: Path) -> None:
                 shutil.rmtree(folder)
 
 
-# --- the text that ``skescore bench`` shows ------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 #: How columns are called in tables, if otherwise.
 _NAMES = {
@@ -316,7 +316,7 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
         printer.line(f"({len(table) - len(shown)} further errors; --format json lists all.)")
 
 
-# --- ``skescore bench``: extractors compared over data sets, black boxes, seeds and folds --------
+# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Measure extractors on held-out rows of several data sets and black boxes, "

@@ -41,7 +41,7 @@ from skescore.rules.importers._tables import read_table as read_conditions
 __all__ = ["KINDS", "find_kind", "read_rule_file"]
 
 
-# --- files of rules that other tools wrote: which kind they are, and how each is read ------------
+# --- files of other tools ------------------------------------------------------------------------
 
 #: What can be imported, and one line about it.
 KINDS = {
@@ -204,7 +204,7 @@ def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-# --- ``skescore import``: rules of other tools, and models made of rules, become our own ---------
+# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = """\
 Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,

@@ -20,7 +20,7 @@ from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, RuleEvaluation, ScoreSpec, evaluate_rules
 
-# --- the rules one by one, as ``skescore score --measures`` shows them ---------------------------
+# --- the rules one by one ------------------------------------------------------------------------
 
 #: Characters of a table of measures; it goes on below where there are more of them.
 _WIDTH = 96
@@ -132,7 +132,7 @@ def _parts(rules: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> Itera
     yield part
 
 
-# --- ``skescore score``: saved rules on some data ------------------------------------------------
+# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Score rules that `skescore tune --output`, `skescore import` or RuleSet.to_json wrote."

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
@@ -31,21 +31,32 @@ from skescore.tuning import open_storage
 from skescore.tuning._studies import INTERRUPTED
 from skescore.tuning.storage import RETRY_OF, storage_name
 
-# --- further processes of one command, which take trials from the same storage -------------------
+
+@dataclass(frozen=True)
+class Kept:
+    """Where trials are kept.
+
+    Parameters
+    ----------
+    storage : str or None
+        None keeps them in memory.
+    study : str
+        What the studies are called.
+    remedy : str
+        How to begin anew.
+    """
+
+    storage: str | None
+    study: str
+    remedy: str = "--fresh"
+
+
+# --- further processes ---------------------------------------------------------------------------
 
 #: Seconds that workers have to end once the budget is spent: they were at their last trials.
 _PATIENCE = 60
 #: Seconds that they have once the search was broken off.
 _HASTE = 10
-
-
-class _Place(Protocol):
-    """Where trials are kept."""
-
-    @property
-    def storage(self) -> str | None: ...
-    @property
-    def study(self) -> str: ...
 
 
 class Workers:
@@ -72,7 +83,7 @@ class Workers:
     """
 
     def __init__(
-        self, options: argparse.Namespace, kept: _Place, notes: output.Notes | None = None
+        self, options: argparse.Namespace, kept: Kept, notes: output.Notes | None = None
     ) -> None:
         self._number = max(options.workers - 1, 0)
         self._notes = notes
@@ -139,7 +150,7 @@ class Workers:
             self._notes.add(f"a worker has failed: {reason}")
 
 
-# --- Where a search keeps its trials, so that it can be gone on with, and who else works  --------
+# --- the place of trials -------------------------------------------------------------------------
 
 #: The journal of a run's trials, in its folder.
 JOURNAL = "trials.journal"
@@ -150,25 +161,6 @@ _UNFINISHED_TEXT = "This search has not come to its end. The same command goes o
 _MOST_AT_ONCE = 20
 #: Days after which the cache forgets a search that nobody went on with.
 _KEPT_DAYS = 30
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Where trials are kept.
-
-    Parameters
-    ----------
-    storage : str or None
-        None keeps them in memory.
-    study : str
-        What the studies are called.
-    remedy : str
-        How to begin anew.
-    """
-
-    storage: str | None
-    study: str
-    remedy: str = "--fresh"
 
 
 def add_trial_options(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-# --- the text that ``skescore tune`` shows -------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 _SHOWN = 10
 _SHOWN_CLASSES = 6
@@ -226,7 +226,7 @@ def _describe(dataset: Dataset) -> str:
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
 
-# --- the folder of ``skescore tune --output``: checked before the search, written after i --------
+# --- files ---------------------------------------------------------------------------------------
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
@@ -353,7 +353,7 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
         sys.stderr.write(f"wrote {page}\n")
 
 
-# --- ``skescore tune``: the best rules of a black box on some data -------------------------------
+# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Train (or load) a black box, search extractors and their hyper-parameters, "

@@ -30,7 +30,7 @@ from skescore.tuning._pareto import pareto_mask
 __all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
 
 
-# --- rules of candidates that a search measured but did not keep, made again from its see --------
+# --- rules made again ----------------------------------------------------------------------------
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -95,7 +95,7 @@ def remake_rules(
     return found, "" if len(found) == len(wanted) else "some could not be extracted again"
 
 
-# --- What a run's folder holds, as one dictionary for the page -----------------------------------
+# --- the content of the page ---------------------------------------------------------------------
 
 #: Rules of candidates other than the winner may take so many signs in the page.
 _OTHERS_AT_MOST = 700_000
