@@ -308,8 +308,8 @@ class Runner:
         begin = time.perf_counter()
         with Workers(self.evaluator, self.n_jobs) as workers:
             while True:
-                if wave := self._wave(time.perf_counter() - begin, workers.n_jobs):
-                    if not self._work_at(wave, workers):
+                if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
+                    if not self._work_at(batch, workers):
                         time.sleep(_PATIENCE)  # others were quicker, or have another clock
                 elif self.studies.shared and self._others(time.perf_counter() - begin):
                     time.sleep(_PATIENCE)
@@ -323,7 +323,7 @@ class Runner:
         timeout = self.allocation.timeout
         return (timeout is None or elapsed < timeout) and bool(self.studies.running())
 
-    def _wave(self, elapsed: float, n_jobs: int) -> list[str]:
+    def _next_batch(self, elapsed: float, n_jobs: int) -> list[str]:
         """Names of the extractors whose trials come next."""
         # Who has joined since the last trials began is seen when the next ones have begun.
         if not self._alone:
@@ -334,7 +334,7 @@ class Runner:
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
         if self._alone and not allowed:
             self._alone = False
-            return self._wave(elapsed, n_jobs)
+            return self._next_batch(elapsed, n_jobs)
         running = self.studies.running()
         self._joined = self._joined or (self.studies.shared and bool(running))
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
@@ -353,10 +353,10 @@ class Runner:
         each = math.ceil(_TOGETHER / len(allowed))
         return in_turns({name: min(number, each) for name, number in allowed.items()})
 
-    # --- one wave ----------------------------------------------------------------------------
+    # --- one batch ---------------------------------------------------------------------------
 
     def _work_at(self, names: list[str], workers: Workers) -> bool:
-        """Ask for trials and see them through; tells whether any of them was granted."""
+        """Ask for trials and see them through; return whether any of them was granted."""
         self._last = set(names)
         opened: list[_Open] = []
         closed = 0
@@ -435,8 +435,8 @@ class Runner:
         n_folds = len(self.evaluator.folds)
         whole = [(one, c) for one, c in todo if not self._may_stop(one)]
         results = workers.run([(c, k) for _, c in whole for k in range(n_folds)])
-        for place, (one, _) in enumerate(whole):
-            one.results += results[place * n_folds : (place + 1) * n_folds]
+        for index, (one, _) in enumerate(whole):
+            one.results += results[index * n_folds : (index + 1) * n_folds]
         going = [(one, c) for one, c in todo if self._may_stop(one)]
         for k in range(n_folds):
             results = workers.run([(c, k) for _, c in going])
@@ -525,12 +525,12 @@ class Runner:
     def _learn(self) -> None:
         """Remember what was measured in the trials that were read."""
         for name, trials in self.studies.trials.items():
-            place = self._read.get(name, 0)
-            while place < len(trials) and trials[place].state.is_finished():
-                self._learn_of(name, trials[place])
-                place += 1
-            self._read[name] = place
-            for trial in trials[place:]:
+            index = self._read.get(name, 0)
+            while index < len(trials) and trials[index].state.is_finished():
+                self._learn_of(name, trials[index])
+                index += 1
+            self._read[name] = index
+            for trial in trials[index:]:
                 if trial.state.is_finished():
                     self._learn_of(name, trial)
 
@@ -560,7 +560,7 @@ class Runner:
         return max(map(value_of, self._complete(name, None)), default=-math.inf)
 
     def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
-        """Tell how good extractors are by their first trials, and how good they could be."""
+        """Give how good extractors are by their first trials, and how good they could be."""
         if self.objective.minimised:
             done = {name: self._complete(name, first) for name in names}
             return {name: (merit, math.inf) for name, merit in contributions(done).items()}

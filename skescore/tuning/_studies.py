@@ -247,15 +247,15 @@ class Studies:
         trial = study.ask()
         before = study.sampler
         try:
-            # By the trial's place among those that count: a search that was broken off goes on as
+            # By the trial's index among those that count: a search that was broken off goes on as
             # it would have, and workers draw differently.
             self.read(name)
-            place = sum(other.number < trial.number for other in self.counted(name))
+            index = sum(other.number < trial.number for other in self.counted(name))
             if self.sampler is None and name not in self.given:
-                study.sampler = self._default_sampler(name, place)
+                study.sampler = self._default_sampler(name, index)
             first = self.first.get(name, [])
-            if place < len(first):
-                study.sampler = _fixed(first[place], study.sampler)
+            if index < len(first):
+                study.sampler = _fixed(first[index], study.sampler)
             return trial, self.objectives[name].suggest(trial)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
@@ -283,8 +283,8 @@ class Studies:
         single = not self.objective.minimised
         return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
 
-    def _default_sampler(self, name: str, place: int) -> optuna.samplers.BaseSampler:
-        words = [self.seed, zlib.crc32(name.encode()), place]
+    def _default_sampler(self, name: str, index: int) -> optuna.samplers.BaseSampler:
+        words = [self.seed, zlib.crc32(name.encode()), index]
         seed = int(np.random.SeedSequence(words).generate_state(1)[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
@@ -330,7 +330,7 @@ class Studies:
         return self._number(TrialState.WAITING)
 
     def running(self) -> dict[str, int]:
-        """How many trials are being worked at, where there are some; between waves by others."""
+        """How many trials are being worked at, where there are some; between batches by others."""
         return self._number(TrialState.RUNNING)
 
     def unfinished(self) -> int:
@@ -348,7 +348,7 @@ class Studies:
 def call_back(
     callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
 ) -> bool:
-    """Call what the caller wants called after a trial; tells whether it stopped the study."""
+    """Call what the caller wants called after a trial; return whether it stopped the study."""
     # A callback may call study.stop(), which Optuna allows inside of its own loop only.
     local = study._thread_local
     before = local.in_optimize_loop
