@@ -37,7 +37,7 @@ def selection_effect(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     **settings : Any
@@ -104,7 +104,7 @@ def selection_effect(
     if "reference" in settings:
         raise TypeError(
             "selection_effect compares with y and takes no reference, got "
-            f"{settings['reference']!r}. Pass the black box's answers as y."
+            f"{settings['reference']!r}. Pass the black box's predictions as y."
         )
     scorer = make_knowledge_scorer(**settings)
     # Shares of different boxes could not be compared; imported rules have no box at all.

@@ -33,7 +33,7 @@ def select_rules(
 ) -> RuleSet:
     """Keep the rules that reach a value of a measure.
 
-    Use it to drop weak rules. Rows that lose their rule get the fallback's answer, or that of a
+    Use it to drop weak rules. Rows that lose their rule get the fallback's prediction, or that of a
     later rule in an ordered rule set.
 
     Parameters
@@ -43,7 +43,7 @@ def select_rules(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     measure : str or Measure
         A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
     threshold : float
@@ -113,7 +113,7 @@ def significant_rules(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     alpha : float, default=0.05
         Level of significance, between 0 and 1.
     correction : str or None, default="fdr_bh"

@@ -38,13 +38,13 @@ class KnownScore:
         The rules; they may change between calls of :meth:`bounds`.
     X : array-like
         The rows.
-    answers : ndarray of shape (n_rows,)
-        What the rules are to answer.
+    y_black_box : ndarray of shape (n_rows,)
+        What the rules are to predict.
     """
 
     def __init__(
         self, spec: ScoreSpec, settings: Mapping[str, Any], rows: RuleRows, X: Any,
-        answers: np.ndarray,
+        y_black_box: np.ndarray,
     ) -> None:  # fmt: skip
         self._rows = rows
         self._settings = settings
@@ -52,14 +52,14 @@ class KnownScore:
         task = rows.ruleset.task
         self._metric = spec.metric(task, settings[spec.prediction])
         kind = _Labels if task == "classification" else _Numbers
-        self._tally = kind(rows, answers, self._settings["uncovered"] == "ignore")
+        self._tally = kind(rows, y_black_box, self._settings["uncovered"] == "ignore")
         self._volumes = None
         if self._settings.get("completeness") == "volume":
             domain = rows.ruleset.domain or Domain.around(np.asarray(X, dtype=float))
             self._volumes = _Volumes(rows, domain)
 
     @classmethod
-    def of(cls, scorer: Any, rows: RuleRows, X: Any, answers: np.ndarray) -> KnownScore | None:
+    def of(cls, scorer: Any, rows: RuleRows, X: Any, y_black_box: np.ndarray) -> KnownScore | None:
         """The score, or None if it can only be asked for as a whole."""
         spec = scorer.spec if isinstance(scorer, RuleScorer) else None
         if spec is None:
@@ -74,7 +74,7 @@ class KnownScore:
             and settings["size"] in SIZES
             and settings.get("completeness", "volume") in COMPLETENESSES
         )
-        return cls(spec, settings, rows, X, answers) if known else None
+        return cls(spec, settings, rows, X, y_black_box) if known else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The best score that the rules may have after each step, and whether it is just that."""
@@ -127,13 +127,13 @@ def _shares_after(
 
 
 class _Labels:
-    """How often each label is answered where each label is right."""
+    """How often each label is predicted where each label is true."""
 
-    def __init__(self, rows: RuleRows, answers: np.ndarray, ignored: bool) -> None:
+    def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
         self.rows = rows
         self.ignored = ignored
         codes = {label: i for i, label in enumerate(rows.ruleset.classes or ())}
-        truth = [codes.setdefault(label, len(codes)) for label in answers.tolist()]
+        truth = [codes.setdefault(label, len(codes)) for label in y_black_box.tolist()]
         self.truth = np.array(truth, dtype=np.intp)
         self.n_labels = len(codes)
 
@@ -160,8 +160,8 @@ class _Labels:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _cells(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
-        answered = np.where(np.isnan(values), self.n_labels, values).astype(np.intp)
-        return np.asarray(answered * self.n_labels + truth)
+        predicted = np.where(np.isnan(values), self.n_labels, values).astype(np.intp)
+        return np.asarray(predicted * self.n_labels + truth)
 
     def _measured(self, counts: np.ndarray, metric: str) -> np.ndarray:
         hits = np.diagonal(counts, axis1=1, axis2=2)
@@ -173,10 +173,10 @@ class _Labels:
 class _Numbers:
     """Sums over the counted rows: how many, deviations and errors, and their squares."""
 
-    def __init__(self, rows: RuleRows, answers: np.ndarray, ignored: bool) -> None:
+    def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
         self.rows = rows
         self.ignored = ignored
-        self.truth = answers.astype(float)
+        self.truth = y_black_box.astype(float)
         self.centre = float(self.truth.mean())
         fallback = rows.ruleset.fallback
         self.default = self.centre if fallback is None else float(fallback.output)

@@ -53,7 +53,7 @@ def prune(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows to score on.
     y_black_box : array-like of shape (n_rows,)
-        The black box's answers on these rows.
+        The black box's predictions on these rows.
     scorer : str, RuleScorer or callable, default="ice"
         ``"ice"``, ``"neg_q"``, ``"neg_fire"``, a scorer made by :func:`make_ice_scorer` and its
         like, or any ``scorer(ruleset, X, y) -> float``; greater is better.
@@ -72,7 +72,7 @@ def prune(
         If `ruleset` is no RuleSet, or the scorer gives no single number.
     ValueError
         If there is no such score, X and y_black_box do not fit each other or the rules, or all
-        rules that hold answer together.
+        rules that hold vote.
 
     Notes
     -----
@@ -131,19 +131,19 @@ def prune(
                 f"{listed([spec.scorer_name for spec in scorer.specs])}."
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)
-    answers = np.asarray(y_black_box)
+    y = np.asarray(y_black_box)
     table = Table(X, ruleset.feature_names)
-    if answers.shape != (len(table),):
+    if y.shape != (len(table),):
         raise ValueError(
-            f"y_black_box must hold one answer per row, shape ({len(table)},), got shape "
-            f"{answers.shape}. Pass black_box.predict(X)."
+            f"y_black_box must hold one prediction per row, shape ({len(table)},), got shape "
+            f"{y.shape}. Pass black_box.predict(X)."
         )
     if len(ruleset) == 0 or max_steps == 0:
         return ruleset
-    score = _scored(scorer, X, answers)
+    score = _scored(scorer, X, y)
     best = score(ruleset)
     rows = RuleRows(ruleset, table)
-    known = KnownScore.of(scorer, rows, X, answers)
+    known = KnownScore.of(scorer, rows, X, y)
     taken = 0
     while max_steps is None or taken < max_steps:
         found = _best_step(rows, known, score, best)
@@ -154,10 +154,10 @@ def prune(
         taken += 1
     if not taken:
         return ruleset
-    return rows.result() if rows.by_priority else _recounted(rows, answers)
+    return rows.result() if rows.by_priority else _recounted(rows, y)
 
 
-def _recounted(rows: RuleRows, answers: np.ndarray) -> RuleSet:
+def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
     """The rules with statistics of the rows that each answers."""
     order = np.argsort(rows.answer, kind="stable")
     answer, places = rows.answer[order], rows.indices
@@ -169,22 +169,22 @@ def _recounted(rows: RuleRows, answers: np.ndarray) -> RuleSet:
     rules = [
         replace(
             rows.rules[place],
-            statistics=_seen(answers[order[start:end]], rows.ruleset) if start < end else None,
+            statistics=_seen(y[order[start:end]], rows.ruleset) if start < end else None,
         )
         for place, (start, end) in zip(places, ends, strict=True)
     ]
     return rows.ruleset.replace(rules=rules)
 
 
-def _seen(answers: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
+def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     """What was seen where a rule answers some rows, at least one."""
-    n_rows = len(answers)
+    n_rows = len(y)
     if ruleset.classes is not None:
-        counted = Counter(answers.tolist())
+        counted = Counter(y.tolist())
         counts = tuple(counted[label] for label in ruleset.classes)
-        # Shares of the classes alone would hide answers that are none of them.
+        # Shares of the classes alone would hide labels that are none of them.
         return RuleStatistics(n_rows, counts if sum(counts) == n_rows else None)
-    numbers = answers.astype(float)
+    numbers = y.astype(float)
     scale = float(np.abs(numbers).max())
     if not math.isfinite(scale):
         return RuleStatistics(n_rows)
@@ -195,14 +195,14 @@ def _seen(answers: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     return RuleStatistics(n_rows, mean=mean * scale, spread=spread * scale)
 
 
-def _scored(scorer: Any, X: Any, answers: np.ndarray) -> Callable[[RuleSet], float]:
+def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
     """The score of a rule set; minus infinity where it is undefined."""
 
     def score(ruleset: RuleSet) -> float:
         with warnings.catch_warnings():
             # A candidate without a score is no candidate; there is nothing to tell.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            value = scorer(ruleset, X, answers)
+            value = scorer(ruleset, X, y)
         try:
             value = float(value)
         except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from skescore.rules._ruleset import RuleSet
 
 __all__ = ["with_weights"]
 
-#: How rules answer together unless something else is asked for.
+#: How rules vote unless something else is asked for.
 _VOTING = {"classification": "votes", "regression": "mean"}
 
 
@@ -31,7 +31,7 @@ def with_weights(
     undefined: float = 0.0,
     **parameters: float,
 ) -> RuleSet:
-    r"""Let all rules that hold answer together, each with the value of a measure as its weight.
+    r"""Let all rules that hold vote, each with the value of a measure as its weight.
 
     Use it where rules overlap and contradict each other: good rules then outvote weak ones, as in
     RuleKit. What was seen where a rule holds decides, not which rule comes first.
@@ -45,11 +45,11 @@ def with_weights(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows that the rules are weighed on, at least one; usually those of the training.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the answers of a black box.
+        Their labels: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
-        How rules answer together, see :class:`RuleSet`; by default ``"votes"`` for classes and
+        How rules vote, see :class:`RuleSet`; by default ``"votes"`` for classes and
         ``"mean"`` for numbers.
     undefined : float, default=0.0
         Weight of a rule where the measure is not defined, such as one that holds for no row. Zero
@@ -80,8 +80,8 @@ def with_weights(
     negative weights to rules that are worse than chance, which then speak against their class. A
     symmetric one (:attr:`Measure.symmetric`) gives them great weights, and RuleKit lets them vote.
 
-    Where all sums are 0, or no rule holds, RuleKit answers the class whose name sorts first. Here a
-    row without any rule gets the fallback's answer.
+    Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here a
+    row without any rule gets the fallback's prediction.
 
     References
     ----------
