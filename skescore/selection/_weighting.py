@@ -80,8 +80,8 @@ def with_weights(
     negative weights to rules that are worse than chance, which then speak against their class. A
     symmetric one (:attr:`Measure.symmetric`) gives them great weights, and RuleKit lets them vote.
 
-    Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here a
-    row without any rule gets the fallback's prediction.
+    Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here
+    a row without any rule gets the fallback's prediction.
 
     References
     ----------

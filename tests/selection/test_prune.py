@@ -316,7 +316,7 @@ def test_rules_and_answers_that_do_not_fit() -> None:
     ruleset = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
     with pytest.raises(TypeError, match=r"ruleset must be a RuleSet, got \[\]"):
         prune([], [[0.0]], ["a"])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"y_black_box must hold one prediction per row, shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"must hold one prediction per row, shape \(1,\)"):
         prune(ruleset, [[0.0]], ["a", "b"])
     with pytest.raises(ValueError, match="max_steps must be an integer of 0 or more"):
         prune(ruleset, [[0.0]], ["a"], max_steps=-1)
