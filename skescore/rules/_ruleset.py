@@ -353,7 +353,7 @@ class RuleSet(Sequence[Rule]):
         return None if self.classes is None else self.classes.index(rule.output)
 
     @cached_property
-    def weights(self) -> Sequence[Any]:
+    def weights(self) -> Sequence[Any] | np.ndarray:
         """Weight of each rule where rules answer together: numbers, or LinearOutput objects."""
         if self._rules is not None:
             return [rule.weight for rule in self._rules]

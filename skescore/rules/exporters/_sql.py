@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore._validation import check_choice, check_flag
+from skescore._validation import check_choice, check_flag, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
@@ -191,8 +191,7 @@ class Terms:
         columns: Mapping[str, str],
         booleans: Sequence[str] = (),
     ) -> None:
-        if isinstance(booleans, str):
-            raise TypeError(f"booleans must be a sequence of names, got the text {booleans!r}.")
+        booleans = check_sequence("booleans", booleans, "names")
         for parameter, given in (("columns", columns), ("booleans", booleans)):
             for name in given:
                 if name not in ruleset.feature_names:

@@ -14,7 +14,13 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError
 
 from skescore._text import listed
-from skescore._validation import check_label, check_number, label_order, python_value
+from skescore._validation import (
+    check_label,
+    check_number,
+    check_sequence,
+    label_order,
+    python_value,
+)
 from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
@@ -69,9 +75,7 @@ class Columns:
         """Put names to what PSyKE saw."""
         if feature_names is None:
             return cls(tuple(seen), {name: j for j, name in enumerate(seen)})
-        if isinstance(feature_names, str):
-            raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
-        names = tuple(map(str, feature_names))
+        names = tuple(map(str, check_sequence("feature_names", feature_names, "names")))
         if set(seen) <= set(names):
             return cls(names, {name: names.index(name) for name in seen})
         if len(names) != len(seen):

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._text import did_you_mean, listed
-from skescore._validation import TASKS, check_label, check_number
+from skescore._validation import TASKS, check_choice, check_label, check_number, check_sequence
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
@@ -253,8 +253,8 @@ def _column(table: Any, attribute: Any) -> tuple[np.ndarray, tuple[str, ...] | N
 
 def _labels(texts: Sequence[str], model: Any, classes: Sequence[Any] | None) -> dict[str, Any]:
     """The label that each of RuleKit's texts stands for."""
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a sequence of labels, got {classes!r}.")
+    if classes is not None:
+        classes = check_sequence("classes", classes, "labels")
     given: Any = getattr(model, "label_unique_values", None) if classes is None else classes
     given = list(texts) if given is None or not len(given) else list(given)
     labels = {str(value): check_label("classes", value) for value in given}
@@ -649,11 +649,8 @@ def read_rulekit_text(
     >>> print(rules[0])
     IF 0.8 ≤ width < 1.75 AND colour = red THEN a   [weight 0.5, 9 rows, 89 % pure]
     """
-    if task is not None and task not in TASKS:
-        raise ValueError(f"task must be None or one of {TASKS}, got {task!r}.")
-    if isinstance(feature_names, str):
-        raise TypeError(f"feature_names must be a sequence of names, got {feature_names!r}.")
-    names = [str(name) for name in feature_names]
+    check_choice("task", task, (None, *TASKS))
+    names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]
     parsed = [Line(line, place, names).rule() for place, line in _rule_lines(text)]
     if not parsed:
         raise ValueError(
@@ -762,8 +759,7 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
                     "pass classes=... if it is one."
                 )
         return {rule.value: rule.value for rule in parsed}
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a sequence of labels, got {classes!r}.")
+    classes = check_sequence("classes", classes, "labels")
     labels = {str(label): check_label("classes", label) for label in classes}
     if len(labels) < len(classes):
         raise ValueError(f"classes must differ from each other as texts, got {list(classes)}.")

@@ -60,7 +60,7 @@ def test_every_dialect_converts(dialect):
     ("booleans", "kind", "message"),
     [
         (["smokes"], ValueError, r"booleans names the feature 'smokes'.*Did you mean 'smoker'"),
-        ("smoker", TypeError, "must be a sequence of names, got the text 'smoker'"),
+        ("smoker", TypeError, "must be a sequence of names, got 'smoker'"),
     ],
 )
 def test_refusals(booleans, kind, message):

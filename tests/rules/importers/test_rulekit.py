@@ -321,7 +321,7 @@ def test_bad_options() -> None:
     text = "IF width = <1, 2) THEN k = {a}"
     ranged = "IF width = <1, 2) THEN k = {1} [0,2]"
     for bad, kind, fault in [
-        ({"task": "ranking"}, ValueError, "task must be None or one of"),
+        ({"task": "ranking"}, ValueError, "task must be one of None"),
         ({"task": "regression", "classes": ["a"]}, ValueError, "classes belong to classification"),
         ({"task": "regression"}, ValueError, "Line 1: a regression needs a number"),
         ({"classes": "ab"}, TypeError, "classes must be a sequence of labels, got 'ab'"),
