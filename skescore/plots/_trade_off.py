@@ -232,7 +232,7 @@ def winner_map(
 
 def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
     """A strip of psi with one colour per winner."""
-    table = regions.table
+    table: Any = regions.table
     labels, colours = _winners(regions)
     ax = axes_or_new(ax, (9.0, max(2.6, 0.6 + 0.25 * len(labels))))
     row: Any
@@ -255,7 +255,7 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
 def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
     """The plane of phi and rho with one colour per winner."""
     ax = axes_or_new(ax, (9.0, 5.6))
-    table = regions.table.set_index("candidate")
+    table: Any = regions.table.set_index("candidate")
     labels, colours = _winners(regions)
     number = {index: n for n, index in enumerate(labels)}
     image = np.vectorize(number.__getitem__, otypes=[int])(regions.raster.T)
