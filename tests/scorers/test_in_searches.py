@@ -259,7 +259,7 @@ def test_grid_search_over_a_transformed_target() -> None:
         CARTExtractor(DecisionTreeRegressor(max_depth=3, random_state=0), random_state=0),
         transformer=StandardScaler(),
     )
-    grid = {"regressor__max_leaves": [2, 5]}
+    grid = {"regressor__max_leaf_nodes": [2, 5]}
     search = GridSearchCV(model, grid, scoring=neg_fire, cv=folds, error_score="raise")
     search.fit(X_NUMBERS, Y_NUMBERS)
 

@@ -122,7 +122,7 @@ def test_a_space_reaches_a_step_of_a_pipeline() -> None:
     grid = space.with_(max_leaf_nodes=IntDistribution(3, 9)).param_grid(2, prefix="rules__")
     search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
     assert len(search.cv_results_["params"]) == 4
-    assert search.best_params_["rules__max_leaves"] == 3
+    assert search.best_params_["rules__max_leaf_nodes"] == 3
     assert len(search.best_estimator_["rules"].rules_) == 3
 
 
