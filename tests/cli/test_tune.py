@@ -819,7 +819,7 @@ def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, r
         (["tune", "iris", "--extractors", "crat"], "'crat'. Did you mean 'cart'?"),
         (["tune", "iris", "--black-box", "forest"], "'forest', nor a file"),
         (["tune", "iris", "--black-box", "forest"], "Did you mean 'random-forest'?"),
-        (["tune", "iris", "--scoring", "f1"], "--scoring: there is no score 'f1'"),
+        (["tune", "iris", "--scoring", "f-1"], "--scoring: there is no score 'f-1'"),
         (["tune", "iris", "--format", "xml"], "--format: invalid choice: 'xml'"),
     ],
 )
