@@ -1,5 +1,7 @@
 """A run as one page: a self-contained HTML file in which weights can be moved and rows tried."""
 
+from skescore.report._candidates_file import Kept, candidates_json, read_candidates
 from skescore.report._page import write_report
+from skescore.report._rule_views import rule_view
 
-__all__ = ["write_report"]
+__all__ = ["Kept", "candidates_json", "read_candidates", "rule_view", "write_report"]

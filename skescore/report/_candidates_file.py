@@ -61,9 +61,23 @@ def candidates_json(
     standard_errors: float,
     extractor_seed: int | None = None,
 ) -> str:
-    """Write candidates with their measures on every fold as JSON.
+    """Write candidates with their measures on every fold, as ``candidates.json`` holds them.
 
-    Use it to keep what a search has measured; :func:`read_candidates` reads it back.
+    Parameters
+    ----------
+    candidates : Candidates
+        Of a search.
+    winner : tuple of (str, int) or None
+        Extractor and trial of the search's winner.
+    standard_errors : float
+        How far from the best mean the winner might be.
+    extractor_seed : int, optional
+        The ``random_state`` of all extractors.
+
+    Returns
+    -------
+    str
+        What :func:`read_candidates` reads back.
 
     Examples
     --------
@@ -122,7 +136,23 @@ def _plain(value: Any) -> Any:
 
 
 def read_candidates(text: str) -> Kept:
-    """Read what :func:`candidates_json` wrote."""
+    """Read what :func:`candidates_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+        The content of ``candidates.json``.
+
+    Returns
+    -------
+    Kept
+        The candidates, and how the search chose among them.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, of another format or version, or a candidate lacks a measure.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -26,7 +26,20 @@ ROWS_PER_RULE, ROWS_AT_MOST = 10, 300
 
 
 def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
-    """Gather all that the page says of a rule set."""
+    """Gather all that the page says of a rule set.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    data : Dataset or None
+        The data on which each rule is measured; None for none.
+
+    Returns
+    -------
+    dict
+        Ready for JSON: the rule set, its texts, the features it uses, and its exports.
+    """
     names, number = ruleset.feature_names, ruleset.number
     classes = ruleset.classes
     abstains = ruleset.fallback is not None and ruleset.fallback.policy == "abstain"

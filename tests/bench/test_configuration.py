@@ -4,8 +4,15 @@ import json
 
 import pytest
 
-from skescore.bench import SUITES, ConfigurationError, config_from, read_config, suite_config
-from skescore.bench._plan import make_plan, split_rows
+from skescore.bench import (
+    SUITES,
+    ConfigurationError,
+    config_from,
+    make_plan,
+    read_config,
+    split_rows,
+    suite_config,
+)
 from skescore.datasets import load_dataset
 
 BASE = {"data": ["iris"], "black_boxes": ["knn"], "extractors": ["cart"]}

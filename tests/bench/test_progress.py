@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from skescore.bench._progress import BenchProgress
+from skescore.bench import BenchProgress
 
 ROW = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "complete"}
 

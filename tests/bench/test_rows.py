@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.bench import read_rows, row_columns
-from skescore.bench._plan import Cell
-from skescore.bench._rows import RowFile, csv_text, in_order
+from skescore.bench import Cell, RowFile, csv_text, in_order, read_rows, row_columns
 
 ROW = {
     "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",

@@ -14,8 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, fire_score, ice_score, q_score
-from skescore.bench import FolderInUseError, config_from, read_rows, run_bench
-from skescore.bench._plan import make_plan
+from skescore.bench import FolderInUseError, config_from, make_plan, read_rows, run_bench
 from skescore.datasets import load_dataset
 
 BASE = {

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from skescore.bench import compare_ranks
-from skescore.bench._statistics import (
+from skescore.bench import (
+    compare_ranks,
     friedman_test,
     holm_against,
     nemenyi_difference,

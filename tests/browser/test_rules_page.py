@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skescore.datasets import load_dataset
-from skescore.report._rule_views import rule_view
+from skescore.report import rule_view
 from skescore.rules import (
     AtLeast,
     Domain,

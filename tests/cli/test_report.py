@@ -12,7 +12,7 @@ import pytest
 
 from skescore.cli import main
 from skescore.datasets import load_dataset
-from skescore.report._candidates_file import read_candidates
+from skescore.report import read_candidates
 from skescore.rules import RuleSet
 
 SHORT = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skescore.datasets import load_dataset
-from skescore.report._candidates_file import candidates_json
+from skescore.report import candidates_json
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics
 from skescore.tuning import Candidate, Candidates
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from skescore.report._candidates_file import candidates_json, read_candidates
+from skescore.report import candidates_json, read_candidates
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import Candidate, Candidates
 

@@ -21,8 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.datasets import load_dataset
 from skescore.metrics import rule_report
-from skescore.report import write_report
-from skescore.report._gathering import front_of
+from skescore.report import candidates_json, write_report
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV, pareto_front
 
@@ -49,8 +48,6 @@ def search():
 @pytest.fixture
 def folder(search, tmp_path, runs):
     """Its folder."""
-    from skescore.report._candidates_file import candidates_json
-
     runs.write_run(tmp_path, rules=search.rules_)
     first = search.leaderboard_.iloc[0]
     text = candidates_json(
@@ -103,13 +100,12 @@ def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -
     path = write_report(folder, data=iris, black_box=KNeighborsClassifier(9))
     content = content_of(path)
     assert content["notes"] == []
-    front = front_of(search.candidates_)
-    assert len(front) > 1
     by_search = pareto_front(search.candidates_, ("loss", "size", "incompleteness"))
-    means = search.candidates_.table().iloc[front]
-    assert sorted(means["loss"]) == sorted(by_search["loss"])
+    assert len(by_search) > 1
+    names = list(zip(by_search["extractor"], by_search["trial"], strict=True))
+    places = {(c.extractor, c.trial): i for i, c in enumerate(search.candidates_)}
     winner = content["groups"][0]["winner"]
-    assert set(content["views"]) == {str(place) for place in {*front, winner}}
+    assert set(content["views"]) == {str(places[name]) for name in names} | {str(winner)}
     for place, view in content["views"].items():
         candidate = search.candidates_[int(place)]
         with warnings.catch_warnings():
