@@ -9,7 +9,7 @@ from skescore.extractors._black_boxes import (
     is_prefit,
 )
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._categories import has_categories
+from skescore.extractors._categories import CategoryEncoder, category_order, has_categories
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors.cream import (
@@ -33,6 +33,7 @@ __all__ = [
     "CachedBlackBox",
     "CallableClassifier",
     "CallableRegressor",
+    "CategoryEncoder",
     "Discretiser",
     "ExACTClusterer",
     "ExACTExtractor",
@@ -45,6 +46,7 @@ __all__ = [
     "ResultCache",
     "TrepanExtractor",
     "black_box_task",
+    "category_order",
     "has_categories",
     "is_fitted",
     "is_prefit",

@@ -20,8 +20,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skescore import CARTExtractor, ExtractorSearchCV
-from skescore.extractors import BaseExtractor, CallableClassifier
-from skescore.extractors._categories import CategoryEncoder, category_order
+from skescore.extractors import (
+    BaseExtractor,
+    CallableClassifier,
+    CategoryEncoder,
+    category_order,
+)
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 

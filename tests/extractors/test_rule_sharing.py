@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from skescore.extractors import (
     CachedBlackBox,
     CallableClassifier,
+    Discretiser,
     REALExtractor,
     TrepanExtractor,
 )
-from skescore.extractors import (
-    _discretiser as discretiser,
-)
-from skescore.extractors.trepan._tests import MofNSearch
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 
@@ -129,10 +126,8 @@ def test_threads_may_share(cls):
 
 def test_real_goes_on_where_others_have_ended(monkeypatch):
     fits = []
-    fit = discretiser.Discretiser.fit
-    monkeypatch.setattr(
-        discretiser.Discretiser, "fit", lambda *given: fits.append(given) or fit(*given)
-    )
+    fit = Discretiser.fit
+    monkeypatch.setattr(Discretiser, "fit", lambda *given: fits.append(given) or fit(*given))
     shared = CachedBlackBox(CallableClassifier(classes_of))
     first = REALExtractor(shared, max_rules=2).fit(ROWS)
     asked = shared.oracle.n_calls
@@ -141,26 +136,7 @@ def test_real_goes_on_where_others_have_ended(monkeypatch):
     assert len(fits) == 1
     assert second.oracle_.n_calls > first.oracle_.n_calls
     first.discretiser_.cut_points_[0][:] = np.nan  # its own
-    REALExtractor(shared, discretiser=discretiser.Discretiser(n_bins=3)).fit(ROWS)
+    REALExtractor(shared, discretiser=Discretiser(n_bins=3)).fit(ROWS)
     assert np.isfinite(
         REALExtractor(shared, max_rules=2).fit(ROWS).discretiser_.cut_points_[0]
     ).all()
-
-
-def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
-    looked = []
-    best_test = MofNSearch.best_test
-    monkeypatch.setattr(
-        MofNSearch, "best_test", lambda *given: looked.append(given) or best_test(*given)
-    )
-    shared = CachedBlackBox(CallableClassifier(classes_of))
-    large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(ROWS)
-    n_looked, asked = len(looked), shared.oracle.n_calls
-    for n_nodes in (2, 4, 6):
-        TrepanExtractor(shared, max_nodes=n_nodes, random_state=0).fit(ROWS)
-    assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
-    assert large.n_splits_ > 2
-    TrepanExtractor(shared, max_nodes=2).fit(ROWS)  # a seed that nobody will have again
-    kept = len(shared.cache)
-    TrepanExtractor(shared, max_nodes=2).fit(ROWS)
-    assert len(shared.cache) == kept

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skescore.rules import Rule, RuleSet, SurvivalRules
-from skescore.rules.importers._rulekit import _conditions
+from skescore.rules import RuleSet, SurvivalRules
+from skescore.rules.importers import read_rulekit_text
 
 if "rulekit" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
     pytest.importorskip("rulekit")
@@ -24,10 +23,10 @@ def patients(seed: int, n_rows: int = 150) -> tuple[pd.DataFrame, np.ndarray, np
         {
             "age": rng.normal(50, 10, n_rows).round(),
             "size": rng.integers(0, 5, n_rows).astype(float),
-            "dose": rng.uniform(0, 1, n_rows).round(2),
+            "dose": rng.uniform(0, 100, n_rows).round(),
         }
     )
-    risk = np.exp(0.08 * (X["age"] - 50) + 0.6 * (X["size"] > 2) - (X["dose"] > 0.6))
+    risk = np.exp(0.08 * (X["age"] - 50) + 0.6 * (X["size"] > 2) - (X["dose"] > 60))
     event = rng.exponential(20 / risk).round() + 1
     end = rng.integers(1, 60, n_rows)
     return X, np.minimum(event, end).astype(float), event <= end
@@ -42,12 +41,12 @@ def fitted(X: pd.DataFrame, time: np.ndarray, event: np.ndarray, **settings: Any
 
 
 def premises(model: Any, X: pd.DataFrame) -> RuleSet:
-    columns = SimpleNamespace(features={name: at for at, name in enumerate(X.columns)})
-    rules = [
-        Rule(tuple(_conditions(java.getPremise(), columns)), 0.0)
-        for java in model.model._java_object.getRules()
-    ]
-    return RuleSet(rules, list(X.columns), task="regression", ordered=False)
+    """RuleKit's premises; its texts have two decimals, which is all that our bounds have."""
+    texts = [f"{rule} risk = {{0}} [0,0]" for rule in model.model.rules]
+    names = list(X.columns)
+    if not texts:
+        return RuleSet([], names, task="regression", ordered=False)
+    return read_rulekit_text(texts, feature_names=names, default=0.0).replace(voting=None)
 
 
 def test_the_curves_are_those_of_the_engine() -> None:

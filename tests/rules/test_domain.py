@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import Domain, Fallback, OneOf, Rule, RuleSet
-from skescore.rules._domain import default_abstain_label, label_array
+from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet
 
 LARGEST = sys.float_info.max
 
@@ -111,8 +110,9 @@ def test_what_does_not_fit_the_classes(fallback, classes, text):
     ],
 )
 def test_default_abstain_label(classes, label):
-    assert default_abstain_label(classes) == label
-    assert type(default_abstain_label(classes)) is type(label)
+    found = Fallback(classes[0], "abstain").abstention(classes)
+    assert found == label
+    assert type(found) is type(label)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_default_abstain_label(classes, label):
 )
 def test_no_abstain_label_left(classes, text):
     with pytest.raises(ValueError, match=text):
-        default_abstain_label(classes)
+        Fallback(classes[0], "abstain").abstention(classes)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_no_abstain_label_left(classes, text):
     ],
 )
 def test_labels_keep_their_type(labels, kind):
-    array = label_array(labels)
+    rules = [Rule([Interval(0, i, i + 1)], label) for i, label in enumerate(labels)]
+    ruleset = RuleSet(rules, ["x"], task="classification", classes=labels)
+    array = ruleset.predict([[i + 0.5] for i in range(len(labels))])
     assert array.dtype.kind == kind
     assert array.tolist() == labels
     if kind == "O":

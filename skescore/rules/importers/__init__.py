@@ -5,12 +5,16 @@ from skescore.rules.importers._decision_rules import read_decision_rules
 from skescore.rules.importers._imodels import read_imodels
 from skescore.rules.importers._psyke import read_psyke
 from skescore.rules.importers._rulekit import read_rulekit, read_rulekit_text
+from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
 from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to_ruleset
 from skescore.rules.importers._tables import read_table
 
 __all__ = [
+    "AffineMap",
+    "affine_map",
     "as_ruleset",
     "as_rulesets",
+    "in_user_units",
     "read_boosted",
     "read_decision_rules",
     "read_forest",

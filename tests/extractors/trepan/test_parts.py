@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors import CallableClassifier
+from skescore.extractors import CachedBlackBox, CallableClassifier
 from skescore.extractors.trepan import TrepanExtractor
 from skescore.extractors.trepan import _tree as trees
 from skescore.extractors.trepan._instances import (
@@ -805,3 +805,27 @@ def test_few_values_among_few_rows_are_numbers_all_the_same():
     assert Features.of(twice, few[0], few[-1], {}).values[0].tolist() == [1, 2, 3, 4, 5]
     late = np.concatenate([np.zeros(600), np.arange(20.0)])[:, None]
     assert Features.of(late, late[0], late[-1], {}).values == {}
+
+
+def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
+    rows = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
+
+    def products(rows):
+        return np.select([rows[:, 0] > 0.6, rows[:, 1] * rows[:, 0] > 2], ["c", "b"], "a")
+
+    looked = []
+    best_test = MofNSearch.best_test
+    monkeypatch.setattr(
+        MofNSearch, "best_test", lambda *given: looked.append(given) or best_test(*given)
+    )
+    shared = CachedBlackBox(CallableClassifier(products))
+    large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(rows)
+    n_looked, asked = len(looked), shared.oracle.n_calls
+    for n_nodes in (2, 4, 6):
+        TrepanExtractor(shared, max_nodes=n_nodes, random_state=0).fit(rows)
+    assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
+    assert large.n_splits_ > 2
+    TrepanExtractor(shared, max_nodes=2).fit(rows)  # a seed that nobody will have again
+    kept = len(shared.cache)
+    TrepanExtractor(shared, max_nodes=2).fit(rows)
+    assert len(shared.cache) == kept

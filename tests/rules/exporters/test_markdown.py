@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet, RuleStatistics
-from skescore.rules.exporters._text import caption, table_row
 
 IRIS = RuleSet(
     [
@@ -103,9 +102,12 @@ def test_names_and_labels_are_shown_as_they_are(names, labels):
     ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(labels[0]))
     table = shown(ruleset)
     assert len(table.rows) == 1 + 2
-    assert table.paragraphs == [caption(ruleset).strip()]
+    outputs = [rule.output_text(names) for rule in rules]
+    caption = "2 rules, the first that holds answers; otherwise, where no rule holds: "
+    assert table.paragraphs == [(caption + outputs[0]).strip()]
     for i, row in enumerate(table.rows[1:]):
-        assert row == [str(i + 1), *table_row(ruleset, i)]
+        premise = rules[i].premise_text(names, ruleset.number)
+        assert row == [str(i + 1), f"{'else ' * i}if {premise}", outputs[i], ""]
 
 
 def test_nothing_becomes_an_emoji_or_a_link():

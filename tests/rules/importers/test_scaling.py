@@ -39,7 +39,7 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
+from skescore.rules.importers import AffineMap, affine_map, in_user_units
 
 NAMES = ["length", "width", "constant", "area", "größe"]
 

@@ -20,7 +20,6 @@ from sklearn.tree import (
 )
 
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleStatistics, as_ruleset
-from skescore.rules.importers._sklearn import float32_cut, leaf_paths, shortened_paths
 
 N_ROWS = 20_000
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -29,6 +28,20 @@ OVERFLOWS = FLOAT32_MAX + 2.0**103
 
 
 # --- thresholds ------------------------------------------------------------------------------
+
+
+#: A tree with one threshold, which the tests change.
+STUMP = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def float32_cut(threshold):
+    """The bound of the rule that is read for one threshold."""
+    STUMP.tree_.threshold[0] = threshold
+    rule, other = as_ruleset(STUMP, domain=None)
+    (condition,), (beside,) = rule.conditions, other.conditions
+    assert condition == Interval(0, upper=condition.upper)
+    assert beside == Interval(0, lower=condition.upper)
+    return condition.upper
 
 
 def passes(value, threshold):
@@ -277,20 +290,18 @@ def test_a_chain_needs_one_condition_per_rule():
 
 def test_paths():
     X = np.arange(4.0)[:, None]
-    tree = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 1.0, 10.0, 11.0]).tree_
-    assert leaf_paths(tree) == {
-        2: [(0, True), (1, True)],
-        3: [(0, True), (1, False)],
-        5: [(0, False), (4, True)],
-        6: [(0, False), (4, False)],
-    }
+    tree = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 1.0, 10.0, 11.0])
+    low, middle, high = (float32_cut(v) for v in (0.5, 1.5, 2.5))
+    assert [(r.conditions, r.output) for r in as_ruleset(tree)] == [
+        ((Interval(0, upper=low),), 0.0),
+        ((Interval(0, low, middle),), 1.0),
+        ((Interval(0, middle, high),), 10.0),
+        ((Interval(0, high),), 11.0),
+    ]
     # What lies to the left of a node is answered once its leaves are listed.
-    assert shortened_paths(leaf_paths(tree)) == {
-        2: [(0, True), (1, True)],
-        3: [(0, True)],
-        5: [(4, True)],
-        6: [],
-    }
+    short = as_ruleset(tree, simplify=True)
+    expected = [(Interval(0, upper=cut),) for cut in (low, middle, high)]
+    assert [r.conditions for r in short] == [*expected, ()]
 
 
 # --- names, settings, errors -----------------------------------------------------------------
