@@ -36,8 +36,7 @@ from skescore.datasets import load_dataset
 from skescore.metrics import fire_score, ice_performance, ice_readability
 from skescore.plots._style import COLOURS, MARKERS, legend_beside
 from skescore.registry import make_extractor
-from skescore.reproduce._fire import FIRE_ROWS
-from skescore.reproduce._ice import DATA, EXTRACTORS
+from skescore.reproduce import FIRE_ROWS, ICE_DATA, ICE_EXTRACTORS
 from skescore.scorers import make_ice_scorer, make_knowledge_scorer
 from skescore.tuning import ExtractorSearchCV
 
@@ -123,7 +122,7 @@ def ice_runs(data_name: str) -> tuple[Any, ...]:
     )
     tree = DecisionTreeClassifier(random_state=SEED)
     runs = []
-    for name in EXTRACTORS:
+    for name in ICE_EXTRACTORS:
         search = ExtractorSearchCV(
             tree, extractors=(name,), scoring=make_ice_scorer(phi=3.0), n_trials=TRIALS,
             random_state=SEED,
@@ -131,7 +130,7 @@ def ice_runs(data_name: str) -> tuple[Any, ...]:
         label = {"exact": "ExACT", "cream": "CREAM", "iter": "ITER", "gridex": "GridEx",
                  "cart": "CART"}[name]  # fmt: skip
         best = search.best_extractor_
-        runs.append(measured(label, DATA[data_name], best, right, y_right, "decision tree"))
+        runs.append(measured(label, ICE_DATA[data_name], best, right, y_right, "decision tree"))
     return right, y_right, tree.fit(left, y_left), tuple(runs)
 
 
@@ -285,9 +284,9 @@ def ice_3() -> Figure:
 def ice_4() -> Figure:
     """Answers of the trees and the best found extractors on held-out rows, and their scores."""
     figure = Figure(figsize=(15.0, 15.5), layout="constrained")
-    for part, name in zip(figure.subfigures(2, 1, hspace=0.03), DATA, strict=True):
+    for part, name in zip(figure.subfigures(2, 1, hspace=0.03), ICE_DATA, strict=True):
         right, y_right, tree, runs = ice_runs(name)
-        part.suptitle(f"{DATA[name]}: answers on held-out rows, and scores", fontsize="large")
+        part.suptitle(f"{ICE_DATA[name]}: answers on held-out rows, and scores", fontsize="large")
         top, bottom = part.subfigures(2, 1, height_ratios=[1.0, 1.75])
         models = {"truth": None, "decision tree": tree, **{r.row["label"]: r.model for r in runs}}
         _answers(top, models, right, y_right, runs)
@@ -365,8 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {seconds:.1f} s", flush=True)
     made = [run for runs in (iris_runs, diabetes_runs) if runs.cache_info().currsize
             for run in runs()]  # fmt: skip
-    if ice_runs.cache_info().currsize == len(DATA):
-        made += [run for name in DATA for run in ice_runs(name)[3]]
+    if ice_runs.cache_info().currsize == len(ICE_DATA):
+        made += [run for name in ICE_DATA for run in ice_runs(name)[3]]
     if not options.names:
         table(made).round(6).to_csv(options.output / "runs.csv", index=False)
 

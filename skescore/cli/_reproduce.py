@@ -27,8 +27,8 @@ from skescore.reproduce import (
     reproduce_ice,
     table_lines,
 )
-from skescore.reproduce._brex_methods import METHODS
-from skescore.reproduce._ice import DATA, EXTRACTORS
+from skescore.reproduce._brex_methods import BREX_METHODS
+from skescore.reproduce._ice import ICE_DATA, ICE_EXTRACTORS
 
 DESCRIPTION = (
     "Measure again what the papers of FiRe, ICE and B-ReX print, beside the printed figures, and "
@@ -167,8 +167,8 @@ def _add_fire_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_ice_options(parser: argparse.ArgumentParser) -> None:
     for name, known, what in (
-        ("data", DATA, "data set"),
-        ("extractors", EXTRACTORS, "extractor"),
+        ("data", ICE_DATA, "data set"),
+        ("extractors", ICE_EXTRACTORS, "extractor"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -378,7 +378,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):
-        printer.heading(DATA[name])
+        printer.heading(ICE_DATA[name])
         grid = []
         for row in table["rows"]:
             if row["data"] == name:
@@ -389,7 +389,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.table(
         ["data", "extractor", "difference"],
         [
-            [DATA[row["data"]], _EXTRACTOR_NAMES[row["extractor"]], row["difference"]]
+            [ICE_DATA[row["data"]], _EXTRACTOR_NAMES[row["extractor"]], row["difference"]]
             for row in table["rows"]
         ],
         left=("data", "extractor", "difference"),
@@ -399,7 +399,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         ["data", "extractor", "parameters"],
         [
             [
-                DATA[row["data"]],
+                ICE_DATA[row["data"]],
                 _EXTRACTOR_NAMES[row["extractor"]],
                 ", ".join(
                     f"{key}={value if not isinstance(value, float) else f'{value:.4g}'}"
@@ -510,7 +510,11 @@ def _numbers(name: str, low: int, high: int) -> Any:
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    return tuple(METHODS) if text.strip() == "all" else arguments.names_of(METHODS, "method")(text)
+    return (
+        tuple(BREX_METHODS)
+        if text.strip() == "all"
+        else arguments.names_of(BREX_METHODS, "method")(text)
+    )
 
 
 def _run_brex(options: argparse.Namespace) -> str:
@@ -518,7 +522,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     for name in size:
         if getattr(options, name) is not None:
             size[name] = getattr(options, name)
-    methods = options.methods or (tuple(METHODS) if options.full else None)
+    methods = options.methods or (tuple(BREX_METHODS) if options.full else None)
     progress = _Progress(every=5.0)
     notes = output.Notes()
     result = reproduce_brex(

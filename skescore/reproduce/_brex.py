@@ -25,13 +25,13 @@ from skescore.attribution import (
 )
 from skescore.metrics.attribution import jensen_shannon_divergence, top_k_accuracy, zero_maps
 from skescore.reproduce._brex_methods import (
+    BREX_METHODS,
     KINDS,
-    METHODS,
     Method,
     TrainedNetwork,
     captum_maps,
     missing,
-    train,
+    train_network,
 )
 from skescore.reproduce._cells import CellFile
 from skescore.reproduce._printed import ARITIES, BREX_TABLES, SMALL
@@ -179,7 +179,7 @@ class BrexRow:
         """The figure that the row's table shows."""
         if self.kind != "random":
             return self.top_k
-        if METHODS[self.method].ignores_zero_maps:
+        if BREX_METHODS[self.method].ignores_zero_maps:
             return self.jsd_without_zero_maps
         return self.jsd
 
@@ -271,7 +271,7 @@ def reproduce_brex(
     assignments : int, default=40
         Rows of each formula, drawn from all 4096 without repetition.
     methods : iterable of str, optional
-        Names among ``METHODS``; by default those that take little time.
+        Names among ``BREX_METHODS``; by default those that take little time.
     tables : iterable of int, default=(1, 2, 3, 4, 5)
         Which tables are made.
     seed : int, default=0
@@ -336,7 +336,7 @@ def reproduce_brex(
         network = None
         if todo[0].network is not None:
             seed_of_network = made.seed_of(f"network {todo[0].network}")
-            network = train(made.formula, todo[0].network, seed_of_network)
+            network = train_network(made.formula, todo[0].network, seed_of_network)
         for method in todo:
             cells.add((*made.key, method.name), asdict(_measured(made, method, network)))
     if progress is not None:
@@ -365,13 +365,13 @@ def _numbers(name: str, given: Iterable[int], known: Sequence[int]) -> list[int]
 
 def _methods(names: Iterable[str] | None) -> list[Method]:
     if names is None:
-        return [method for method in METHODS.values() if method.quick]
+        return [method for method in BREX_METHODS.values() if method.quick]
     chosen = check_sequence("methods", names, "names")
     for name in chosen:
-        check_choice("methods", name, METHODS)
+        check_choice("methods", name, BREX_METHODS)
     if not chosen:
-        raise ValueError(f"methods must hold at least one of {', '.join(METHODS)}, got none.")
-    return [method for name, method in METHODS.items() if name in chosen]
+        raise ValueError(f"methods must hold at least one of {', '.join(BREX_METHODS)}, got none.")
+    return [method for name, method in BREX_METHODS.items() if name in chosen]
 
 
 def _groups(
@@ -442,7 +442,7 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
             lines += _our_lines(table, printed, run.methods, of_table, columns)
         # The paper leaves IntegratedGrad out of its tables of top-k accuracy.
         for name in run.methods:
-            own = METHODS[name].printed
+            own = BREX_METHODS[name].printed
             if own not in BREX_TABLES[table]:
                 lines += _our_lines(table, own, (name,), of_table, columns)
     return result
@@ -458,7 +458,7 @@ def _our_lines(
     lines = []
     for name in methods:
         own = [row for row in rows if row.method == name]
-        if METHODS[name].printed != printed or not own:
+        if BREX_METHODS[name].printed != printed or not own:
             continue
         figures = {c: [row.figure for row in own if row.column == c] for c in columns}
         figures = {c: [v for v in some if not math.isnan(v)] for c, some in figures.items()}
@@ -466,12 +466,12 @@ def _our_lines(
         queries = [count for count in last if count is not None]
         lines.append(
             TableLine(
-                table, printed, METHODS[name].label, name,
+                table, printed, BREX_METHODS[name].label, name,
                 {c: float(np.mean(some)) for c, some in figures.items() if some},
                 {c: half_width(some) for c, some in figures.items() if some},
                 {c: len(some) for c, some in figures.items() if some},
                 float(np.mean(queries)) if queries else None,
-                METHODS[name].why_different(table),
+                BREX_METHODS[name].why_different(table),
             )
         )  # fmt: skip
     return lines

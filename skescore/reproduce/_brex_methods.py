@@ -17,9 +17,9 @@ from skescore._optional import import_optional
 from skescore.attribution import BReX, Formula
 
 __all__ = [
+    "BREX_METHODS",
     "CAPTUM",
     "KINDS",
-    "METHODS",
     "Method",
     "TrainedNetwork",
     "captum_maps",
@@ -28,7 +28,7 @@ __all__ = [
     "missing",
     "sampled_shapley",
     "shapley_of_tables",
-    "train",
+    "train_network",
 ]
 
 Floats = NDArray[np.float64]
@@ -222,7 +222,7 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def train(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
+def train_network(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     """Train six layers of twenty units until they predict every complete assignment right."""
     best: TrainedNetwork | None = None
     for attempt in range(_TRIES):
@@ -436,7 +436,7 @@ def _network_note(name: str, kind: str, *, divergence: bool) -> str:
     return " ".join(notes)
 
 
-METHODS: dict[str, Method] = {
+BREX_METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method(

@@ -26,12 +26,12 @@ from skescore.reproduce._printed import (
 from skescore.scorers import evaluate_rules, make_ice_scorer
 from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["DATA", "EXTRACTORS", "reproduce_ice"]
+__all__ = ["ICE_DATA", "ICE_EXTRACTORS", "reproduce_ice"]
 
 #: The data sets by what the paper calls them.
-DATA = {"wine": "Wine", "breast_cancer": "WBC"}
+ICE_DATA = {"wine": "Wine", "breast_cancer": "WBC"}
 #: In the order of the paper's columns.
-EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
+ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
 _FOLDS = 5
 
 _REASONS = {
@@ -49,8 +49,8 @@ _REASONS = {
 
 def reproduce_ice(
     *,
-    data: Iterable[str] = tuple(DATA),
-    extractors: Iterable[str] = EXTRACTORS,
+    data: Iterable[str] = tuple(ICE_DATA),
+    extractors: Iterable[str] = ICE_EXTRACTORS,
     n_trials: int = 30,
     n_splits: int = 3,
     phi: float = 3.0,
@@ -122,7 +122,10 @@ def reproduce_ice(
     ('0.89', True, True)
     """
     data, extractors = tuple(dict.fromkeys(data)), tuple(dict.fromkeys(extractors))
-    for what, names, known in (("data", data, DATA), ("extractors", extractors, EXTRACTORS)):
+    for what, names, known in (
+        ("data", data, ICE_DATA),
+        ("extractors", extractors, ICE_EXTRACTORS),
+    ):
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             got = unknown[0] if unknown else ()
@@ -323,6 +326,6 @@ def _about_black_box(name: str, f1: Mapping[str, Any]) -> str:
     half = f1["held_out"]
     span = f"{half['min']:.2f} to {half['max']:.2f}" if half["std"] else f"{half['mean']:.2f}"
     return (
-        f"{DATA[name]}: the unbounded tree has F1 {f1['in_sample']:.2f} on the rows that it "
+        f"{ICE_DATA[name]}: the unbounded tree has F1 {f1['in_sample']:.2f} on the rows that it "
         f"learned and {span} on the other half."
     )

@@ -9,8 +9,8 @@ from skescore.tuning._objective import (
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning._runner import SearchProgress
-from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning._runner import FoldEvaluator, SearchProgress, Workers
+from skescore.tuning._search import ExtractorSearchCV, leaderboard
 from skescore.tuning._studies import describe_study
 from skescore.tuning._winner import (
     SHARE_OF_ALL_ROWS,
@@ -42,6 +42,7 @@ __all__ = [
     "ExtractorObjective",
     "ExtractorSearchCV",
     "Fold",
+    "FoldEvaluator",
     "Heartbeat",
     "Question",
     "ScoreInterval",
@@ -51,6 +52,7 @@ __all__ = [
     "WeightElicitation",
     "WeightStability",
     "WinningRegions",
+    "Workers",
     "as_search_space",
     "choose_winner",
     "compare_scores",
@@ -60,6 +62,7 @@ __all__ = [
     "hypervolume",
     "judged",
     "knee",
+    "leaderboard",
     "make_folds",
     "mixed",
     "mixed_score",

@@ -124,7 +124,7 @@ class Commands:
 
 def _wait_at(number: int, reached: Path, released: Path) -> None:
     """Make the evaluation of that number wait."""
-    from skescore.tuning._runner import FoldEvaluator
+    from skescore.tuning import FoldEvaluator
 
     evaluate = FoldEvaluator.__call__
     count = 0

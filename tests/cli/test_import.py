@@ -9,7 +9,6 @@ import pickle
 import re
 
 import joblib
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
@@ -23,8 +22,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor
 from skescore.cli import main
-from skescore.cli._import import domain_of, find_kind
-from skescore.cli._rule_files import names_from
 from skescore.datasets import load_dataset
 from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet, as_ruleset
 
@@ -277,34 +274,6 @@ def test_a_domain_that_the_rules_bring_is_kept(write, imported):
     ]
 
 
-def test_the_domain_of_rows():
-    rows = pd.DataFrame(
-        {
-            "number": [1.5, np.nan, -2.5],
-            "flag": [True, False, True],
-            "name": ["b", "a", None],
-            "code": [7.0, 8.0, np.nan],
-            "whole": [3, 4, 5],
-        }
-    )
-    found = domain_of(rows, {"code"})
-    expected = Domain.around(
-        np.array([[1.5, 1, 0, 0, 3], [-2.5, 0, 1, 1, 5]]), categories={2: ["a", "b"], 3: ["7", "8"]}
-    )
-    assert found == expected
-    for column, part in (([np.nan, np.nan], "has no values"), ([1.0, np.inf], "infinite values")):
-        with pytest.raises(ValueError, match=part):
-            domain_of(pd.DataFrame({"a": column}), set())
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [("a,b", ["a", "b"]), (" a , b c", ["a", "b c"]), ('"a,b",c', ["a,b", "c"]), ("a", ["a"])],
-)
-def test_names_are_separated_by_commas(text, names):
-    assert names_from(text) == names
-
-
 # Rules of other tools -----------------------------------------------------------------------------
 
 
@@ -494,22 +463,6 @@ def test_our_own_rules_are_checked_and_written_anew(write, imported, run):
 
 
 # What a file is -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "kind"),
-    [
-        ("a.skops", "", "model"), ("a.PKL", "", "model"), ("a.joblib", "", "model"),
-        ("a.txt", "", "rulekit"), ("a.rules", "", "rulekit"),
-        ("a.csv", "", "table"), ("a.parquet", "", "table"), ("a.tsv", "", "table"),
-        ("a.json", '{"format": "skescore.RuleSet"}', "rules"),
-        ("a.json", '{"meta": {}, "rules": []}', "decision-rules"),
-        ("a.json", '[{"rule": 1, "feature": "a", "operator": "<", "value": 1}]', "table"),
-        ("a.json", '{"rule": [], "feature": [], "operator": [], "value": []}', "table"),
-    ],
-)  # fmt: skip
-def test_what_a_file_is(name, content, kind, write):
-    assert find_kind(write(content, name)) == kind
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,13 @@ import runpy
 import signal
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import optuna
 import pytest
 from optuna.trial import TrialState
 
-from skescore.cli import _trials as trials
 from skescore.cli import main
-from skescore.cli._output import Notes
-from skescore.cli._trials import Workers
 from skescore.tuning import open_storage
-from skescore.tuning._studies import INTERRUPTED
 
 if not hasattr(os, "fork"):
     pytest.skip("commands are forked", allow_module_level=True)
@@ -401,7 +396,7 @@ def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path)
     measured = {
         key: state
         for key, (state, _, _, attributes) in finished(found).items()
-        if INTERRUPTED not in attributes
+        if "interrupted" not in attributes
     }
     assert numbers(first.result) == sorted(measured)
     assert len(measured) == BUDGET
@@ -466,7 +461,7 @@ def test_workers_need_no_storage_that_is_named(commands, tmp_path):
 WAITING = """
 from pathlib import Path
 import time
-from skescore.tuning._runner import FoldEvaluator
+from skescore.tuning import FoldEvaluator
 
 def waiting(self, extractor, fold):
     Path({reached!r}).touch()
@@ -506,31 +501,7 @@ def test_interrupt_reaches_the_workers(commands, tmp_path):
     assert not [t for some in stored(path).values() for t in some if t.state.name == "RUNNING"]
 
 
-def test_worker_that_fails_is_noted(capsys):
-    notes = Notes()
-    options = SimpleNamespace(
-        workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
-    )
-    with Workers(options, trials.Kept("kept.journal", "a"), notes):
-        pass
-    [note] = notes.texts
-    assert note.startswith("a worker has failed: ")
-    assert "nowhere.csv" in note
-    assert capsys.readouterr().err == f"skescore: note: {note}\n"
-
-
 # Passwords ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("joined", [False, True])
-def test_no_password_is_shown(joined):
-    url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
-    words = [f"--storage={url}"] if joined else ["--storage", url]
-    shown = trials.shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
-    assert "geheim" not in " ".join(shown)
-    hidden = "postgresql://anna:***@db.example.org/studies?password=***"
-    assert shown[-2:] == ["--cv", "3"]
-    assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
 
 
 def test_database_out_of_reach_is_an_error_without_a_password(capsys):

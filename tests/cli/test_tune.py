@@ -31,13 +31,11 @@ from threadpoolctl import threadpool_limits
 import skescore
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
-from skescore.cli._output import Notes, number
-from skescore.cli._tune import splitter
 from skescore.datasets import load_dataset
+from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.rules import RuleSet
-from skescore.rules._text import format_label
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
-from skescore.tuning import ExtractorSearchCV
+from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator
 
 #: A quick search; without --extractors all that suit the data would be tried.
 SHORT = (
@@ -235,7 +233,7 @@ def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     _, out, err = run("tune", *options)
     assert f"with FiRe {-score:.2f};" in out
     shown = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
-    assert shown == [number(-row["score"], 4) for row in found["leaderboard"]]
+    assert shown == [f"{-row['score']:.4f}" for row in found["leaderboard"]]
     assert [float(text) for text in shown] == sorted(map(float, shown))
     assert f"best FiRe {-score:.4g}" in err
     assert "(FiRe: less is better." in out
@@ -292,8 +290,6 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
-    from skescore.tuning._runner import FoldEvaluator
-
     evaluate = FoldEvaluator.__call__
 
     def slowly(self, extractor, fold):
@@ -329,32 +325,13 @@ def test_other_measures_may_be_what_is_best(scoring, result):
 # Folds --------------------------------------------------------------------------------------------
 
 
-def test_rare_classes_do_not_keep_the_others_from_being_stratified(write, flowers, run):
+def test_rare_classes_are_noted_once(write, flowers, run):
     flowers.loc[[0, 60], "kind"] = ["unica", "unica"]
     path = write(flowers)
-    notes = Notes(quiet=True)
-    dataset = load_dataset(path, target="kind")
-    folds = splitter(dataset, 5, 0, notes)
-    with pytest.warns(UserWarning, match="least populated"):
-        parts = list(folds.split(dataset.X, dataset.y))
-    for _, test in parts:
-        counts = dataset.y[test].value_counts()
-        assert 9 <= counts["virginica"] <= 11
-        assert 9 <= counts["setosa"] <= 11
-    assert notes.texts == [
-        "classes with fewer rows than the 5 folds: 'unica' (2); some folds are without them"
-    ]
     code, _, err = run("tune", path, "--target", "kind", *SHORT, "--cv", "5")
     assert code == 0
     assert err.count("note:") == err.count("unica") == 1
     assert "least populated" not in err
-
-
-def test_only_rare_classes_are_split_without_strata(write):
-    table = pd.DataFrame({"a": np.arange(6) ** 2, "y": list("xyxyxy")})
-    dataset = load_dataset(write(table), target="y")
-    assert isinstance(splitter(dataset, 5, 0, Notes()), KFold)
-    assert isinstance(splitter(dataset, 3, 0, Notes()), StratifiedKFold)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -491,7 +468,7 @@ def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, t
     assert {type(label) for label in rules.classes} == {type(label) for label in classes}
     assert rules.feature_names == ("sl", "sw", "Blütenlänge ≥ 0", "pw")
     for label in {rule.output for rule in rules}:
-        shown = format_label(label)  # in quotation marks, if there is a comma
+        shown = f'"{label}"' if label == "a,b" else label
         assert f"THEN {shown}" in out or f"ELSE {shown}" in out
     code, out, _ = run("score", folder / "rules.json", path, "--target", "kind", "--format", "json")
     assert code == 0
@@ -579,15 +556,12 @@ def _is_part_of(text, given):
 
 
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):
-    from skescore.tuning._runner import FoldEvaluator
-    from skescore.tuning._studies import Studies
+    suggest, evaluate, seen = ExtractorObjective.suggest, FoldEvaluator.__call__, {}
 
-    ask, evaluate, seen = Studies.ask, FoldEvaluator.__call__, {}
-
-    def note(self, name):
-        trial, params = ask(self, name)
+    def note(self, trial):
+        params = suggest(self, trial)
         seen[repr(params)] = trial.number
-        return trial, params
+        return params
 
     def sometimes(self, extractor, fold):
         given = extractor.get_params(deep=False)
@@ -596,7 +570,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
             return {"failure": "ValueError: the moon is full"}
         return evaluate(self, extractor, fold)
 
-    monkeypatch.setattr(Studies, "ask", note)
+    monkeypatch.setattr(ExtractorObjective, "suggest", note)
     monkeypatch.setattr(FoldEvaluator, "__call__", sometimes)
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
@@ -757,12 +731,11 @@ def test_unreadable_file_ends_with_an_error(write, monkeypatch, run):
 
 
 def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
-    from skescore.tuning import _runner as workers
-
     def never(*_):
         raise ValueError("There are no rules, so ICE is undefined.")
 
-    monkeypatch.setattr(workers, "evaluate_on_fold", never)
+    for kind in (CARTExtractor, GridExExtractor):
+        monkeypatch.setattr(kind, "fit", never)
     code, out, err = run("tune", "iris", *SHORT)
     assert (code, out) == (1, "")
     assert err.endswith(

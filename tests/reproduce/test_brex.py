@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 from skescore.attribution import Formula, all_assignments, random_formula
 from skescore.cli import main
 from skescore.metrics.attribution import jensen_shannon_divergence
-from skescore.reproduce import BrexRun, plot_divergence, reproduce_brex, table_lines
-from skescore.reproduce._brex import (
-    CELLS_FILE,
+from skescore.reproduce import (
+    BREX_METHODS,
+    BREX_TABLES,
+    BREX_TITLES,
     BenchmarkFormula,
     BrexRow,
+    BrexRun,
     benchmark_formulae,
-    half_width,
-)
-from skescore.reproduce._brex_methods import (
-    METHODS,
     completion_shapley,
     kleene_shapley,
+    plot_divergence,
+    reproduce_brex,
     sampled_shapley,
     shapley_of_tables,
+    table_lines,
 )
-from skescore.reproduce._printed import BREX_TABLES, BREX_TITLES
 
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {
@@ -65,7 +65,7 @@ def test_printed_figures() -> None:
 
 def test_every_method_of_every_table_has_its_difference_explained() -> None:
     for table in BREX_TITLES:
-        for method in METHODS.values():
+        for method in BREX_METHODS.values():
             assert method.why_different(table).endswith(".")
             assert method.printed in BREX_TABLES[3]
 
@@ -111,7 +111,7 @@ def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
 def test_figures_by_hand(small_run: BrexRun) -> None:
     row = next(r for r in small_run.rows if r.kind == "random" and r.method == CHEAP[0])
     unit = BenchmarkFormula(row.kind, row.family, row.column, row.number, 0, 12)
-    explain = METHODS[row.method].explain
+    explain = BREX_METHODS[row.method].explain
     assert explain is not None
     values = np.maximum(explain(unit.formula, unit.inputs, 0).values, 0)
     divergences, hits = [], []
@@ -136,7 +136,9 @@ def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
     # Of two figures the standard error is half of their distance.
     assert line.half_widths["5"] == pytest.approx(1.96 * abs(figures[0] - figures[1]) / 2, rel=1e-4)
     assert line.formulae == {"3": 2, "5": 2}
-    assert math.isnan(half_width([0.5]))
+    alone = BrexRun([r for r in small_run.rows if r.number == 0], small_run.methods, {}, {})
+    line = next(one for one in table_lines(alone)[4] if one.method == "shapley-sampled")
+    assert math.isnan(line.half_widths["5"])
     assert [one.label for one in lines[3]][:2] == ["B-ReX (paper)", "ShapleyValues (paper)"]
     assert lines[3][2].printed == "ShapleyValues"
     assert lines[5][0].values == dict(BREX_TABLES[5]["B-ReX"])
@@ -245,7 +247,7 @@ def test_a_broken_run_goes_on(tmp_path: Path, small_run: BrexRun) -> None:
 
     with pytest.raises(StopError):
         reproduce_brex(**SMALL, output=tmp_path, progress=stop)
-    path = tmp_path / CELLS_FILE
+    path = tmp_path / "brex.cells.jsonl"
     written = path.read_bytes()
     assert written.count(b"\n") == 1 + 5 * len(CHEAP)
     path.write_bytes(written[:-9])  # the last line was being written
@@ -263,7 +265,7 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     reproduce_brex(**few, output=tmp_path)
     with pytest.raises(ValueError, match=r"assignments 12 instead of 13\. Name another folder"):
         reproduce_brex(**{**few, "assignments": 13}, output=tmp_path)
-    (tmp_path / CELLS_FILE).write_text("a,b\n1,2\n")
+    (tmp_path / "brex.cells.jsonl").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="no file of this command: move it away"):
         reproduce_brex(**few, output=tmp_path)
 
@@ -311,7 +313,7 @@ def test_methods_of_missing_packages_are_left_out(
 def test_kernel_shap_comes_near_exact_shapley_values() -> None:
     needs("shap")
     unit = BenchmarkFormula("random", "non-monotone", "4", 0, 0, 3)
-    explain, exact = METHODS["kernel-shap"].explain, METHODS["shapley-unassigned"].explain
+    explain, exact = BREX_METHODS["kernel-shap"].explain, BREX_METHODS["shapley-unassigned"].explain
     assert explain is not None
     assert exact is not None
     state = np.random.get_state()[1].tolist()
@@ -327,11 +329,11 @@ def test_attributions_of_a_trained_network() -> None:
     needs("captum")
     import torch
 
-    from skescore.reproduce._brex_methods import CAPTUM, captum_maps, train
+    from skescore.reproduce import CAPTUM, captum_maps, train_network
 
     unit = BenchmarkFormula("random", "monotone", "3", 0, 0, 6)
     before = torch.random.get_rng_state(), torch.get_num_threads()
-    network = train(unit.formula, "three-valued", 3)
+    network = train_network(unit.formula, "three-valued", 3)
     assert network.accuracy == 1
     rows = torch.tensor(np.where(unit.inputs, 1.0, -1.0), dtype=torch.float32)
     with torch.no_grad():

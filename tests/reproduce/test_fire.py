@@ -13,15 +13,16 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore import CARTExtractor, GridExExtractor, ITERExtractor
 from skescore.datasets import load_dataset
-from skescore.reproduce import as_frame, reproduce_fire
-from skescore.reproduce._cells import measure_cells
-from skescore.reproduce._fire import FIRE_ROWS
-from skescore.reproduce._printed import (
+from skescore.reproduce import (
+    FIRE_ROWS,
     FIRE_TABLE,
     PSI,
     PrintedFiRe,
+    as_frame,
     error_counts,
     losses_that_fit,
+    measure_cells,
+    reproduce_fire,
     rounding_interval,
 )
 

@@ -11,13 +11,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore import ExtractorSearchCV, make_ice_scorer
 from skescore.datasets import load_dataset
-from skescore.reproduce import as_frame, reproduce_ice
-from skescore.reproduce._ice import DATA, EXTRACTORS
-from skescore.reproduce._printed import (
+from skescore.reproduce import (
+    ICE_DATA,
+    ICE_EXTRACTORS,
     ICE_MEASURES,
     ICE_TABLE,
+    as_frame,
     ice_follows,
     ice_reachable,
+    reproduce_ice,
 )
 
 #: Table 1 of the paper as it stands there, line by line.
@@ -32,7 +34,7 @@ PAPER = {
     "ice_3_1": "0.862 0.964 0.669 0.706 0.949 0.896 0.972 0.717 0.962 0.968",
     "ice_1_3": "0.892 0.795 0.032 0.607 0.898 0.894 0.952 0.470 0.900 0.901",
 }
-COLUMNS = [(data, extractor) for data in ("wine", "breast_cancer") for extractor in EXTRACTORS]
+COLUMNS = [(data, extractor) for data in ("wine", "breast_cancer") for extractor in ICE_EXTRACTORS]
 
 
 def scores_by_hand(f1, r, c):
@@ -233,4 +235,4 @@ def test_mistakes(options, told):
 
 
 def test_the_names_are_the_papers():
-    assert list(DATA.values()) == ["Wine", "WBC"]
+    assert list(ICE_DATA.values()) == ["Wine", "WBC"]

@@ -12,8 +12,7 @@ import pytest
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 
-from skescore.tuning import SearchObjective
-from skescore.tuning._search import leaderboard
+from skescore.tuning import SearchObjective, leaderboard
 
 OBJECTIVE = SearchObjective.of("ice")
 

@@ -26,7 +26,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.metrics import ice_score
 from skescore.tuning import ExtractorSearchCV, open_storage, search_space
-from skescore.tuning._studies import Studies
 from skescore.tuning.spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
@@ -370,13 +369,13 @@ def test_a_search_reads_its_storage_about_twice_per_trial(
     opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is a query. The sampler's own come on top."""
-    read, queries = Studies.read, []
+    read, queries = optuna.Study.get_trials, []
 
-    def counting(studies: Studies, *names: str) -> None:
-        queries.extend(names or studies.studies)
-        read(studies, *names)
+    def counting(study: optuna.Study, *args: Any, **options: Any) -> list[Any]:
+        queries.append(study.study_name)
+        return read(study, *args, **options)
 
-    monkeypatch.setattr(Studies, "read", counting)
+    monkeypatch.setattr(optuna.Study, "get_trials", counting)
     for n_trials in (12, 36):
         queries.clear()
         search_of(storage=opened(), n_trials=n_trials, study_name=f"of {n_trials}").fit(X, Y)

@@ -20,8 +20,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
 from skescore.scorers import ice
-from skescore.tuning import ExtractorSearchCV, evaluate_on_fold, make_folds
-from skescore.tuning._runner import FoldEvaluator, Workers
+from skescore.tuning import (
+    ExtractorSearchCV,
+    FoldEvaluator,
+    Workers,
+    evaluate_on_fold,
+    make_folds,
+)
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)

@@ -1,0 +1,651 @@
+"""Parts of the command line by themselves: options, folds, kinds of files, texts and notes."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from skescore.cli import COMMANDS, build_parser
+from skescore.cli._arguments import (
+    check_features,
+    integer,
+    jobs,
+    knowledge_scorer_from,
+    names_of,
+    number_above,
+    scorer_from,
+)
+from skescore.cli._import import domain_of, find_kind
+from skescore.cli._output import (
+    Notes,
+    Printer,
+    json_for_stdout,
+    json_ready,
+    number,
+    plural,
+    to_json,
+)
+from skescore.cli._rule_files import names_from
+from skescore.cli._trials import Kept, Workers, shown_command_line
+from skescore.cli._tune import splitter
+from skescore.datasets import Dataset, load_dataset
+from skescore.rules import Domain
+
+
+@pytest.fixture(autouse=True)
+def width_is_unknown(monkeypatch):
+    """Whatever the terminal in which the tests run."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def refused(reader, text):
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        reader(text)
+    return str(caught.value)
+
+
+# Numbers and names --------------------------------------------------------------------------------
+
+
+@given(st.floats(min_value=1e-300, allow_infinity=False, allow_nan=False))
+def test_positive_numbers_come_back_exactly(value):
+    assert number_above(0)(repr(value)) == value
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "-inf", "nan", "", "one", "1,5"])
+def test_what_is_no_positive_number_is_refused_with_its_text(text):
+    assert refused(number_above(0), text) == f"must be a number above 0, got {text!r}"
+
+
+@given(st.integers(), st.integers(-5, 5))
+def test_integers_are_taken_within_their_bounds_only(value, minimum):
+    reader = integer(minimum, 100)
+    if minimum <= value <= 100:
+        assert reader(str(value)) == value
+    else:
+        assert refused(reader, str(value)) == (
+            f"must be an integer from {minimum} to 100, got {str(value)!r}"
+        )
+
+
+@pytest.mark.parametrize("text", ["1.0", "1e3", "x", "", "nan"])
+def test_what_is_no_integer_is_refused(text):
+    assert refused(integer(2), text) == f"must be an integer of at least 2, got {text!r}"
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 1), ("8", 8), ("-1", -1)])
+def test_jobs_are_counted_as_joblib_counts_them(text, value):
+    assert jobs(text) == value
+
+
+@pytest.mark.parametrize("text", ["0", "all", "1.5"])
+def test_no_jobs_at_all_are_refused(text):
+    assert "at least 1, or -1" in refused(jobs, text)
+    assert repr(text) in refused(jobs, text)
+
+
+def test_names_are_separated_by_commas_and_counted_once():
+    read = names_of(("cart", "gridex"), "extractor")
+    assert read("gridex, cart,gridex,") == ("gridex", "cart")
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+def test_no_names_are_refused(text):
+    assert refused(names_of(("cart",), "extractor"), text) == "needs at least one extractor"
+
+
+def test_unknown_name_gets_the_nearest_one():
+    message = refused(names_of(("cart", "gridex"), "extractor"), "cart,gridx")
+    assert message == ("there is no extractor 'gridx'. Did you mean 'gridex'? Known: cart, gridex.")
+
+
+# Help ---------------------------------------------------------------------------------------------
+
+
+def commands():
+    parser = build_parser()
+    (choice,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return {"": parser, **choice.choices}
+
+
+def test_the_commands():
+    assert list(commands()) == ["", *COMMANDS]
+    assert list(COMMANDS) == [
+        "tune", "score", "rules", "import", "report", "bench", "reproduce", "doctor", "completion",
+    ]  # fmt: skip
+
+
+def test_commands_are_listed_alike_whether_they_are_imported_or_not():
+    assert build_parser([]).format_help() == build_parser().format_help()
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_has_examples_and_explains_every_option(name):
+    parser = commands()[name]
+    text = parser.format_help()
+    assert "examples:\n  skescore " in text
+    for action in parser._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            assert action.help, action.option_strings
+            assert action.help is not argparse.SUPPRESS
+            for option in action.option_strings:
+                assert option in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
+    parser = commands()[name]
+    promised = {
+        "trials": 60, "cv": 5, "seed": 0, "n_jobs": 1, "psi": 1, "phi": 1, "rho": 1,
+        "scoring": "ice", "black_box": "random-forest", "format": "text",
+    }  # fmt: skip
+    for action in parser._actions:
+        if action.dest in promised:
+            assert f"default {promised[action.dest]}" in action.help
+            assert action.default == promised[action.dest]
+
+
+# Scorers ------------------------------------------------------------------------------------------
+
+
+def options(**changes):
+    given = {
+        "scoring": "ice", "reference": "data", "psi": 2.0, "phi": 3.0, "rho": 4.0,
+        "completeness": "instances",
+    }  # fmt: skip
+    return argparse.Namespace(**given | changes)
+
+
+def test_scorer_has_the_weights_of_the_options():
+    ice = scorer_from(options())
+    assert (ice.name, ice.reference) == ("ice", "data")
+    assert (ice.settings["phi"], ice.settings["rho"]) == (3.0, 4.0)
+    assert ice.settings["completeness"] == "instances"
+    fire = scorer_from(options(scoring="fire", reference="black-box"))
+    assert (fire.name, fire.reference, fire.settings["psi"]) == ("neg_fire", "black_box", 2.0)
+    q = scorer_from(options(scoring="q"))
+    assert (q.name, q.settings["completeness"]) == ("neg_q", "instances")
+
+
+def test_all_scores_at_once_have_the_same_weights():
+    settings = knowledge_scorer_from(options()).settings
+    assert settings["fire"]["psi"] == 2.0
+    assert (settings["ice"]["phi"], settings["ice"]["rho"]) == (3.0, 4.0)
+    assert settings["q"]["completeness"] == settings["ice"]["completeness"] == "instances"
+
+
+# Features -----------------------------------------------------------------------------------------
+
+
+def checked(columns, capsys):
+    X = pd.DataFrame(columns)
+    y = pd.Series(["a", "b"] * (len(X) // 2), name="y")
+    notes = Notes()
+    check_features(Dataset(X, y, "classification", "data", "data.csv", ""), notes)
+    assert capsys.readouterr().err == "".join(f"skescore: note: {text}\n" for text in notes.texts)
+    return notes.texts
+
+
+RANDOM = np.random.default_rng(0)
+MEASURED = RANDOM.normal(size=40)
+
+
+def test_sound_features_need_no_note(capsys):
+    counts = RANDOM.poisson(5, size=40)
+    fractions = np.arange(40) + 0.5  # in order, but no row numbers
+    twice = np.repeat(np.arange(20), 2)
+    gap = np.r_[0:39, 40]
+    columns = {"m": MEASURED, "c": counts, "f": fractions, "t": twice, "g": gap}
+    assert checked(columns, capsys) == []
+
+
+def test_constant_columns_are_noted_together(capsys):
+    (note,) = checked({"m": MEASURED, "one": np.ones(40), "two": np.full(40, 2)}, capsys)
+    assert note == "2 columns with a single value, of no use: 'one', 'two'"
+
+
+def test_nothing_but_constant_columns_is_an_error(capsys):
+    with pytest.raises(ValueError, match=r"data: every feature is constant \('one', 'two'\)"):
+        checked({"one": np.ones(40), "two": np.full(40, 2)}, capsys)
+
+
+def test_equal_columns_are_noted_with_the_way_out(capsys):
+    columns = {"m": MEASURED, "other": -MEASURED, "my copy": MEASURED.copy()}
+    (note,) = checked(columns, capsys)
+    assert "'m' and 'my copy' are equal" in note
+    assert note.endswith("--drop 'my copy'")
+
+
+def test_equal_columns_are_found_whatever_their_type_and_sign_of_zero(capsys):
+    whole = RANDOM.integers(0, 9, size=40)
+    floats = np.where(whole == 0, -0.0, whole)
+    (note,) = checked({"whole": whole, "floats": floats}, capsys)
+    assert "'whole' and 'floats' are equal" in note
+
+
+@pytest.mark.parametrize("start", [0, 1, 1000])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_row_numbers_are_noted_with_the_way_out(start, shuffled, capsys):
+    numbers = np.arange(start, start + 40)
+    numbers = RANDOM.permutation(numbers) if shuffled else numbers
+    (note,) = checked({"m": MEASURED, "id": numbers}, capsys)
+    assert "'id' looks like row numbers" in note
+    assert note.endswith("--drop id")
+
+
+def test_few_rows_can_be_in_a_row_by_chance(capsys):
+    assert checked({"m": MEASURED[:8], "level": np.arange(8)}, capsys) == []
+
+
+def test_quiet_notes_are_kept_but_not_shown(capsys):
+    notes = Notes(quiet=True)
+    X = pd.DataFrame({"m": MEASURED, "one": 1})
+    y = pd.Series(MEASURED, name="y")
+    check_features(Dataset(X, y, "regression", "data", "data.csv", ""), notes)
+    assert len(notes.texts) == 1
+    assert capsys.readouterr().err == ""
+
+
+# Folds --------------------------------------------------------------------------------------------
+
+
+def test_rare_classes_do_not_keep_the_others_from_being_stratified(tmp_path):
+    iris = load_dataset("iris")
+    table = iris.X.assign(kind=iris.y)
+    table.loc[[0, 60], "kind"] = ["unica", "unica"]
+    dataset = load_dataset(table, target="kind")
+    notes = Notes(quiet=True)
+    folds = splitter(dataset, 5, 0, notes)
+    with pytest.warns(UserWarning, match="least populated"):
+        parts = list(folds.split(dataset.X, dataset.y))
+    for _, test in parts:
+        counts = dataset.y[test].value_counts()
+        assert 9 <= counts["virginica"] <= 11
+        assert 9 <= counts["setosa"] <= 11
+    assert notes.texts == [
+        "classes with fewer rows than the 5 folds: 'unica' (2); some folds are without them"
+    ]
+
+
+def test_only_rare_classes_are_split_without_strata():
+    table = pd.DataFrame({"a": np.arange(6) ** 2, "y": list("xyxyxy")})
+    dataset = load_dataset(table, target="y")
+    assert isinstance(splitter(dataset, 5, 0, Notes()), KFold)
+    assert isinstance(splitter(dataset, 3, 0, Notes()), StratifiedKFold)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.skops", "", "model"), ("a.PKL", "", "model"), ("a.joblib", "", "model"),
+        ("a.txt", "", "rulekit"), ("a.rules", "", "rulekit"),
+        ("a.csv", "", "table"), ("a.parquet", "", "table"), ("a.tsv", "", "table"),
+        ("a.json", '{"format": "skescore.RuleSet"}', "rules"),
+        ("a.json", '{"meta": {}, "rules": []}', "decision-rules"),
+        ("a.json", '[{"rule": 1, "feature": "a", "operator": "<", "value": 1}]', "table"),
+        ("a.json", '{"rule": [], "feature": [], "operator": [], "value": []}', "table"),
+    ],
+)  # fmt: skip
+def test_what_a_file_is(name, content, kind, tmp_path):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    assert find_kind(path) == kind
+
+
+def test_the_domain_of_rows():
+    rows = pd.DataFrame(
+        {
+            "number": [1.5, np.nan, -2.5],
+            "flag": [True, False, True],
+            "name": ["b", "a", None],
+            "code": [7.0, 8.0, np.nan],
+            "whole": [3, 4, 5],
+        }
+    )
+    found = domain_of(rows, {"code"})
+    expected = Domain.around(
+        np.array([[1.5, 1, 0, 0, 3], [-2.5, 0, 1, 1, 5]]), categories={2: ["a", "b"], 3: ["7", "8"]}
+    )
+    assert found == expected
+    for column, part in (([np.nan, np.nan], "has no values"), ([1.0, np.inf], "infinite values")):
+        with pytest.raises(ValueError, match=part):
+            domain_of(pd.DataFrame({"a": column}), set())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("a,b", ["a", "b"]), (" a , b c", ["a", "b c"]), ('"a,b",c', ["a,b", "c"]), ("a", ["a"])],
+)
+def test_names_are_separated_by_commas(text, names):
+    assert names_from(text) == names
+
+
+# Workers and passwords ----------------------------------------------------------------------------
+
+
+def test_worker_that_fails_is_noted(capsys):
+    notes = Notes()
+    options = SimpleNamespace(
+        workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
+    )
+    with Workers(options, Kept("kept.journal", "a"), notes):
+        pass
+    [note] = notes.texts
+    assert note.startswith("a worker has failed: ")
+    assert "nowhere.csv" in note
+    assert capsys.readouterr().err == f"skescore: note: {note}\n"
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_no_password_is_shown(joined):
+    url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
+    words = [f"--storage={url}"] if joined else ["--storage", url]
+    shown = shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
+    assert "geheim" not in " ".join(shown)
+    hidden = "postgresql://anna:***@db.example.org/studies?password=***"
+    assert shown[-2:] == ["--cv", "3"]
+    assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
+
+
+# Numbers in tables --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.0, 3, "0.000"),
+        (-0.0, 3, "0.000"),
+        (1.0, 3, "1.000"),
+        (0.97513, 4, "0.9751"),
+        (-0.12, 3, "-0.120"),
+        (9.9994, 3, "9.999"),
+        (12.3456, 3, "12.35"),
+        (117.3240, 4, "117.32"),
+        (4009.446, 3, "4009"),
+        (123456.7, 3, "123457"),
+        (1234567.0, 3, "1.23e+06"),
+        (0.00001234, 3, "1.23e-05"),
+        (-0.0004, 3, "-0.0004"),
+        (0.001, 3, "0.001"),
+        (None, 3, "-"),
+        (math.nan, 3, "-"),
+        (math.inf, 3, "inf"),
+        (-math.inf, 3, "-inf"),
+    ],
+)
+def test_numbers_in_tables(value, digits, text):
+    assert number(value, digits) == text
+
+
+@given(st.floats(-1e9, 1e9), st.integers(2, 5))
+def test_numbers_in_tables_are_right_to_the_digits_shown(value, digits):
+    size = abs(value)
+    unit = 10.0**-digits
+    if size >= 1e6 or size < unit:
+        unit *= 10 * size
+    else:
+        unit *= max(1, size)
+    assert abs(float(number(value, digits)) - value) <= 0.5 * unit * (1 + 1e-9)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: value != 0))
+def test_what_is_not_zero_does_not_look_like_zero(value):
+    assert float(number(value)) != 0
+
+
+def test_one_thing_is_no_plural():
+    assert [plural(n, "rule") for n in (0, 1, 2)] == ["0 rules", "1 rule", "2 rules"]
+
+
+# JSON ---------------------------------------------------------------------------------------------
+
+
+def test_what_json_does_not_know_is_replaced():
+    value = {
+        1: np.float64(0.5), "i": np.int64(3), "b": np.bool_(True), "n": math.nan, "t": (1, [2.0]),
+        "inf": -math.inf, "none": None, "text": "≤",
+    }  # fmt: skip
+    ready = json_ready(value)
+    assert ready == {
+        "1": 0.5, "i": 3, "b": True, "n": None, "t": [1, [2.0]], "inf": None, "none": None,
+        "text": "≤",
+    }  # fmt: skip
+    assert type(ready["1"]) is float
+    assert ready["b"] is True
+    assert json.loads(to_json(value)) == ready
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_travel_through_json_unchanged(value):
+    assert json.loads(to_json({"v": np.float64(value)}))["v"] == value
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+def test_json_is_valid_in_every_encoding(encoding, monkeypatch):
+    value = {"name": "Länge ≤ 花弁 \N{GRINNING FACE} \udcff"}
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="skescore.plain")
+    monkeypatch.setattr(sys, "stdout", stream)
+    stream.write(json_for_stdout(value))
+    stream.flush()
+    assert json.loads(raw.getvalue().decode(encoding)) == value
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", "2 ≤ µ < 3, R² ± 1, 变"),
+        ("ascii", r"2 <= \xb5 < 3, R2 +/- 1, \u53d8"),
+        ("cp1252", r"2 <= µ < 3, R² ± 1, \u53d8"),
+    ],
+)
+def test_signs_that_the_encoding_lacks_keep_their_meaning(encoding, shown):
+    text = "2 ≤ µ < 3, R² ± 1, 变"
+    assert text.encode(encoding, "skescore.plain").decode(encoding) == shown
+
+
+def test_encoding_handler_does_not_hide_what_cannot_be_read():
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("utf-8", "skescore.plain")
+
+
+# Text and Markdown --------------------------------------------------------------------------------
+
+COLUMNS = ("", "name", "score", "more")
+ROWS = [["1", "a|b", "0.5", "x=1, y=2"], ["10", "花弁", "12.25", ""]]
+
+
+def made(markdown=False, width=None, monkeypatch=None):
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", str(width))
+    return Printer(markdown)
+
+
+def test_table_is_aligned_also_with_wide_characters_and_ends_without_blanks():
+    printer = made()
+    printer.table(COLUMNS, ROWS, left=("name", "more"))
+    lines = printer.text().splitlines()
+    assert lines == ["    name  score  more", " 1  a|b     0.5  x=1, y=2", "10  花弁  12.25"]
+    ends = [cell_len(line[: line.index(cell) + len(cell)]) for line, cell in
+            zip(lines, ("score", "0.5", "12.25"), strict=True)]  # fmt: skip
+    assert len(set(ends)) == 1
+
+
+def test_table_without_known_width_has_one_line_per_row():
+    printer = made()
+    printer.table(("a", "b"), [["x" * 300, "y" * 300]])
+    assert len(printer.text().splitlines()) == 2
+
+
+def test_last_column_goes_below_where_there_is_no_room(monkeypatch):
+    printer = made(width=40, monkeypatch=monkeypatch)
+    long = "alpha=1, beta=2, gamma=3, delta=4, epsilon=5"
+    printer.table(("n", "params"), [["1", long], ["2", "short"]], left=("params",))
+    lines = printer.text().splitlines()
+    assert lines[:3] == ["n", "   params", "1"]
+    assert lines[-2:] == ["2", "   short"]
+    assert " ".join(line.strip() for line in lines[3:-2]) == long
+    assert max(map(len, lines)) <= 40
+
+
+def test_rows_become_sentences_on_a_very_narrow_terminal(monkeypatch):
+    printer = made(width=40, monkeypatch=monkeypatch)
+    columns = ["", "extractor", "score", "spread", "performance", "more"]
+    printer.table(columns, [["1", "cart", "0.9751", "0.0006", "0.946", "x=1"]])
+    lines = printer.text().splitlines()
+    assert " ".join(line.strip() for line in lines) == (
+        "1, extractor cart, score 0.9751, spread 0.0006, performance 0.946, more x=1"
+    )
+    assert max(map(len, lines)) <= 40
+
+
+def test_markdown_table_keeps_its_cells_apart():
+    printer = made(markdown=True)
+    printer.table(COLUMNS, ROWS, left=("name", "more"))
+    assert printer.text() == (
+        "|  | name | score | more |\n"
+        "| --: | :-- | --: | :-- |\n"
+        "| 1 | a\\|b | 0.5 | x=1, y=2 |\n"
+        "| 10 | 花弁 | 12.25 |  |\n\n"
+    )
+
+
+def test_markdown_paragraphs_and_headings_stand_apart():
+    printer = made(markdown=True)
+    printer.line("one")
+    printer.line("two")
+    printer.heading("three")
+    printer.verbatim("IF a < b THEN *c*")
+    assert printer.text() == "one\n\ntwo\n\n## three\n\n```text\nIF a < b THEN *c*\n```\n\n"
+
+
+def test_markdown_signs_in_names_are_escaped_but_not_inside_of_words():
+    printer = made(markdown=True)
+    printer.line("*a* [b] <c> `d` _e_ max_leaf_nodes x|y \\")
+    assert printer.text() == r"\*a\* \[b\] \<c> \`d\` \_e\_ max_leaf_nodes x\|y \\" + "\n\n"
+
+
+def test_code_block_cannot_be_ended_by_its_content():
+    printer = made(markdown=True)
+    printer.verbatim("THEN ```x")
+    assert printer.text() == "````text\nTHEN ```x\n````\n\n"
+
+
+def test_sentences_are_wrapped_only_where_the_width_is_known(monkeypatch):
+    text = "word " * 40 + "end"
+    free = made()
+    free.line(text)
+    assert free.text() == text + "\n"
+    narrow = made(width=50, monkeypatch=monkeypatch)
+    narrow.line(text)
+    lines = narrow.text().splitlines()
+    assert max(map(len, lines)) <= 50
+    assert " ".join(lines) == text
+
+
+def test_verbatim_text_is_never_wrapped(monkeypatch):
+    printer = made(width=40, monkeypatch=monkeypatch)
+    text = "1. IF " + "a < 1 AND " * 20 + "b\n2. ELSE c"
+    printer.verbatim(text)
+    assert printer.text() == text + "\n"
+
+
+@pytest.mark.parametrize("markdown", [False, True])
+def test_terminal_does_not_obey_names_of_columns(markdown):
+    printer = made(markdown)
+    printer.line("a\x1b[31mb\nc\td\x9be")
+    printer.heading("h\x1b]0;title\x07")
+    printer.table(("a\x1b",), [["\x1b[2J\r"]])
+    printer.verbatim("r\x1b[0m\x00")
+    assert not set(printer.text()) & set(map(chr, [*range(10), *range(11, 32), *range(127, 160)]))
+    assert r"x1b" in printer.text()
+    assert r"\n" in printer.text().splitlines()[0]
+
+
+def test_headings_are_bold_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    printer = made()
+    printer.heading("best")
+    assert printer.text() == "\nbest\n"
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True, encoding="utf-8"))
+    printer = made(width=80, monkeypatch=monkeypatch)
+    printer.heading("best")
+    assert printer.text() == "\n\x1b[1mbest\x1b[0m\n"
+    printer = made(markdown=True)
+    printer.heading("best")
+    assert printer.text() == "## best\n\n"
+
+
+# Notes --------------------------------------------------------------------------------------------
+
+
+def test_equal_warnings_are_noted_once_with_their_number(capsys):
+    notes = Notes()
+    with notes.instead_of_warnings("not .* this") as further:
+        for _ in range(5):
+            warnings.warn("does not converge", RuntimeWarning, stacklevel=1)
+        warnings.warn("one rule says it all", UserWarning, stacklevel=1)
+        warnings.warn("not even this", UserWarning, stacklevel=1)
+        warnings.warn("for programmers", DeprecationWarning, stacklevel=1)
+        further.append("one rule says it all")
+    assert notes.texts == [
+        "RuntimeWarning: does not converge (5 times)",
+        "one rule says it all (2 times)",
+    ]
+    assert capsys.readouterr().err == "".join(f"skescore: note: {t}\n" for t in notes.texts)
+
+
+def test_many_different_warnings_do_not_flood_the_terminal_but_are_all_kept(capsys):
+    notes = Notes()
+    with notes.instead_of_warnings():
+        for position in range(20):
+            warnings.warn(f"warning {position}", UserWarning, stacklevel=1)
+    assert notes.texts == [f"warning {position}" for position in range(20)]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        *(f"skescore: note: warning {position}" for position in range(3)),
+        "skescore: note: 17 further warnings; --format json lists all",
+    ]
+
+
+def test_warnings_before_an_error_are_not_lost(capsys):
+    notes = Notes()
+
+    def fails():
+        with notes.instead_of_warnings():
+            warnings.warn("look out", UserWarning, stacklevel=1)
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        fails()
+    assert notes.texts == ["look out"]
+    assert capsys.readouterr().err == "skescore: note: look out\n"
+
+
+def test_quiet_notes_are_only_kept(capsys):
+    notes = Notes(quiet=True)
+    notes.add("a note")
+    with notes.instead_of_warnings():
+        for position in range(5):
+            warnings.warn(f"warning {position}", UserWarning, stacklevel=1)
+    assert notes.texts[0] == "a note"
+    assert len(notes.texts) == 6
+    assert capsys.readouterr() == ("", "")
