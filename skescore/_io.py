@@ -19,21 +19,7 @@ def cache_folder() -> Path:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file as a whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file; replaced if it is there.
-    content : str or bytes
-        Text is written in UTF-8; names of files, which may hold bytes that are no text, with
-        backslashes for those.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; nothing is left then.
-    """
+    """Write a file as a whole or not at all."""
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
     part = path.with_name(path.name + ".part")
@@ -47,18 +33,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Take a lock for a block unless another process has it; nothing is waited for.
-
-    Parameters
-    ----------
-    path : Path
-        The file of the lock, deleted at the end; its folder must exist.
-
-    Yields
-    ------
-    bool
-        Whether the lock was free. It ends with the process, however that ends.
-    """
+    """Take a lock for a block unless another process has it; nothing is waited for."""
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
@@ -80,26 +55,6 @@ class LineFile:
     Use it where a process may be killed at any moment. A line is written by one call and ends with
     a line feed that it does not hold itself, so that the last line is whole exactly if the file
     ends with one; a torn one is cut off when the file is opened again.
-
-    Parameters
-    ----------
-    path : Path
-        The file; made where there is none.
-    head : str
-        The first line, which says what the others are.
-    check : callable, optional
-        Called with the first line that is there; it raises if the other lines are not ours. By
-        default the line must be `head`.
-
-    Attributes
-    ----------
-    lines : list of str
-        Those after the first that were there when the file was opened.
-
-    Raises
-    ------
-    ValueError
-        If the file begins with another line.
 
     Examples
     --------

@@ -31,26 +31,6 @@ def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
     Use it inside the function that needs the package, never at the top of a module, so that
     `import skescore` stays light.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module, for instance ``"matplotlib.pyplot"``.
-    extra : str
-        Name of the extra of skescore that brings the package.
-    purpose : str
-        What the caller wanted to do, as the start of a sentence: ``"Drawing a plot"``.
-
-    Returns
-    -------
-    module
-        The imported module.
-
-    Raises
-    ------
-    ImportError
-        If the package is missing, or is there but cannot be imported. Both texts end with the
-        command to run.
-
     Examples
     --------
     >>> from skescore._optional import import_optional
@@ -88,13 +68,7 @@ def _broken(module: str, purpose: str, command: str, error: ImportError) -> Impo
 
 
 def package_versions() -> dict[str, str]:
-    """Give the versions of Python and of the packages that results depend on.
-
-    Returns
-    -------
-    dict of str to str
-        Packages that are not installed are left out.
-    """
+    """Give the versions of Python and of the packages that results depend on."""
     found = {"python": platform.python_version()}
     for name in _RESULTS_DEPEND_ON:
         try:

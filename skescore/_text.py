@@ -15,18 +15,6 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
     Use it wherever a name is looked up in a table: algorithms, scores, data sets, columns.
 
-    Parameters
-    ----------
-    name : object
-        What the caller passed. Anything that is not text simply has no near match.
-    known : iterable of str
-        The names that would have been accepted. They are listed sorted.
-
-    Returns
-    -------
-    str
-        The nearest known name, if there is one, and all known names.
-
     Examples
     --------
     >>> from skescore._text import did_you_mean
@@ -63,18 +51,6 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 
 def listed(names: Sequence[object], limit: int = 12) -> str:
     """Write the names of a list, but not of an endless one.
-
-    Parameters
-    ----------
-    names : sequence
-        What to list.
-    limit : int, default=12
-        Of longer lists the rest is counted.
-
-    Returns
-    -------
-    str
-        The names as Python would write them.
 
     Examples
     --------

@@ -39,30 +39,7 @@ _FIDELITY = {"classification": "accuracy", "regression": "r2"}
 
 
 class Group(NamedTuple):
-    """Cells that share a black box: one data set, one seed, one fold.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    data : str
-        Their label.
-    black_box : BlackBoxEntry
-        What is explained.
-    seed, fold : int
-        Which rows are held out.
-    folds, test_size : int and float
-        As in the configuration.
-    entries : tuple of ExtractorEntry
-        Where rules come from.
-    model : FrozenEstimator, optional
-        The fitted model, where the black box comes from a file.
-    scorer : RuleScorer
-        All scores, with weights of 1. Made where the run begins, as other processes may not know
-        scores that were registered.
-    measures : tuple of (str, callable)
-        Further scorers of the run by their names.
-    """
+    """Cells that share a black box: one data set, one seed, one fold."""
 
     dataset: Dataset
     data: str

@@ -34,25 +34,7 @@ class Cell(NamedTuple):
 
 @dataclass(eq=False)
 class Plan:
-    """The loaded data sets, and all cells in the order of the final table.
-
-    Parameters
-    ----------
-    config : BenchConfig
-        What was asked for.
-    datasets : dict of str to Dataset
-        By label.
-    cells : list of Cell
-        In order.
-    not_applicable : dict of (str, str) to str
-        Pairs of a data set and an extractor that make no cells, and why.
-    models : dict of str to estimator
-        The fitted models of black boxes that are used as they are, by label.
-    unmatched : dict of (str, str) to str
-        Pairs of a data set and a model that make no cells, and why.
-    notes : list of str
-        What a reader should know.
-    """
+    """The loaded data sets, and all cells in the order of the final table."""
 
     config: BenchConfig
     datasets: dict[str, Dataset]

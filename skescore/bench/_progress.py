@@ -29,13 +29,6 @@ class BenchProgress:
     """Shows how many rows are measured: a bar on a terminal, elsewhere a line now and then.
 
     Use it as a context; `start` and `row` are the callbacks of ``run_bench``.
-
-    Parameters
-    ----------
-    shown : bool, default=True
-        False shows nothing.
-    clock : callable, default=time.monotonic
-        Gives the time in seconds.
     """
 
     def __init__(self, *, shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:

@@ -59,15 +59,7 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 class RowFile(LineFile):
-    """The rows of a bench as CSV, of which a run that was broken off finds what is there.
-
-    Parameters
-    ----------
-    path : Path
-        The file; made with a header where there is none.
-    measures : iterable of str, default=()
-        Further columns, see :func:`row_columns`.
-    """
+    """The rows of a bench as CSV, of which a run that was broken off finds what is there."""
 
     def __init__(self, path: Path, measures: Iterable[str] = ()) -> None:
         self.columns = row_columns(measures)

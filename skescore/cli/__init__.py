@@ -80,21 +80,7 @@ codecs.register_error(_ENCODING_ERRORS, _plain)
 def build_parser(
     arguments: Sequence[str] | None = None, *, brief: bool = False
 ) -> argparse.ArgumentParser:
-    """Make the parser of the whole command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        What is to be parsed: only the modules of the commands named there are imported, the other
-        commands are listed without their options. By default all are imported.
-    brief : bool, default=False
-        Describe commands by a line each.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-        With one subparser per command; each sets ``run`` to the function to call.
-    """
+    """Make the parser of the whole command line."""
     parser = Parser(prog="skescore", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument(
         "-V",

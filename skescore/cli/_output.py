@@ -82,11 +82,6 @@ def _printable(text: str) -> str:
 class Printer:
     """Collects the sections of a result as text or Markdown.
 
-    Parameters
-    ----------
-    markdown : bool
-        Markdown instead of plain text.
-
     Notes
     -----
     Text is wrapped where it goes to a terminal (or COLUMNS says how wide one is), and left in long
@@ -179,13 +174,7 @@ class Printer:
 
 
 class Notes:
-    """What a reader should know beside the results: on stderr at once, and kept for the files.
-
-    Parameters
-    ----------
-    quiet : bool, default=False
-        Keep them only.
-    """
+    """What a reader should know beside the results: on stderr at once, and kept for the files."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet

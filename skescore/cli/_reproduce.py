@@ -124,13 +124,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Progress:
-    """Lines on stderr: what was measured, and how long the others will take.
-
-    Parameters
-    ----------
-    every : float
-        Seconds between two lines at least.
-    """
+    """Lines on stderr: what was measured, and how long the others will take."""
 
     def __init__(self, every: float = 0.0) -> None:
         self._every, self._begin = every, time.monotonic()

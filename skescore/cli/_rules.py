@@ -29,17 +29,7 @@ examples:
 
 
 class Form(NamedTuple):
-    """A form in which rules can be written.
-
-    Parameters
-    ----------
-    write : callable
-        Gives the text, from a rule set and the options.
-    options : tuple of str
-        The options that it has.
-    exact : bool
-        Whether it is read by a machine, so that no sign may be replaced.
-    """
+    """A form in which rules can be written."""
 
     write: Callable[[RuleSet, argparse.Namespace], str]
     options: tuple[str, ...] = ()

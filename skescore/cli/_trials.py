@@ -34,17 +34,7 @@ from skescore.tuning.storage import RETRY_OF, storage_name
 
 @dataclass(frozen=True)
 class Kept:
-    """Where trials are kept.
-
-    Parameters
-    ----------
-    storage : str or None
-        None keeps them in memory.
-    study : str
-        What the studies are called.
-    remedy : str
-        How to begin anew.
-    """
+    """Where trials are kept."""
 
     storage: str | None
     study: str
@@ -61,20 +51,6 @@ _HASTE = 10
 
 class Workers:
     """Further processes of this command, as long as the context lasts.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was asked for.
-    kept : Kept
-        Where trials are kept.
-    notes : Notes, optional
-        Told of workers that failed.
-
-    Raises
-    ------
-    ValueError
-        If trials are kept in memory, which other processes cannot reach.
 
     Notes
     -----

@@ -35,15 +35,7 @@ _SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
 
 
 class Counts:
-    """What a rule covers, and what there is; all arrays broadcast to one shape.
-
-    Parameters
-    ----------
-    p, n : ndarray of float
-        Positives and negatives that the rule covers.
-    P, N : ndarray of float
-        All positives and negatives.
-    """
+    """What a rule covers, and what there is; all arrays broadcast to one shape."""
 
     def __init__(self, p: Numbers, n: Numbers, P: Numbers, N: Numbers) -> None:
         self.p, self.n, self.P, self.N = np.broadcast_arrays(p, n, P, N)

@@ -34,19 +34,7 @@ def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Kept:
-    """The candidates of a search, and how it chose among them.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        In the order in which ties are broken.
-    winner : int or None
-        Index of the search's winner; None if it is none of them.
-    standard_errors : float
-        How far from the best mean the search's winner might be.
-    extractor_seed : int or None
-        The ``random_state`` of all extractors, by which their rules can be made again.
-    """
+    """The candidates of a search, and how it chose among them."""
 
     candidates: Candidates
     winner: int | None

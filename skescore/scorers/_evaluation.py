@@ -120,17 +120,7 @@ class RuleEvaluation:
 
 
 class Unwrapped(NamedTuple):
-    """What holds the rules inside of Pipelines, searches and the like.
-
-    Parameters
-    ----------
-    model : estimator, RuleSet or SurvivalRules
-        The innermost model, or what was passed where nothing is inside.
-    transform : callable
-        What rows go through before they reach it.
-    to_outer : callable
-        Its predictions in the units of y.
-    """
+    """What holds the rules inside of Pipelines, searches and the like."""
 
     model: Any
     transform: Callable[[Any], Any]

@@ -254,23 +254,7 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
 
 
 def find_score(score: Any) -> ScoreSpec:
-    """The row of a score.
-
-    Parameters
-    ----------
-    score : str or ScoreSpec
-        A name in :data:`SCORE_SPECS`, or a row.
-
-    Returns
-    -------
-    ScoreSpec
-        The row.
-
-    Raises
-    ------
-    ValueError
-        If there is no such score.
-    """
+    """The row of a score."""
     if isinstance(score, ScoreSpec):
         return score
     spec = SCORE_SPECS.get(score) if isinstance(score, str) else None

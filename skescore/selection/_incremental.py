@@ -26,21 +26,7 @@ _AT_A_TIME = 2_000_000
 
 
 class KnownScore:
-    """The score of rules in the making, and of what single steps make of them.
-
-    Parameters
-    ----------
-    spec : ScoreSpec
-        The score.
-    settings : dict
-        Those of its scorer, see :meth:`of`.
-    rows : RuleRows
-        The rules; they may change between calls of :meth:`bounds`.
-    X : array-like
-        The rows.
-    y_black_box : ndarray of shape (n_rows,)
-        What the rules are to predict.
-    """
+    """The score of rules in the making, and of what single steps make of them."""
 
     def __init__(
         self, spec: ScoreSpec, settings: Mapping[str, Any], rows: RuleRows, X: Any,

@@ -39,19 +39,6 @@ class Allocation:
     the trials go to those that do best. Beside that, an extractor is stopped after a round if the
     best of all that it has shown, its smallest loss with its fewest rules and its greatest
     completeness, would not beat the best score so far.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Extractors.
-    n_trials : int or None
-        Trials in all; None if only time counts.
-    timeout : float or None
-        Seconds in all; needed without `n_trials`.
-    policy : {"halving", "even"}
-        ``"even"`` gives every extractor the same number of trials.
-    merit : str
-        What extractors are judged by, for the reasons.
     """
 
     def __init__(
@@ -79,24 +66,7 @@ class Allocation:
         elapsed: float = 0.0,
         halted: Collection[str] = (),
     ) -> dict[str, int]:
-        """Give how many further trials each extractor may start now.
-
-        Parameters
-        ----------
-        standings : dict of str to Standing
-            What each has done.
-        judge : callable
-            ``judge(names, first)`` judges by the first so many trials of each, None for all.
-        elapsed : float
-            Seconds since the search began.
-        halted : collection of str, default=()
-            Extractors that the caller has stopped; what they leave goes to others.
-
-        Returns
-        -------
-        dict of str to int
-            Nothing if the budget is spent.
-        """
+        """Give how many further trials each extractor may start now."""
         self.stopped = {}
         self._halted = halted
         if self.timeout is not None and elapsed >= self.timeout:

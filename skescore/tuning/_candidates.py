@@ -310,25 +310,7 @@ def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = ()) -> bool:
 
 
 def as_candidates(candidates: Any) -> Candidates:
-    """Candidates of a search or a list; at least one, with a fold at least.
-
-    Parameters
-    ----------
-    candidates : Candidates, sequence of Candidate or fitted search
-        What holds them.
-
-    Returns
-    -------
-    Candidates
-        At least one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are none, or there is none.
-    sklearn.exceptions.NotFittedError
-        If the search has not been fitted.
-    """
+    """Candidates of a search or a list; at least one, with a fold at least."""
     if isinstance(candidates, BaseEstimator):
         check_is_fitted(candidates)
     found = getattr(candidates, "candidates_", candidates)

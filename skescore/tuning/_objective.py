@@ -513,23 +513,7 @@ def params_key(params: dict[str, Any]) -> str:
 
 
 def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Name the further scorers whose values candidates keep.
-
-    Parameters
-    ----------
-    measures : sequence of str or callable, or dict of str to either
-        Scorers of one number, or their names; a dict says what to call them.
-
-    Returns
-    -------
-    dict of str to callable
-        Scorers by the names of their columns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is unknown, or a name stands for something else already.
-    """
+    """Name the further scorers whose values candidates keep."""
     if isinstance(measures, str):
         raise TypeError(
             f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."

@@ -42,19 +42,7 @@ ALL_ROWS = -1
 
 
 class FoldEvaluator:
-    """Extracts and scores a candidate on one fold; what goes wrong is part of the result.
-
-    Parameters
-    ----------
-    folds : list of Fold
-        The splits.
-    all_rows : Fold or None
-        All rows, to extract from and to score on.
-    scorer : callable
-        Gives the score of a fitted extractor.
-    measures : dict of str to callable
-        Further scorers.
-    """
+    """Extracts and scores a candidate on one fold; what goes wrong is part of the result."""
 
     def __init__(
         self,
@@ -84,15 +72,7 @@ class FoldEvaluator:
 
 
 class Workers:
-    """Runs evaluations in this process, or in several; used as a context.
-
-    Parameters
-    ----------
-    evaluator : FoldEvaluator
-        Written to a temporary file for other processes, which read it once.
-    n_jobs : int or None
-        Processes, as in scikit-learn.
-    """
+    """Runs evaluations in this process, or in several; used as a context."""
 
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
         self.evaluator = evaluator
@@ -144,22 +124,7 @@ def value_of(trial: FrozenTrial) -> float:
 
 
 def standing(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
-    """The best score of an extractor, and the bound of what it could reach.
-
-    Parameters
-    ----------
-    trials : sequence of FrozenTrial
-        Its trials.
-    scorer : callable
-        What they were scored by.
-
-    Returns
-    -------
-    best : float
-        Minus infinity without a score.
-    bound : float
-        Infinite if it is not known.
-    """
+    """The best score of an extractor, and the bound of what it could reach."""
     done = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     cut_short = [trial for trial in trials if STOPPED in trial.user_attrs]
     best = max(map(value_of, done), default=-math.inf)
@@ -188,18 +153,7 @@ def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
 
 
 def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
-    """What each extractor adds to the common front, by hypervolume.
-
-    Parameters
-    ----------
-    done : dict of str to list of FrozenTrial
-        Completed trials of several objectives, by extractor.
-
-    Returns
-    -------
-    dict of str to float
-        Minus infinity for those without a trial.
-    """
+    """What each extractor adds to the common front, by hypervolume."""
     points = {name: np.array([t.values for t in trials]) for name, trials in done.items()}
     some = {name: values for name, values in points.items() if len(values)}
     if not some:
@@ -250,23 +204,7 @@ _Known = tuple[int, list[dict[str, Any]], dict[str, Any] | None]
 
 
 class Runner:
-    """Spends the budget of a search.
-
-    Parameters
-    ----------
-    studies : Studies
-        Where trials come from and go to.
-    allocation : Allocation
-        Who gets them.
-    evaluator : FoldEvaluator
-        Judges a candidate on a fold.
-    n_jobs : int or None
-        Processes.
-    pruner : "bound", optuna pruner or None
-        What stops trials between folds.
-    callbacks : sequence of callable
-        Called after every trial.
-    """
+    """Spends the budget of a search."""
 
     def __init__(
         self,
@@ -298,13 +236,7 @@ class Runner:
         self._last: Collection[str] = ()
 
     def run(self) -> None:
-        """Search until the budget is spent.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            If the user interrupts; what was finished is kept.
-        """
+        """Search until the budget is spent."""
         begin = time.perf_counter()
         with Workers(self.evaluator, self.n_jobs) as workers:
             while True:

@@ -160,35 +160,7 @@ def quiet_optuna() -> Iterator[None]:
 
 
 class Studies:
-    """The studies of a search.
-
-    Parameters
-    ----------
-    objectives : dict of str to ExtractorObjective
-        By extractor.
-    objective : SearchObjective
-        What candidates are compared by.
-    first : dict of str to list of dict
-        Parameters that the first trials of each extractor take.
-    seed : int
-        Of the default sampler.
-    n_startup : int
-        Trials that the default sampler draws at random.
-    sampler : optuna sampler or None
-        Copied for each study; by default a tree-structured Parzen estimator.
-    pruner : optuna pruner or None
-        Stops trials between folds.
-    storage : optuna storage or None
-        Where trials are kept; by default in memory.
-    study_name : str
-        With a storage, each study is called after it and its extractor.
-    settings : dict of str to value
-        What a stored study must have been made with to be continued.
-    given : dict of str to optuna.Study
-        Studies of the caller's, by extractor.
-    about : dict of str to value
-        What the studies say of themselves, see :func:`describe_study`.
-    """
+    """The studies of a search."""
 
     def __init__(
         self,

@@ -194,23 +194,7 @@ def _follows(
 
 
 def check_scoring(scoring: Any) -> Any:
-    """Turn a name into a scorer of one number.
-
-    Parameters
-    ----------
-    scoring : str or callable
-        See :func:`skescore.scorers.get_rule_scorer`.
-
-    Returns
-    -------
-    callable
-        The scorer.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is unknown, or is known to give several numbers.
-    """
+    """Turn a name into a scorer of one number."""
     if isinstance(scoring, Mapping) and len(scoring) != 1:
         raise ValueError(
             f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "

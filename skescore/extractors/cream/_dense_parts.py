@@ -171,23 +171,6 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
     clusters all follow from the minimum spanning tree of the points under the mutual reachability
     distance, the largest of the distance of two points and their core distances: at radius r the
     clusters' core points are what the tree's edges up to r connect.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        The points, a few hundred at most.
-    radius : float
-        First radius; the next ones are larger by a tenth of it each. After 1000 of them come those
-        at which something changes.
-    most_labels : int
-        Take the first radius with at most so many labels (clusters, and noise if there is any) at
-        which at most 0.5 % of the points are noise.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_points,)
-        Points of the largest cluster, the first of equally large ones; all points where everything
-        is noise.
     """
     if len(points) < _MIN_ROWS:
         return np.ones(len(points), dtype=bool)

@@ -24,19 +24,7 @@ _SHARES = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class CodedFeature:
-    """How one feature is coded.
-
-    Parameters
-    ----------
-    cuts : ndarray or None
-        Cut points of a numeric feature; None for a categorical one.
-    categories : tuple or None
-        Values of a categorical feature; None for a numeric one.
-    examples : ndarray of shape (n_codes,)
-        A value for each code that the black box can be queried with.
-    counts : ndarray of int, shape (n_codes,)
-        Rows with each code.
-    """
+    """How one feature is coded."""
 
     cuts: np.ndarray | None
     categories: tuple[Any, ...] | None
@@ -92,15 +80,7 @@ def _code_type(n_codes: int) -> Any:
 def code_rows(
     X: np.ndarray, cuts: Mapping[int, np.ndarray], categories: Mapping[int, tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[CodedFeature]]:
-    """Code all features, given cut points of the numeric and values of the categorical ones.
-
-    Returns
-    -------
-    codes : ndarray of unsigned int, shape (n_features, n_rows)
-        One feature after the other.
-    features : list of CodedFeature
-        How each is coded.
-    """
+    """Code all features, given cut points of the numeric and values of the categorical ones."""
     coded = [
         code_categories(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
         for j, column in enumerate(X.T)
@@ -115,17 +95,7 @@ def code_rows(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Coded points, the class that the black box predicts there, and how often each was seen.
-
-    Parameters
-    ----------
-    codes : ndarray of unsigned int, shape (n_features, n_points)
-        The points.
-    labels : ndarray of int, shape (n_points,)
-        Classes, from 0.
-    weights : ndarray of shape (n_points,)
-        Whole numbers.
-    """
+    """Coded points, the class that the black box predicts there, and how often each was seen."""
 
     codes: np.ndarray
     labels: np.ndarray
@@ -165,17 +135,7 @@ def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
 def distinct_rows(
     codes: np.ndarray, features: Sequence[CodedFeature], labels: np.ndarray, n_classes: int
 ) -> tuple[Evidence, np.ndarray, np.ndarray]:
-    """Count rows that agree in codes and class.
-
-    Returns
-    -------
-    rows : Evidence
-        The distinct rows, in the order of their codes, then classes.
-    first : ndarray of int
-        Index of the first row of each.
-    purity : ndarray of float
-        Share of each one's class among the rows with its codes.
-    """
+    """Count rows that agree in codes and class."""
     keys = row_keys(codes, features)
     if len(keys) and int(keys.max()) * n_classes > _LARGEST_KEY:
         keys = np.unique(keys, return_inverse=True)[1]
@@ -197,13 +157,6 @@ def variants(
     arbitrary part of them. What is left of `n_most` goes to variants with many features changed:
     each with a probability of a quarter, a half, three quarters or one takes the code of a row
     picked at random. Hashes of the row's codes stand in for chance.
-
-    Returns
-    -------
-    changed : ndarray of int, shape (n_variants, n_features)
-        Codes of the variants.
-    differs : ndarray of bool, same shape
-        Where they differ from the row.
     """
     n_features = len(features)
     n_codes = np.array([len(feature.counts) for feature in features])

@@ -308,13 +308,6 @@ def _gains(kept: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarr
     """FOIL's gain of each choice: how much surer of the class, times its rows that stay.
 
     Rows and queried points count alike, however many there are of each.
-
-    Parameters
-    ----------
-    kept : sequence of ndarray of shape (n_features, n_choices, 2)
-        Weights that each choice keeps, of each kind of evidence.
-    totals : sequence of ndarray of shape (n_features, 2)
-        Weights before.
     """
     before: Any = 0.0
     after: Any = 0.0

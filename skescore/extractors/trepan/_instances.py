@@ -31,17 +31,7 @@ _THINNING = 2**40
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is known of the features before any model.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Limits of what may be drawn.
-    values : mapping of int to ndarray
-        The values, ascending, of the features that are drawn from a list.
-    n_categories : mapping of int to int
-        Number of codes of the categorical features.
-    """
+    """What is known of the features before any model."""
 
     lower: np.ndarray
     upper: np.ndarray

@@ -70,18 +70,7 @@ class Test:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """What the tests on a path leave: a box, and tests that no box can express.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Numbers x with ``lower < x <= upper``.
-    allowed : mapping of int to ndarray of bool
-        For every categorical feature which codes are left; one more entry at the end stands for
-        all values that are none of the known categories.
-    tests : tuple of Test
-        Tests that must hold as well. Literals that the box decides are left out of them.
-    """
+    """What the tests on a path leave: a box, and tests that no box can express."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -193,24 +182,7 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The instances of a node, every feature in few bins.
-
-    Parameters
-    ----------
-    codes : list of ndarray of shape (n_instances,)
-        The bin of every instance, one array per feature.
-    cuts : list of ndarray or None
-        Numbers: bin i holds the values up to ``cuts[i]`` and above the cut before; the last bin
-        those above all cuts. None for a categorical feature, whose bins are its codes.
-    n_bins : list of int
-        Bins per feature.
-    labels : ndarray of int, shape (n_instances,)
-        Classes.
-    n_classes : int
-        Number of classes.
-    n_rows : int
-        How many of the instances are training rows; these come first.
-    """
+    """The instances of a node, every feature in few bins."""
 
     codes: list[np.ndarray]
     cuts: list[np.ndarray | None]

@@ -18,31 +18,7 @@ from skescore.extractors.trepan._tests import MofNSearch, Region, Test, put_into
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree; a leaf as long as it has no children.
-
-    Parameters
-    ----------
-    key : uint64
-        The way to it from the root, mixed with the seed.
-    depth : int
-        Tests above it.
-    region : Region
-        What the tests above it leave.
-    rows : ndarray of int
-        Training rows that reach it.
-    model : InstanceModel
-        Where its instances come from.
-    points, point_labels : ndarray
-        Instances drawn here or taken over, and the black box's predictions there.
-    n_rows : int
-        Training rows that reach it.
-    counts : ndarray of shape (n_classes,)
-        The black box's predictions on rows and instances.
-    test : Test or None
-        What tells its children apart.
-    children : tuple of int
-        Their numbers: where the test holds, and where it does not.
-    """
+    """A node of the tree; a leaf as long as it has no children."""
 
     key: np.uint64
     depth: int

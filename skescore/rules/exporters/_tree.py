@@ -30,19 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One line of a tree.
-
-    Parameters
-    ----------
-    depth : int
-        Number of conditions on the way here, its own included.
-    condition : Interval or None
-        What leads here from the node above; None for the root.
-    rules : tuple of int
-        The rules that end here, in order; none where the node is split.
-    remaining : tuple of tuple of Interval
-        For each of them, what it asks beyond the conditions on the way.
-    """
+    """One line of a tree."""
 
     depth: int
     condition: Interval | None

@@ -40,17 +40,7 @@ def part(data: Any, key: str, kind: Any, place: str) -> Any:
 
 
 class Premises:
-    """Makes conditions of premises.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the features.
-    categories : mapping from str to sequence, optional
-        Values of categorical features.
-    as_evaluated : bool
-        Whether bounds of 0 are read as decision-rules evaluates them.
-    """
+    """Makes conditions of premises."""
 
     def __init__(
         self,

@@ -57,15 +57,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Columns:
-    """The features of the rules, and where among them those are that PSyKE knows.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the rules' features.
-    place : mapping of str to int
-        Index of each of PSyKE's features.
-    """
+    """The features of the rules, and where among them those are that PSyKE knows."""
 
     names: tuple[str, ...]
     place: Mapping[str, int]
@@ -88,25 +80,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything that was read.
-
-    Parameters
-    ----------
-    columns : Columns
-        The features.
-    drafts : tuple of Draft
-        The rules, in order.
-    task : str
-        ``"classification"`` or ``"regression"``.
-    labels : tuple
-        Labels that the black box is known to give, in its order.
-    disjoint : bool, default=False
-        Whether no two rules hold together; otherwise the first that holds answers.
-    domain : Domain, optional
-        Box of the training rows.
-    notes : list of str
-        What was repaired, for the user to be told.
-    """
+    """Everything that was read."""
 
     columns: Columns
     drafts: tuple[Draft, ...]

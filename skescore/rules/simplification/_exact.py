@@ -44,18 +44,7 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class CellBoxes:
-    """Boxes as ranges of pieces, ``low <= piece < high``.
-
-    Parameters
-    ----------
-    low, high : ndarray of int, shape (n_boxes, n_features)
-        The ranges; an empty one (``low >= high``) marks a box without any point.
-    last : ndarray of int, shape (n_features,)
-        End of the pieces that hold numbers.
-    end : ndarray of int, shape (n_features,)
-        End of all pieces: without a domain there is one more, for the missing value, which only a
-        box that is free on both sides holds.
-    """
+    """Boxes as ranges of pieces, ``low <= piece < high``."""
 
     low: np.ndarray
     high: np.ndarray
@@ -160,28 +149,7 @@ def answering(
 
 
 class ExactRules:
-    """Rules in the order of the set, with the cells of their boxes.
-
-    Parameters
-    ----------
-    ruleset : RuleSet
-        The rules.
-    domain : Domain, optional
-        The points whose answers must not change; None means all, missing values included.
-
-    Attributes
-    ----------
-    low, high : ndarray of int, shape (n_rules, n_features)
-        The boxes in cells; see :class:`skescore.rules.simplification._exact.CellBoxes`.
-    alive : ndarray of bool, shape (n_rules,)
-        Rules that are not struck out.
-    frozen : ndarray of bool, shape (n_rules,)
-        Rules that are left as they stand and meet no other.
-    rank : ndarray of int, shape (n_rules,)
-        Place of every rule in the order in which they answer.
-    by_nearest : bool
-        Whether boxes matter outside of themselves, as the nearest one answers there.
-    """
+    """Rules in the order of the set, with the cells of their boxes."""
 
     def __init__(self, ruleset: RuleSet, domain: Domain | None) -> None:
         self.ruleset = ruleset

@@ -161,19 +161,7 @@ def _without_noise(costs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Cells:
-    """Parts of the range of the weights in each of which one candidate wins.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_cells, n_weights)
-        Log-weights in the middle of each.
-    area : ndarray of shape (n_cells,)
-        Lengths of intervals of log(psi), areas of pixels.
-    goodness : ndarray of shape (n_cells, n_members)
-        Logarithms of the scores, the sign such that greater is better.
-    edges : tuple of ndarray
-        Per weight, the weights at the edges of the cells: n cells have n + 1.
-    """
+    """Parts of the range of the weights in each of which one candidate wins."""
 
     points: np.ndarray
     area: np.ndarray
@@ -182,25 +170,7 @@ class Cells:
 
 
 class Weighing:
-    """The scores of candidates as functions of the weights.
-
-    Parameters
-    ----------
-    candidates : Candidates
-        At least one.
-    score : {"fire", "ice"}
-        What decides.
-    completeness : {"volume", "instances"}
-        How completeness is measured, for ICE.
-
-    Attributes
-    ----------
-    members : ndarray of int
-        Indices of the candidates that none is as good as on every fold, in the order in which ties
-        are broken. Members are numbered from 0.
-    better : dict of int to int
-        For every other candidate, a better one.
-    """
+    """The scores of candidates as functions of the weights."""
 
     def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
         self.candidates = candidates
