@@ -22,6 +22,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+import skescore
+from skescore import ExtractorSearchCV
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -140,12 +146,21 @@ def file_circles(package: Path) -> list[list[str]]:
 
 
 def lonely_modules(package: Path) -> list[str]:
-    """Private modules that one other module imports, and that is not their package."""
+    """Private modules that one other module imports, and that is not their package.
+
+    A package that imports its modules when they are first used names them in a table of strings.
+    """
+    known = modules_of(package)
     graph = import_graph(package)
     importers: dict[str, set[str]] = {}
     for module, imports in graph.items():
         for used in imports:
             importers.setdefault(used.source, set()).add(module)
+        if module.endswith("__init__"):
+            folder = module.removesuffix("__init__")
+            for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    importers.setdefault(folder + node.value.rpartition(".")[2], set()).add(module)
     return sorted(
         module
         for module in graph
@@ -212,11 +227,6 @@ def tune_on_the_command_line() -> None:
 
 def search_in_python() -> None:
     """From ``ExtractorSearchCV.fit`` to ``best_for``, with ten trials of one extractor."""
-    from sklearn.datasets import load_wine
-    from sklearn.ensemble import RandomForestClassifier
-
-    from skescore import ExtractorSearchCV
-
     X, y = load_wine(return_X_y=True)
     black_box = RandomForestClassifier(n_estimators=20, random_state=0)
     search = ExtractorSearchCV(black_box, n_trials=10, random_state=0, extractors=["cart"])
@@ -228,8 +238,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="also write the measures and the files here")
     parser.add_argument("--limits", action="store_true", help="fail where a limit is not kept")
     options = parser.parse_args(arguments)
-
-    import skescore
 
     package = Path(skescore.__file__).parent
     begin = time.perf_counter()

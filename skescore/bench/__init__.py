@@ -5,9 +5,8 @@ from skescore.bench._configuration import BenchConfig, ConfigurationError, confi
 from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan, split_rows
 from skescore.bench._plots import critical_difference_plot
-from skescore.bench._progress import BenchProgress
 from skescore.bench._rows import RowFile, csv_text, in_order, read_rows, row_columns
-from skescore.bench._running import BenchResult, FolderInUseError, run_bench
+from skescore.bench._running import BenchProgress, BenchResult, FolderInUseError, run_bench
 from skescore.bench._statistics import (
     Comparison,
     compare_ranks,

@@ -31,9 +31,8 @@ from skescore.bench._configuration import (
     read_config,
 )
 from skescore.bench._plan import Plan, make_plan
-from skescore.bench._progress import BenchProgress
 from skescore.bench._rows import csv_text
-from skescore.bench._running import BenchResult, is_in_use, run_plan
+from skescore.bench._running import BenchProgress, BenchResult, is_in_use, run_plan
 from skescore.bench._suites import SUITES, suite_config
 from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
 from skescore.black_boxes import BLACK_BOXES, load_black_box

@@ -30,7 +30,7 @@ from skescore.cli._rule_files import (
     text_features,
     write_output,
 )
-from skescore.datasets._tables import read_file
+from skescore.datasets._loading import read_file
 from skescore.rules import Domain, RuleSet, as_ruleset
 from skescore.rules._json import JSON_FORMAT
 from skescore.rules._prediction import VOTING_TEXTS

@@ -11,8 +11,7 @@ import pandas as pd
 
 from skescore._io import write_atomically
 from skescore._text import did_you_mean, listed
-from skescore.datasets._loading import BUILT_IN, load_dataset
-from skescore.datasets._tables import read_file
+from skescore.datasets._loading import BUILT_IN, load_dataset, read_file
 from skescore.rules import AtLeast, OneOf, RuleSet
 from skescore.rules._conditions import Condition
 

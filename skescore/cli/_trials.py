@@ -28,7 +28,7 @@ from skescore.cli import _output as output
 from skescore.datasets._loading import Dataset
 from skescore.scorers._specs import all_weights
 from skescore.tuning import open_storage
-from skescore.tuning._studies import INTERRUPTED
+from skescore.tuning._runner import INTERRUPTED
 from skescore.tuning.storage import RETRY_OF, storage_name
 
 

@@ -4,10 +4,10 @@ from skescore.datasets._loading import (
     BUILT_IN,
     BuiltIn,
     Dataset,
+    DatasetError,
     DatasetNotFoundError,
     load_dataset,
 )
-from skescore.datasets._tables import DatasetError
 
 __all__ = [
     "BUILT_IN",

@@ -6,32 +6,552 @@ the data sets that come along with scikit-learn, and those of OpenML by their nu
 
 from __future__ import annotations
 
+import csv
+import difflib
+import gzip
 import hashlib
 import os
 import re
+import shlex
 import socket
 import warnings
+import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from skescore._text import did_you_mean
-from skescore.datasets._tables import (
-    DatasetError,
-    Task,
-    check_table,
-    check_unique,
-    nearest,
-    read_file,
-)
+from skescore._optional import import_optional
+from skescore._text import did_you_mean, listed
 
-__all__ = ["BUILT_IN", "BuiltIn", "Dataset", "DatasetError", "DatasetNotFoundError", "load_dataset"]
+__all__ = [
+    "BUILT_IN",
+    "BuiltIn",
+    "Dataset",
+    "DatasetError",
+    "DatasetNotFoundError",
+    "Task",
+    "check_table",
+    "check_unique",
+    "load_dataset",
+    "nearest",
+    "read_file",
+]
+
+
+# --- checking of tables, so that no score is ever computed on a table that was misread -----------
+# Whatever a later step could trip over (holes, text among numbers, a lost header, a single class)
+# is refused here, with the column, the row and the way out.
+
+Task = Literal["classification", "regression"]
+
+# Numbers with more distinct values than this are a quantity, not a set of classes.
+MAX_NUMERIC_CLASSES = 20
+SHOWN = 12
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
+ROW_NOTE = "(data rows are counted from 1, without the header)"
+DROP = "drop (on the command line: --drop)"
+CATEGORY = "categories (on the command line: --category)"
+
+
+class DatasetError(ValueError):
+    """A data set cannot be used as it is; the text says where the trouble is and what to do."""
+
+    __module__ = "skescore.datasets"  # where users import it from
+
+
+def check_table(
+    table: pd.DataFrame,
+    where: str,
+    *,
+    target: str | None,
+    task: str,
+    drop: tuple[str, ...],
+    features: tuple[str, ...] | None,
+    missing: str,
+    categories: tuple[str, ...] = (),
+) -> tuple[pd.DataFrame, pd.Series, Task, int]:
+    """Return the features, the target, its task and the number of rows left out.
+
+    Rows of `table` must be numbered from 0. For the parameters see `load_dataset`; `where` names
+    the table in errors.
+    """
+    names = list(table.columns)
+    if target is None:
+        raise DatasetError(
+            f"{where}: target is missing. Name the column to be predicted, for example "
+            f"{_remedy('target', names[-1])}. {_columns(names)}"
+        )
+    kept = _kept_columns(names, where, target, drop, features, categories)
+    chosen = features is not None
+    unnamed = [name for name in kept[:-1] if re.fullmatch(r"Unnamed: \d+(\.\d+)*|\s*", name)]
+    if unnamed:
+        raise DatasetError(
+            f"{where}: the header has no name for {listed(unnamed)}, usually row numbers that "
+            "pandas saved along, or a separator at the line ends. Pass "
+            f"{_others(unnamed, chosen)}, or name the column."
+        )
+    if len(table) < 2:
+        content = "a header but no data rows" if table.empty else "one data row only"
+        raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
+    rows = _without_missing(table[kept], where, missing, chosen)
+    columns = {
+        str(name): _names(rows[name])
+        if name in categories
+        else _numbers(rows[name], f"{where}: column {name!r}", _others([name], chosen))
+        for name in kept[:-1]
+    }
+    y, resolved = _resolve_target(rows[target], f"{where}: target {target!r}", task)
+    X = pd.DataFrame(columns).reset_index(drop=True)
+    return X, y.reset_index(drop=True), resolved, len(table) - len(rows)
+
+
+def _kept_columns(
+    names: list[str],
+    where: str,
+    target: str,
+    drop: tuple[str, ...],
+    features: tuple[str, ...] | None,
+    categories: tuple[str, ...],
+) -> list[str]:
+    """Refuse names that do not fit the table; return the features and, last, the target."""
+    for parameter, wanted in [
+        ("target", (target,)),
+        ("drop", drop),
+        ("features", features or ()),
+        ("categories", categories),
+    ]:
+        unknown = [name for name in wanted if name not in names]
+        if unknown:
+            close = nearest(unknown[0], names) if len(unknown) == 1 else ""
+            guess = f" Did you mean {close}?" if close else ""
+            raise DatasetError(
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
+                f"{_columns(names)}"
+            )
+    torn = [name for name in (target, *(features or ()), *categories) if name in drop]
+    if torn:
+        raise DatasetError(
+            f"{where}: drop must not name the target, one of the features or one of the "
+            f"categories, got {listed(torn)}. Take that out of {DROP}."
+        )
+    if target in categories:
+        raise DatasetError(
+            f"{where}: categories are features, but {target!r} is the target, whose text is read "
+            f"as classes anyway. Leave it out of {CATEGORY}."
+        )
+    if features is None:
+        features = tuple(name for name in names if name != target and name not in drop)
+        if not features:
+            raise DatasetError(
+                f"{where}: no feature column is left beside the target {target!r}. Drop fewer "
+                "columns, and see that columns are separated by a comma, semicolon, tab or "
+                "vertical bar."
+            )
+    elif target in features:
+        raise DatasetError(
+            f"{where}: features must not contain the target, got {target!r} as both. Take it out "
+            "of features, or pass another target (on the command line: --target)."
+        )
+    elif len(set(features)) != len(features) or not features:
+        raise DatasetError(
+            f"{where}: features must name at least one column and none of them twice, got "
+            f"{features!r}. Leave features out to take all columns but the target."
+        )
+    return [*features, target]
+
+
+def check_unique(names: list[str], where: str) -> None:
+    """Refuse a header that has a name twice; blank ones are dealt with by `check_table`."""
+    counts = Counter(name for name in names if name.strip())
+    doubles = sorted(name for name, count in counts.items() if count > 1)
+    if doubles:
+        raise DatasetError(
+            f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
+            f"column a name of its own.{_header_hint(names)}"
+        )
+
+
+def _without_missing(table: pd.DataFrame, where: str, missing: str, chosen: bool) -> pd.DataFrame:
+    """Return the rows without holes, under their old numbers."""
+    target = table.columns[-1]
+    holes = table.isna()
+    counts = holes.sum()
+    counts = counts[counts > 0]
+    if counts.empty:
+        return table
+    rows = holes.any(axis=1)
+    full = counts == len(table)
+    empty = [str(name) for name in counts.index[full] if name != target]
+    if empty:
+        raise DatasetError(
+            f"{where}: {listed(empty)} has no values at all. Pass {_others(empty, chosen)}."
+        )
+    places = [
+        f"{'the target column' if name == target else 'column'} {name!r} {count} "
+        f"(first in data row {int(holes[name].to_numpy().argmax()) + 1})"
+        for name, count in counts.head(SHOWN).items()
+    ]
+    more = f" and {len(counts) - SHOWN} more columns" if len(counts) > SHOWN else ""
+    summary = f"{where}: missing values in {', '.join(places)}{more} {ROW_NOTE}."
+    fewer = "pass other features" if chosen else f"leave out columns with {DROP}"
+    if missing == "error":
+        raise DatasetError(
+            f"{summary} Empty cells and NA, NaN, null or None count as missing. Fill them in, or "
+            f"pass {_remedy('missing', 'drop')} to leave out the {int(rows.sum())} of {len(table)} "
+            f"rows that have one, or {fewer}."
+        )
+    kept = table[~rows]
+    if len(kept) < 2:
+        raise DatasetError(
+            f"{summary} missing='drop' would leave {len(kept)} of {len(table)} rows, at least 2 "
+            f"are needed. Fill cells in, or {fewer}."
+        )
+    return kept
+
+
+def _numbers(column: pd.Series, place: str, way_out: str) -> pd.Series:
+    """Return float64 or int64; an error shows the first cell that is not a finite number."""
+    _refuse_dates(column, place, way_out)
+    numbers = _parsed(column)
+    bad = numbers.isna().to_numpy()
+    if bad.any():
+        cell, value = _first_cell(column, bad)
+        if bad.mean() > 0.5:
+            raise DatasetError(
+                f"{place} is text, first {cell}.{_cell_hint(value)} Declare it, "
+                f"{_remedy('category', str(column.name))}, for extractors that read categories; "
+                f"or encode it as numbers, such as one 0/1 column per value; or pass {way_out}."
+            )
+        raise DatasetError(
+            f"{place} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
+            f"first {cell}.{_cell_hint(value)} Correct the file, or pass {way_out}."
+        )
+    endless = np.isinf(numbers.to_numpy())
+    if endless.any():
+        cell, _ = _first_cell(numbers, endless)
+        raise DatasetError(
+            f"{place} has {int(endless.sum())} infinite values, first {cell}. Put a finite number "
+            f"there, or leave the cell empty and pass {_remedy('missing', 'drop')}."
+        )
+    return numbers
+
+
+def _names(column: pd.Series) -> pd.Series:
+    """Return the values of a categorical column as text; whole numbers without a point."""
+    if pd.api.types.is_float_dtype(column.dtype) and (column == np.floor(column)).all():
+        column = column.astype("int64")
+    return column.astype(str).astype(object)
+
+
+def _parsed(column: pd.Series) -> pd.Series:
+    """Return int64 or float64, with NaN where a cell is no number."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    numbers = pd.to_numeric(column, errors="coerce")
+    whole = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(numbers)
+    return numbers.astype("int64" if whole else "float64")
+
+
+def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series, Task]:
+    """Return labels or numbers to predict, and which of the two they are."""
+    as_classes = _remedy("task", "classification")
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
+        if task == "regression":
+            raise DatasetError(f"{place} is true or false, not a quantity. Pass {as_classes}.")
+        return _checked_classes(column.astype(bool), place), "classification"
+    _refuse_dates(column, place, "another target (on the command line: --target)")
+    is_text = not pd.api.types.is_numeric_dtype(column)
+    # Numbers with a slip of the pen must not turn into a class per number, nor dates into classes.
+    if is_text and task == "auto":
+        is_text = not 0.5 <= _parsed(column).notna().mean() < 1
+        if all(isinstance(label, str) and re.match(DATE, label) for label in column.unique()):
+            raise DatasetError(
+                f"{place} looks like dates, such as {column.iloc[0]!r}. Turn them into numbers, "
+                f"such as the year, or pass {as_classes} if each date is a class."
+            )
+    if is_text and task != "regression":
+        return _checked_classes(column.astype(str).astype(object), place), "classification"
+    numbers = _numbers(column, place, as_classes)
+    values = numbers.to_numpy()
+    broken = values != np.floor(values)
+    if task == "auto":
+        many = len(np.unique(values)) > MAX_NUMERIC_CLASSES
+        task = "regression" if many or broken.any() else "classification"
+    if task == "classification":
+        if broken.any():
+            cell, _ = _first_cell(numbers, broken)
+            raise DatasetError(
+                f"{place} has numbers that are not whole, first {cell}, so they cannot be classes. "
+                f"Pass {_remedy('task', 'regression')}, or write the classes as words."
+            )
+        return _checked_classes(numbers.astype("int64"), place), "classification"
+    if (values == values[0]).all():
+        raise DatasetError(
+            f"{place} is {values[0].item()!r} in every row, so there is nothing to predict. "
+            "Choose another target (on the command line: --target)."
+        )
+    return numbers.astype("float64"), "regression"
+
+
+def _checked_classes(labels: pd.Series, place: str) -> pd.Series:
+    n_classes, example = labels.nunique(), labels.tolist()[0]
+    if n_classes == 1:
+        raise DatasetError(
+            f"{place} has only one class, {example!r}, in all {len(labels)} rows; classification "
+            "needs two or more. Choose another target (on the command line: --target)."
+        )
+    if n_classes == len(labels) > MAX_NUMERIC_CLASSES:
+        raise DatasetError(
+            f"{place} has a class of its own in each of the {len(labels)} rows, such as "
+            f"{example!r}, as identifiers and dates do. Choose another target (on the command "
+            f"line: --target), or pass {_remedy('task', 'regression')} if it is a quantity."
+        )
+    return labels
+
+
+def _refuse_dates(column: pd.Series, place: str, way_out: str) -> None:
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind in ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"):
+        raise DatasetError(
+            f"{place} holds dates or times. Turn them into numbers, such as the year or the days "
+            f"since a start, or pass {way_out}."
+        )
+
+
+# Wording ------------------------------------------------------------------------------------------
+
+
+def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
+    """Return the first cell marked in `where`, in words and as it is."""
+    first = int(where.argmax())
+    value = column.iloc[first]
+    value = value.item() if isinstance(value, np.generic) else value
+    return f"{value!r} in data row {column.index[first] + 1} {ROW_NOTE}", value
+
+
+def _cell_hint(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    if re.fullmatch(r"[+-]?[\d.]*\d,\d+", value):
+        return " Numbers are written with a decimal point and no other comma, as 1234.5."
+    if value in ("?", "-", "--", ".", "*"):
+        return f" If {value!r} stands for a missing value, leave the cell empty."
+    if re.match(DATE, value):
+        return " It looks like dates: turn them into numbers, such as the year."
+    return ""
+
+
+def _header_hint(names: Sequence[str]) -> str:
+    numeric = [name for name in names if re.fullmatch(r"[+-]?\d*\.?\d+([eE][+-]?\d+)?", name)]
+    if 2 * len(numeric) >= len(names) and any("." in name for name in numeric):
+        return " The first line looks like data, not names: put a header line above it."
+    return ""
+
+
+def _others(columns: Sequence[str], chosen: bool) -> str:
+    """Return what to pass so that these columns are not asked for."""
+    return "other features" if chosen else _remedy("drop", *columns)
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"The columns are {listed(names)}.{_header_hint(names)}"
+
+
+def _remedy(parameter: str, *values: Any) -> str:
+    """Return one remedy for both doors: the Python parameter and the command-line flag."""
+    listing = {"drop": "drop", "category": "categories"}
+    given = repr(values) if parameter in listing else repr(values[0])
+    flags = " ".join(f"--{parameter} {shlex.quote(str(value))}" for value in values)
+    return f"{listing.get(parameter, parameter)}={given} (on the command line: {flags})"
+
+
+def nearest(name: object, known: Sequence[str]) -> str:
+    """Return the names most like this one, in quotation marks and joined by "or"."""
+    folded = {each.casefold(): each for each in reversed(known)}
+    near = difflib.get_close_matches(str(name).casefold(), folded)
+    return " or ".join(repr(folded[each]) for each in near)
+
+
+# --- reading tables from files: text in several dialects, and Parquet ----------------------------
+# What is read is handed on as it is in the file. Only what would be misread is refused here, with
+# the file, the line and the way out.
+
+# The usual separator of each kind of text file; the header line may show another one.
+TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET_KINDS = (".parquet", ".pq")
+SEPARATORS = (",", ";", "\t", "|")
+LINE_NOTE = "(the header is line 1)"
+
+
+def read_file(path: Path, where: str) -> tuple[pd.DataFrame, str]:
+    """Return the table as it is in the file, with rows numbered from 0, and the checksum.
+
+    `where` names the file in errors, as its user did.
+    """
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(4096)
+            raw.seek(0)
+            checksum = hashlib.file_digest(raw, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise  # only the caller knows what else the name could have meant
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and path.is_dir():
+            raise DatasetError(f"{where} is a folder: pass one of the files in it.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(
+            f"{where} cannot be read: {reason}. Check its name and its access rights."
+        ) from error
+    if not start:
+        raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
+    stem = path.name.lower().removesuffix(".gz")
+    suffix, compressed = Path(stem).suffix, stem != path.name.lower()
+    if suffix in PARQUET_KINDS and not compressed:
+        return _read_parquet(path, where, start), checksum
+    if suffix in TEXT_KINDS:
+        return _read_text(path, where, TEXT_KINDS[suffix], compressed), checksum
+    raise DatasetError(
+        f"{where} has the unknown ending {path.suffix!r}: it must be .csv, .tsv, .tab, .txt (each "
+        "also with .gz), .parquet or .pq. Save the table as CSV."
+    )
+
+
+def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
+    if not start.startswith(b"PAR1"):
+        raise DatasetError(f"{where} is not a Parquet file: rename it by what it is, such as .csv.")
+    try:
+        parquet = import_optional(
+            "pyarrow.parquet", extra="parquet", purpose="Reading a Parquet file"
+        )
+    except ImportError as error:
+        raise DatasetError(f"{where} cannot be read. {error}") from error
+    # An open file, because from a path pyarrow would also read columns out of folder names.
+    with path.open("rb") as raw:
+        try:
+            names = list(parquet.read_schema(raw).names)
+            check_unique(names, where)
+            raw.seek(0)
+            table = pd.read_parquet(raw, engine="pyarrow")
+        except DatasetError:
+            raise
+        except (ValueError, OSError, NotImplementedError) as error:
+            raise DatasetError(f"{where} is a damaged Parquet file: {error}") from error
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    table.columns = pd.Index([str(column) for column in table.columns])
+    return table.reset_index(drop=True)
+
+
+def _read_text(path: Path, where: str, separator: str, compressed: bool) -> pd.DataFrame:
+    opener: Any = gzip.open if compressed else open
+    try:
+        with opener(path, "rb") as raw:
+            _refuse_binary(raw.read(4096), where)
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as text:
+            separator, header = _sniff(text, separator)
+        check_unique(header, where)
+        with warnings.catch_warnings():
+            # pandas only warns when all rows have more cells than the header, and cuts them off.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path,
+                sep=separator,
+                compression="gzip" if compressed else None,
+                encoding="utf-8",
+                engine="c",
+                low_memory=False,  # one type per column, however long the file
+                index_col=False,
+                skipinitialspace=True,
+            )
+    except UnicodeDecodeError as error:
+        raise DatasetError(_not_utf8(path, where, opener)) from error
+    except pd.errors.EmptyDataError as error:
+        raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
+    except pd.errors.ParserWarning as error:
+        raise DatasetError(
+            f"{where}: the data rows have more cells than the header, which has {len(header)}. "
+            f"Name every column, and put cells that hold {separator!r} in quotation marks."
+        ) from error
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise DatasetError(_malformed(str(error), where, separator)) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
+
+
+def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
+    """Return the separator for which header and first row agree, and the names in the header."""
+    heads: dict[str, list[list[str]]] = {}
+    for separator in dict.fromkeys((usual, *SEPARATORS)):
+        text.seek(0)
+        records = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        # Like pandas, skip blank lines; a line of nothing but separators is not blank.
+        filled = (record for record in records if len(record) > 1 or any(record))
+        heads[separator] = list(islice(filled, 2)) or [[]]
+        widths = {len(record) for record in heads[separator]}
+        if len(widths) == 1 and min(widths) > 1:
+            return separator, heads[separator][0]
+    best = max(heads, key=lambda separator: len(heads[separator][0]))
+    return best, heads[best][0]
+
+
+def _refuse_binary(start: bytes, where: str) -> None:
+    disguises = {
+        b"PAR1": "a Parquet file: rename it to end in .parquet",
+        b"\x1f\x8b": "compressed with gzip: rename it to end in .gz",
+        b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save the sheet as CSV",
+        b"\xff\xfe": "text in the encoding UTF-16: save it as UTF-8",
+        b"\xfe\xff": "text in the encoding UTF-16: save it as UTF-8",
+    }
+    for magic, meaning in disguises.items():
+        if start.startswith(magic):
+            raise DatasetError(f"{where} is {meaning}.")
+    if b"\0" in start:
+        raise DatasetError(f"{where} is binary, not text: save the table as CSV in UTF-8.")
+
+
+def _not_utf8(path: Path, where: str, opener: Any) -> str:
+    """Find the first line that is not UTF-8; only read once the quick way has failed."""
+    place = ""
+    with opener(path, "rb") as raw:
+        for number, line in enumerate(raw, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                place = f": line {number} {LINE_NOTE} has the byte 0x{line[error.start]:02x}"
+                break
+    return (
+        f"{where} is not in the encoding UTF-8{place}. Save it as UTF-8; if it comes from an older "
+        f"Windows program: iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(where)}"
+    )
+
+
+def _malformed(message: str, where: str, separator: str) -> str:
+    """Say the tokenizer's complaint in terms of the file."""
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if found:
+        expected, line, saw = found.groups()
+        return (
+            f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
+            f"that hold {separator!r} in quotation marks, or take the extra cell away."
+        )
+    found = re.search(r"EOF inside string starting at row (\d+)", message)
+    if found:
+        line = str(int(found[1]) + 1)
+        return f"{where}: a quotation mark opened in line {line} {LINE_NOTE} is never closed."
+    return f"{where} cannot be read as a table: {message.strip()}. Save it as CSV again."
+
+
+# --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):

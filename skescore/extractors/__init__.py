@@ -9,8 +9,8 @@ from skescore.extractors._black_boxes import (
     is_prefit,
 )
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._categories import CategoryEncoder, category_order, has_categories
 from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors.cream import (
     CREAMClusterer,

@@ -28,8 +28,7 @@ from skescore.extractors._black_boxes import (
     is_fitted,
     observed_classes,
 )
-from skescore.extractors._categories import CategoryEncoder
-from skescore.extractors._input import check_columns, check_labels, is_plain
+from skescore.extractors._input import CategoryEncoder, check_columns, check_labels, is_plain
 from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet

@@ -13,9 +13,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._categories import category_order, name_categories
 from skescore.extractors._docstrings import documented
-from skescore.rules import Domain, Rule, RuleSet, as_ruleset
+from skescore.extractors._input import category_order, name_categories
+from skescore.rules import Domain, Rule, RuleSet
+from skescore.rules.importers import tree_to_ruleset
 
 _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
@@ -168,7 +169,7 @@ class CARTExtractor(BaseExtractor):
                 stacklevel=3,
             )
         settings = {name: value for name, value in extraction.settings.items() if name != "task"}
-        rules = as_ruleset(tree, simplify=self.simplify, **settings)
+        rules = tree_to_ruleset(tree, simplify=self.simplify, **settings)
         if exponents.any():
             rules = _in_units(rules, exponents)
             inner = tree.tree_.feature >= 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import python_value
+from skescore.extractors._oracle import FrameKinds
+from skescore.rules import Interval, OneOf, Rule, RuleSet
 
 
 def frame_column(X: Any, position: int) -> pd.Series:
@@ -107,3 +109,186 @@ def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
         and (X.shape[1] > 0 if n_features is None else X.shape[1] == n_features)
         and bool(np.isfinite(X).all())
     )
+
+
+# --- categorical columns of data frames: their codes for algorithms, their labels for the --------
+# An algorithm sees the number of each value among the feature's values, counted from 0. The black
+# box and the rules see the values themselves.
+
+
+def category_order(
+    codes: np.ndarray, predictions: np.ndarray, n_values: int, n_classes: int | None
+) -> np.ndarray:
+    """Order the values of a categorical feature, so that a tree can split them by thresholds.
+
+    Notes
+    -----
+    For two classes or a number, ordering the values by the mean prediction makes the best of all
+    splits into two sets a threshold. For more classes the values are ordered along the first
+    principal component of their class probabilities, which nearly always gives the best split.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
+    section 4.2; D. Coppersmith, S. Hong, J. Hosking: Partitioning nominal attributes in decision
+    trees. Data Mining and Knowledge Discovery 3, 1999.
+    """
+    total = np.bincount(codes, minlength=n_values)
+    if n_classes is None:
+        position = np.bincount(codes, weights=predictions, minlength=n_values) / total
+    else:
+        counts = np.bincount(codes * n_classes + predictions, minlength=n_values * n_classes)
+        probabilities = counts.reshape(n_values, n_classes) / total[:, None]
+        centred = probabilities - np.average(probabilities, axis=0, weights=total)
+        scatter = (centred * total[:, None]).T @ centred
+        direction = np.linalg.eigh(scatter)[1][:, -1]
+        # The sign of an eigenvector is anyone's choice; its largest part shall be positive.
+        direction *= np.sign(direction[np.argmax(np.abs(direction))])
+        position = centred @ direction
+    extent = np.ptp(position)
+    if extent > 0:  # differences of rounding must not decide
+        position = np.round(position / extent, 9)
+    return np.argsort(position, kind="stable")
+
+
+def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> RuleSet:
+    """Turn intervals over the ranks of ordered categories into sets of their values.
+
+    They become conditions such as ``colour in {blue, red}``. A set of more than half of the values
+    is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen.
+    """
+    rules = []
+    for rule in ruleset.rules:
+        conditions = [
+            _one_of(c, values[c.feature]) if isinstance(c, Interval) and c.feature in values else c
+            for c in rule.conditions
+        ]
+        rules.append(Rule(tuple(conditions), rule.output, rule.statistics))
+    return ruleset.replace(rules=rules)
+
+
+def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf:
+    ranks = np.arange(len(values), dtype=float)
+    held = interval.holds(lambda _: ranks)
+    inside = [v for v, holds in zip(values, held, strict=True) if holds]
+    outside = [v for v, holds in zip(values, held, strict=True) if not holds]
+    if len(outside) < len(inside) and len(inside) > 1:
+        return OneOf(interval.feature, tuple(outside), negated=True)
+    return OneOf(interval.feature, tuple(inside))
+
+
+class CategoryEncoder:
+    """The categorical columns of the frame that an extractor was fitted on.
+
+    Columns of pandas' or polars' categorical types and of text are categorical. `categories` has
+    the sorted values of each by its index.
+
+    A column that lacks a value, or holds what no rule could hold for, is a ValueError.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.categories: dict[int, tuple[Any, ...]] = {}
+        self._names: list[Any] = []
+        self._types: dict[int, Any] = {}
+        self._kinds = FrameKinds(X)
+        if not (hasattr(X, "columns") and hasattr(X, "shape")):
+            return
+        self._names = list(X.columns)
+        self._polars = not hasattr(X, "iloc")
+        for position in range(len(self._names)):
+            column = frame_column(X, position)
+            if is_categorical(column):
+                self.categories[position] = _values(column, str(self._names[position]))
+                self._types[position] = X.dtypes[position] if self._polars else column.dtype
+
+    def __bool__(self) -> bool:
+        return bool(self.categories)
+
+    def codes(self, X: Any) -> pd.DataFrame:
+        """The rows with codes in place of values; columns keep their names."""
+        columns = {}
+        for position, name in enumerate(X.columns):
+            column = frame_column(X, position)
+            values = self.categories.get(position)
+            if values is not None:
+                column = pd.Index(values).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+            columns[name] = np.asarray(column, dtype=float)
+        return pd.DataFrame(columns)
+
+    def frame(self, X: Any) -> Any:
+        """Rows that came without column names, as a frame like that of training."""
+        rows = np.asarray(X, dtype=object)
+        if rows.ndim != 2 or rows.shape[1] != len(self._names):
+            return X  # scikit-learn's own check says what is wrong
+        frame = pd.DataFrame(rows, columns=self._names)
+        numeric = [n for position, n in enumerate(self._names) if position not in self.categories]
+        return frame.astype(dict.fromkeys(numeric, float))
+
+    def decode(self, points: np.ndarray) -> Any:
+        """Points in codes, as a frame like that of training."""
+        columns = {}
+        for position, name in enumerate(self._names):
+            column: Any = points[:, position]
+            values = self.categories.get(position)
+            if values is not None:
+                labels = pd.Series(list(values), dtype=object).to_numpy()
+                column = labels[column.astype(np.intp)]
+                if not self._polars:
+                    column = pd.Series(column, dtype=self._types[position])
+            columns[name] = column
+        if not self._polars:
+            return self._kinds.restored(pd.DataFrame(columns))
+        import polars
+
+        series = [
+            polars.Series(str(name), column.tolist(), dtype=self._types.get(position))
+            for position, (name, column) in enumerate(columns.items())
+        ]
+        return polars.DataFrame(series)
+
+
+def has_categories(X: Any) -> bool:
+    """Return whether some column of a data frame is categorical.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows; an array has no categorical columns.
+
+    Returns
+    -------
+    bool
+        Whether there is one.
+    """
+    if not (hasattr(X, "columns") and hasattr(X, "shape")):
+        return False
+    return any(is_categorical(frame_column(X, position)) for position in range(len(X.columns)))
+
+
+def is_categorical(column: pd.Series) -> bool:
+    """Whether a column holds declared categories, or text alone.
+
+    A text among numbers is a slip, and numbers written as text are no categories either.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return False
+    there = column.dropna()
+    if not len(there) or not all(isinstance(value, str) for value in there):
+        return False
+    return bool(pd.to_numeric(there.drop_duplicates(), errors="coerce").isna().any())
+
+
+def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
+    check_complete(column, name)
+    values = [python_value(value) for value in column.unique().tolist()]
+    text = [isinstance(value, str) for value in values]
+    strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
+    if strange or (any(text) and not all(text)):
+        raise ValueError(
+            f"The categories of column {name!r} must all be text, or all numbers, but among them "
+            f"is {strange[0] if strange else values[text.index(False)]!r}. Make them all text with "
+            f"X[{name!r}].astype(str)."
+        )
+    return tuple(sorted(values))

@@ -617,7 +617,7 @@ class RuleSet(Sequence[Rule]):
         >>> rules.shorten([[2.41], [2.46], [5.1]])[0].conditions[0].upper
         2.45
         """
-        from skescore.rules.exporters._rounding import shorten_numbers
+        from skescore.rules.exporters import shorten_numbers
 
         return shorten_numbers(self, X)
 
@@ -724,7 +724,7 @@ class RuleSet(Sequence[Rule]):
         limit : int, optional
             Write only so many rules, and say how many more there are; all by default.
         """
-        from skescore.rules.exporters._text import to_text
+        from skescore.rules.exporters import to_text
 
         return to_text(self, limit)
 
@@ -773,7 +773,7 @@ class RuleSet(Sequence[Rule]):
         the answer is rose. (1 row)
         Where no rule holds, the answer is rose.
         """
-        from skescore.rules.exporters._sentences import to_sentences
+        from skescore.rules.exporters import to_sentences
 
         return to_sentences(self)
 
@@ -821,7 +821,7 @@ class RuleSet(Sequence[Rule]):
         |   |--- petal width (cm) > 1.75
         |   |   |--- class: 2   (46 rows, 98 % pure)
         """
-        from skescore.rules.exporters._tree import to_tree_text
+        from skescore.rules.exporters import to_tree_text
 
         self.check_one_answers("A tree")
         return to_tree_text(self, self.number if number is None else number)
@@ -856,7 +856,7 @@ class RuleSet(Sequence[Rule]):
         | 2 | else if petal length (cm) &gt; 5 | virginica | 40 rows, 100 % pure |
         <BLANKLINE>
         """
-        from skescore.rules.exporters._markdown import to_markdown
+        from skescore.rules.exporters import to_markdown
 
         return to_markdown(self)
 
@@ -879,7 +879,7 @@ class RuleSet(Sequence[Rule]):
         str
             The HTML. Names and labels are escaped.
         """
-        from skescore.rules.exporters._html import to_html
+        from skescore.rules.exporters import to_html
 
         return to_html(self, limit, standalone=standalone, title=title)
 
@@ -909,7 +909,7 @@ class RuleSet(Sequence[Rule]):
             Indexed by rule number from 1, with the columns ``premise``, ``output``,
             ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
         """
-        from skescore.rules.exporters._tables import to_frame
+        from skescore.rules.exporters import to_frame
 
         return to_frame(self)
 
@@ -949,7 +949,7 @@ class RuleSet(Sequence[Rule]):
         1,colour,in,"[""red""]",a
         otherwise,,,,b
         """
-        from skescore.rules.exporters._tables import to_conditions
+        from skescore.rules.exporters import to_conditions
 
         return to_conditions(self)
 
@@ -1026,7 +1026,7 @@ class RuleSet(Sequence[Rule]):
             # No rule holds.
             return "versicolor"
         """
-        from skescore.rules.exporters._python import to_python
+        from skescore.rules.exporters import to_python
 
         return to_python(self if X is None else self.shorten(X), function_name)
 
@@ -1136,7 +1136,7 @@ class RuleSet(Sequence[Rule]):
           WHEN "length" > 4.5e0 AND "length" <= 7 THEN 2
         END AS "rule" FROM "iris") AS answered GROUP BY rule
         """
-        from skescore.rules.exporters._sql import to_sql
+        from skescore.rules.exporters import to_sql
 
         return to_sql(
             self if X is None else self.shorten(X),
@@ -1232,7 +1232,7 @@ class RuleSet(Sequence[Rule]):
         prediction(_, versicolor).
         <BLANKLINE>
         """
-        from skescore.rules.exporters._prolog import to_prolog
+        from skescore.rules.exporters import to_prolog
 
         return to_prolog(self if X is None else self.shorten(X), predicate, missing)
 

@@ -9,12 +9,8 @@ from typing import Any, NamedTuple
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.testing import _inputs, _interface
+from skescore.testing import _checks  # noqa: F401  # adds the checks, in order
 from skescore.testing._samples import CHECKS, Check, task_of
-
-#: Importing a module adds its checks; they are run in this order.
-_MODULES = [module.__name__ for module in (_interface, _inputs)]
-CHECKS.sort(key=lambda check: _MODULES.index(check.__module__))
 
 
 class CheckOutcome(NamedTuple):

@@ -9,9 +9,8 @@ from skescore.tuning._objective import (
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning._runner import FoldEvaluator, SearchProgress, Workers
+from skescore.tuning._runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning._search import ExtractorSearchCV, leaderboard
-from skescore.tuning._studies import describe_study
 from skescore.tuning._winner import (
     SHARE_OF_ALL_ROWS,
     SearchObjective,

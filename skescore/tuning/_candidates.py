@@ -245,7 +245,7 @@ class Candidates(Sequence[Candidate]):
     ) -> np.ndarray:
         """Score what was measured on each fold, weighed with the rules of all rows on these rows.
 
-        Candidates are judged by it, see :func:`skescore.tuning._winner.mixed_score`.
+        Candidates are judged by it, see :func:`skescore.tuning.mixed_score`.
 
         Parameters
         ----------

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import datetime
+import json
 import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,18 +23,596 @@ import cloudpickle
 import numpy as np
 import optuna
 from joblib import Parallel, delayed, effective_n_jobs
-from optuna.exceptions import UpdateFinishedTrialError
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore.scorers import SCORE_SPECS
-from skescore.tuning._allocation import Allocation, in_turns, in_turns_beside_others
-from skescore.tuning._objective import STOPPED, Fold, evaluate_on_fold, knowledge_like, params_key
+from skescore.tuning._objective import (
+    STOPPED,
+    ExtractorObjective,
+    Fold,
+    evaluate_on_fold,
+    knowledge_like,
+    params_key,
+)
 from skescore.tuning._pareto import hypervolume
-from skescore.tuning._studies import Studies, call_back
 from skescore.tuning._winner import SearchObjective, mean_of, score_of_parts
-from skescore.tuning.storage import Heartbeat
+from skescore.tuning.storage import RETRY_OF, Heartbeat, retry_stale
+
+# --- who gets the next trials: extractors that cannot catch up are stopped, with the reas --------
+
+#: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
+_LEAST_TO_JUDGE = 2
+#: So many extractors go on to the end: with one alone, the trade-off would be its own.
+_LAST_ROUND = 2
+#: With fewer trials, the best of everything that an extractor has shown says too little.
+_LEAST_TO_BOUND = 3
+#: The first round decides on the most extractors, and gets as much as this many of the others.
+_FIRST_ROUND = 2
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What an extractor has done so far: trials that count, and the time that they took.
+
+    Trials count if they were begun, and neither interrupted nor begun anew.
+    """
+
+    started: int
+    seconds: float = 0.0
+
+
+#: Judges names by their first trials: how good each is (greater is better), and how good it could
+#: be at most (infinite if that is not known).
+Judge = Callable[[Sequence[str], int | None], Mapping[str, tuple[float, float]]]
+
+
+class Allocation:
+    """Divides a budget between extractors.
+
+    Successive halving: every round halves the number of extractors, down to two, so that most of
+    the trials go to those that do best. Beside that, an extractor is stopped after a round if the
+    best of all that it has shown, its smallest loss with its fewest rules and its greatest
+    completeness, would not beat the best score so far.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        n_trials: int | None,
+        timeout: float | None,
+        policy: str,
+        *,
+        merit: str = "best",
+    ) -> None:
+        self.names = list(names)
+        self.n_trials = n_trials
+        self.timeout = timeout
+        self.merit = merit
+        self.rounds = _rounds(len(self.names), n_trials, policy)
+        self._halted: Collection[str] = ()
+        #: Why extractors were stopped, as far as :meth:`allowed` knows.
+        self.stopped: dict[str, str] = {}
+
+    def allowed(
+        self,
+        standings: Mapping[str, Standing],
+        judge: Judge,
+        elapsed: float = 0.0,
+        halted: Collection[str] = (),
+    ) -> dict[str, int]:
+        """Give how many further trials each extractor may start now."""
+        self.stopped = {}
+        self._halted = halted
+        if self.timeout is not None and elapsed >= self.timeout:
+            return {}
+        if self.n_trials is None:
+            return self._by_time(standings, judge, elapsed)
+        left = self.n_trials - sum(standing.started for standing in standings.values())
+        if left <= 0:
+            self._go_through(standings, judge)
+            return {}
+        wanted = self._go_through(standings, judge)
+        result = {}
+        for name, number in wanted.items():
+            if given := min(number, left):
+                result[name] = given
+                left -= given
+        return result
+
+    def _go_through(self, standings: Mapping[str, Standing], judge: Judge) -> dict[str, int]:
+        """Go through the rounds up to the first that is not done."""
+        live = [name for name in self.names if name not in self._halted]
+        if not live:
+            return {}
+        quota = 0
+        for number, (keep, each) in enumerate(self.rounds):
+            if number:
+                live = self._halved(live, keep, judge, quota)
+            quota += each
+            wanted = {
+                name: quota - standings[name].started
+                for name in live
+                if standings[name].started < quota
+            }
+            if wanted:
+                return wanted
+        # What rounding left over, and what stopped extractors did not use.
+        least = min(standings[name].started for name in live)
+        return {name: 1 for name in live if standings[name].started == least}
+
+    def _by_time(
+        self, standings: Mapping[str, Standing], judge: Judge, elapsed: float
+    ) -> dict[str, int]:
+        """Rounds end when their share of the time is over; in one, the least served comes next."""
+        assert self.timeout is not None
+        weights = [_FIRST_ROUND, *[1] * (len(self.rounds) - 1)]
+        live, end = [name for name in self.names if name not in self._halted], 0.0
+        if not live:
+            return {}
+        for number, (keep, _) in enumerate(self.rounds):
+            if number:
+                live = self._halved(live, keep, judge, None)
+            end += self.timeout * weights[number] / sum(weights)
+            if elapsed < end:
+                break
+        fresh = [name for name in live if not standings[name].started]
+        if fresh:
+            return dict.fromkeys(fresh, 1)
+        mean = sum(standings[name].seconds for name in live) / len(live)
+        return {name: 1 for name in live if standings[name].seconds <= mean}
+
+    def _halved(self, live: list[str], keep: int, judge: Judge, first: int | None) -> list[str]:
+        """The extractors that go on, in their order; the others are told why they do not."""
+        known = judge(live, first)
+        ranked = sorted(live, key=lambda name: -known[name][0])  # stable: earlier named wins ties
+        leader = ranked[0]
+        best = known[leader][0]
+        kept = {leader}
+        after = "so far" if first is None else f"after {first} trial{'s' if first > 1 else ''}"
+        for rank, name in enumerate(ranked[1:], start=2):
+            merit, bound = known[name]
+            if merit == -math.inf:
+                self.stopped[name] = f"no trial gave a score {after}"
+            elif bound < best and (first is None or first >= _LEAST_TO_BOUND):
+                self.stopped[name] = (
+                    f"{after} its best loss with its fewest rules would give {bound:.4g}, and "
+                    f"{leader} had {best:.4g}"
+                )
+            elif rank > keep:
+                self.stopped[name] = (
+                    f"{after} its {self.merit} was {merit:.4g}, place {rank} of {len(live)}; "
+                    f"the first {keep} went on ({leader} had {best:.4g})"
+                )
+            else:
+                kept.add(name)
+        return [name for name in live if name in kept]
+
+
+def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, int]]:
+    """Number of extractors in each round, and the trials of each of them."""
+    if policy == "even" or n_names == 1 or (n_trials or math.inf) < _LEAST_TO_JUDGE * n_names:
+        return [(n_names, 0 if n_trials is None else n_trials // n_names)]
+    sizes = [n_names]
+    while sizes[-1] > min(_LAST_ROUND, n_names - 1):
+        sizes.append(math.ceil(sizes[-1] / 2))
+    if n_trials is None:
+        return [(size, 0) for size in sizes]
+    unit = n_trials / (len(sizes) - 1 + _FIRST_ROUND)
+    first = max(int(unit * _FIRST_ROUND / n_names), _LEAST_TO_JUDGE)
+    unit = (n_trials - first * n_names) / (len(sizes) - 1)
+    later = [(n, int(unit / n)) for n in sizes[1:] if unit >= n]
+    if not later:  # nobody would go on
+        return [(n_names, n_trials // n_names)]
+    return [(n_names, first), *later]
+
+
+def in_turns(allowed: Mapping[str, int]) -> list[str]:
+    """Name every extractor as often as it may start a trial, one after another."""
+    turns = range(max(allowed.values(), default=0))
+    return [name for turn in turns for name, number in allowed.items() if number > turn]
+
+
+def in_turns_beside_others(
+    allowed: Mapping[str, int],
+    seconds: Mapping[str, float],
+    running: Collection[str],
+    last: Collection[str],
+) -> list[str]:
+    """Name the extractors as :func:`in_turns`, in an order for one of several workers.
+
+    What nobody else works at (`running`) comes first, of this what the worker has been at
+    (`last`), and then where most work is left by the `seconds` of a trial, infinite if not
+    known. So most extractors have one worker, in whose memory lies what their trials share and
+    whose sampler knows of all before; and the long ones are begun early.
+    """
+
+    def rank(name: str) -> tuple[bool, float]:
+        return name not in last, -allowed[name] * seconds[name]
+
+    order = sorted(allowed, key=rank)
+    free = {name: allowed[name] for name in order if name not in running}
+    others = {name: allowed[name] for name in order if name in running}
+    return [*in_turns(free), *in_turns(others)]
+
+
+# --- one Optuna study per extractor: opened, asked, told, and read again -------------------------
+
+# --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------
+
+#: Measures whose names here are better known to programs than to people.
+_SHOWN = {"n_rules": "rules"}
+#: What a table of studies has room for.
+_MOST_LETTERS = 200
+
+
+def describe_study(
+    study: optuna.Study,
+    *,
+    scoring: Any,
+    extractor: str | None = None,
+    task: str | None = None,
+    data: str | None = None,
+    X: Any = None,
+    cv: Any = None,
+) -> None:
+    """Name a study's objectives, and note what it is about, as short texts for people.
+
+    Use it once after making a study that others will look at. Workers that join may call it again:
+    only what is new or different is written.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    scoring : str, scorer or sequence of str
+        What the trials' values are: one score, such as ``"ice"``, or as many measures as the study
+        has objectives, such as ``("loss", "n_rules", "incompleteness")``.
+    extractor : str, optional
+        Name of the extractor.
+    task : str, optional
+        Such as ``"classification"``.
+    data : str, optional
+        Name of the data.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        The rows, of which only the numbers of rows and features are noted.
+    cv : int, splitter or iterable, optional
+        Cross-validation, as in scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        If `scoring` names more or fewer values than the study has objectives.
+
+    Notes
+    -----
+    The names are the study's ``metric_names``, which plots and tables show. The rest are its user
+    attributes ``scoring``, ``extractor``, ``task``, ``data`` and ``cv``.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(directions=["minimize"] * 3)
+    >>> describe_study(study, scoring=("loss", "n_rules", "incompleteness"), data="iris",
+    ...                X=np.zeros((150, 4)), cv=5)
+    >>> study.metric_names
+    ['loss', 'rules', 'incompleteness']
+    >>> study.user_attrs["data"]
+    'iris (150 rows, 4 features)'
+    """
+    single = isinstance(scoring, str) or not isinstance(scoring, Sequence)
+    names = [_name_of(part) for part in ([scoring] if single else scoring)]
+    if len(names) != len(study.directions):
+        raise ValueError(
+            f"scoring must name each of the study's {len(study.directions)} objectives, got "
+            f"{scoring!r}."
+        )
+    if study.metric_names != names:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            study.set_metric_names(names)
+    texts = {
+        # A scorer's settings matter, and only its representation shows them.
+        "scoring": str(scoring) if single else ", ".join(names),
+        "extractor": extractor,
+        "task": task,
+        "data": _data_text(data, X),
+        "cv": _cv_text(cv),
+    }
+    known = study.user_attrs
+    for key, text in texts.items():
+        if text is not None and known.get(key) != (text := _shortened(text)):
+            study.set_user_attr(key, text)
+
+
+def _name_of(scoring: Any) -> str:
+    if isinstance(scoring, str):
+        return _SHOWN.get(scoring, scoring)
+    for attribute in ("name", "__name__"):
+        if isinstance(found := getattr(scoring, attribute, None), str):
+            return found
+    return str(scoring)
+
+
+def _data_text(name: str | None, X: Any) -> str | None:
+    if X is None:
+        return name
+    shape = getattr(X, "shape", None) or (len(X), len(X[0]) if len(X) else 0)
+    text = f"{shape[0]} rows, {shape[1]} features"
+    return text if name is None else f"{name} ({text})"
+
+
+def _cv_text(cv: Any) -> str | None:
+    if cv is None or isinstance(cv, str):
+        return cv
+    if isinstance(cv, int):
+        return f"{cv} folds"
+    if hasattr(cv, "split"):
+        return " ".join(str(cv).split())  # scikit-learn's splitters name their parameters
+    return f"{len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+
+
+# --- One Optuna study per extractor: opened, asked, told, and read again -------------------------
+
+#: Where a study keeps what it was made with, so that nobody continues another search by mistake.
+_SETTINGS = "skescore"
+#: Marks trials that were stopped by hand: they count for nothing and are tried again.
+INTERRUPTED = "interrupted"
+
+
+@contextlib.contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Keep Optuna's line per trial out of the caller's log; it is in the leaderboard."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+class Studies:
+    """The studies of a search."""
+
+    def __init__(
+        self,
+        objectives: Mapping[str, ExtractorObjective],
+        objective: SearchObjective,
+        *,
+        first: Mapping[str, list[dict[str, Any]]],
+        seed: int,
+        n_startup: int,
+        sampler: Any = None,
+        pruner: Any = None,
+        storage: Any = None,
+        study_name: str = "",
+        settings: Mapping[str, Any] | None = None,
+        given: Mapping[str, optuna.Study] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.objectives = objectives
+        self.objective = objective
+        self.first = first
+        self.seed = seed
+        self.n_startup = n_startup
+        self.sampler = sampler
+        self.shared = storage is not None
+        self.studies: dict[str, optuna.Study] = {}
+        self.given = dict(given or {})
+        for name in objectives:
+            study = self.given.get(name)
+            if study is not None:
+                _check_directions(study, name, objective)
+                _check_folds(study, name, len(objectives[name].folds))
+            else:
+                study = optuna.create_study(
+                    study_name=f"{study_name}/{name}" if self.shared else name,
+                    storage=storage, directions=objective.directions, pruner=pruner,
+                    sampler=copy.deepcopy(sampler), load_if_exists=self.shared,
+                )  # fmt: skip
+            if self.shared:
+                space = {key: repr(d) for key, d in objectives[name].space.items()}
+                _check_settings(study, name, {**(settings or {}), "space": space}, objective)
+            scoring = objective.minimised or objective.name
+            describe_study(study, scoring=scoring, extractor=name, **(about or {}))
+            self.studies[name] = study
+        #: All trials of every extractor, as they were when they were last read.
+        self.trials: dict[str, list[FrozenTrial]] = {}
+        self.read()
+
+    def read(self, *names: str) -> None:
+        """Read the trials of some extractors anew, or of all: each costs a storage a query."""
+        for name in names or self.studies:
+            self.trials[name] = list(self.studies[name].get_trials(deepcopy=False))
+
+    def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
+        """Begin a trial of an extractor; gives it and its hyper-parameters."""
+        study = self.studies[name]
+        trial = study.ask()
+        before = study.sampler
+        try:
+            # By the trial's index among those that count: a search that was broken off goes on as
+            # it would have, and workers draw differently.
+            self.read(name)
+            index = sum(other.number < trial.number for other in self.counted(name))
+            if self.sampler is None and name not in self.given:
+                study.sampler = self._default_sampler(name, index)
+            first = self.first.get(name, [])
+            if index < len(first):
+                study.sampler = _fixed(first[index], study.sampler)
+            return trial, self.objectives[name].suggest(trial)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.interrupt(name, trial)
+            else:
+                study.tell(trial, state=TrialState.FAIL)
+            raise
+        finally:
+            study.sampler = before
+
+    def interrupt(self, name: str, trial: optuna.Trial, *, again: bool = True) -> None:
+        """End a trial that does not count; in a storage its parameters may be tried again."""
+        study = self.studies[name]
+        with contextlib.suppress(UpdateFinishedTrialError):
+            trial.set_user_attr(INTERRUPTED, True)
+            study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+            if again and self.shared:
+                self.read(name)
+                fixed = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
+                study.enqueue_trial(fixed | trial.params)
+
+    def has_pruner(self, name: str) -> bool:
+        """Whether a study of the caller's stops trials between folds."""
+        pruner = self.studies[name].pruner
+        single = not self.objective.minimised
+        return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
+
+    def _default_sampler(self, name: str, index: int) -> optuna.samplers.BaseSampler:
+        words = [self.seed, zlib.crc32(name.encode()), index]
+        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return optuna.samplers.TPESampler(
+                seed=seed, n_startup_trials=self.n_startup, constant_liar=True
+            )
+
+    def counted(self, name: str) -> list[FrozenTrial]:
+        """The trials of an extractor that were begun, but for those that are to be repeated."""
+        trials = self.trials[name]
+        again = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
+        return [
+            trial
+            for trial in trials
+            if trial.state != TrialState.WAITING
+            and INTERRUPTED not in trial.user_attrs
+            and trial.number not in again
+        ]
+
+    def standings(
+        self,
+        before: tuple[str, FrozenTrial] | None = None,
+        without: Collection[tuple[str, int]] = (),
+    ) -> dict[str, Standing]:
+        """What every extractor has done; by the trials begun before one, without some others."""
+        result = {}
+        for name in self.studies:
+            trials = [trial for trial in self.counted(name) if (name, trial.number) not in without]
+            if before is not None:
+                trials = [trial for trial in trials if _begun(name, trial) < _begun(*before)]
+            spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
+            result[name] = Standing(len(trials), sum(spent))
+        return result
+
+    def retry_stale(self) -> None:
+        """Queue the trials anew that nobody works at any more."""
+        for name, study in self.studies.items():
+            if retry_stale(study, running=self._in_state(name, TrialState.RUNNING)):
+                self.read(name)
+
+    def waiting(self) -> dict[str, int]:
+        """How many trials are queued that an earlier worker had begun, where there are some."""
+        return self._number(TrialState.WAITING)
+
+    def running(self) -> dict[str, int]:
+        """How many trials are being worked at, where there are some; between batches by others."""
+        return self._number(TrialState.RUNNING)
+
+    def unfinished(self) -> int:
+        """How many trials are queued or being worked at."""
+        return sum(self.waiting().values()) + sum(self.running().values())
+
+    def _number(self, state: TrialState) -> dict[str, int]:
+        found = {name: len(self._in_state(name, state)) for name in self.studies}
+        return {name: number for name, number in found.items() if number}
+
+    def _in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
+        return [trial for trial in self.trials[name] if trial.state == state]
+
+
+def call_back(
+    callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
+) -> bool:
+    """Call what the caller wants called after a trial; return whether it stopped the study."""
+    # A callback may call study.stop(), which Optuna allows inside of its own loop only.
+    local = study._thread_local
+    before = local.in_optimize_loop
+    local.in_optimize_loop = True
+    study._stop_flag = False
+    try:
+        for callback in callbacks:
+            callback(study, trial)
+    finally:
+        local.in_optimize_loop = before
+    return study._stop_flag
+
+
+def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
+    """By which trials of all extractors are in one order, the same for all workers."""
+    return trial.datetime_start or datetime.datetime.max, name, trial.number
+
+
+def _fixed(
+    params: dict[str, Any], base: optuna.samplers.BaseSampler
+) -> optuna.samplers.PartialFixedSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return optuna.samplers.PartialFixedSampler(params, base)
+
+
+def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
+    """Raise if a study of the caller's holds trials that cannot be compared with these."""
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        if len(trial.user_attrs.get("folds", ())) != n_folds:
+            raise ValueError(
+                f"studies[{name!r}] holds trials that were not measured on {n_folds} folds by "
+                f"ExtractorObjective, such as trial {trial.number}. Pass a study without trials, "
+                "or one of the same search."
+            )
+
+
+def _check_directions(study: optuna.Study, name: str, objective: SearchObjective) -> None:
+    directions = [direction.name.lower() for direction in study.directions]
+    if directions != objective.directions:
+        raise ValueError(
+            f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
+            f"search of {', '.join(objective.metric_names)} needs {objective.directions}. Give "
+            "this search a study name of its own, or make the study with these directions."
+        )
+
+
+def _check_settings(
+    study: optuna.Study, name: str, settings: dict[str, Any], objective: SearchObjective
+) -> None:
+    """Raise if a stored study belongs to another search."""
+    _check_directions(study, name, objective)
+    wanted = json.loads(json.dumps(settings, default=repr))
+    known = study.user_attrs.get(_SETTINGS)
+    if known is None:
+        study.set_user_attr(_SETTINGS, wanted)
+        return
+    different = [key for key in wanted if known.get(key) != wanted[key]]
+    if different:
+        told = "; ".join(
+            "other rows, target or folds"
+            if key == "rows"
+            else f"{key} {known.get(key)!r}, now {wanted[key]!r}"
+            for key in different
+        )
+        raise ValueError(
+            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
+            "search a study name of its own, or repeat that one with the same data, black box "
+            "(with its random_state), folds, scoring, spaces and seed."
+        )
+
+
+# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
 
 # --- candidates evaluated here or in processes, which are handed the folds once ------------------
 

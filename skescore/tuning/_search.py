@@ -24,7 +24,6 @@ from skescore.registry import extractor_spec, make_extractor, suitable_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.scorers._specs import all_weights, find_score, measured_names
-from skescore.tuning._allocation import Allocation
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._objective import (
     ExtractorObjective,
@@ -36,8 +35,14 @@ from skescore.tuning._objective import (
     target_or_answers,
 )
 from skescore.tuning._pareto import pareto_front
-from skescore.tuning._runner import FoldEvaluator, Runner, SearchProgress
-from skescore.tuning._studies import Studies, quiet_optuna
+from skescore.tuning._runner import (
+    Allocation,
+    FoldEvaluator,
+    Runner,
+    SearchProgress,
+    Studies,
+    quiet_optuna,
+)
 from skescore.tuning._winner import SearchObjective, choose_winner, judged, within
 from skescore.tuning.spaces._space import Space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points

@@ -13,12 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import _geometry as geometry
-from skescore.rules._geometry import (
-    adjacent_pairs,
-    contained_in_other,
-    overlapping_pairs,
-)
+from skescore.rules import _volumes as geometry
+from skescore.rules._volumes import adjacent_pairs, contained_in_other, overlapping_pairs
 
 SIDE = 8
 

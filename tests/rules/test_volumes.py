@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.rules import _geometry as geometry
+from skescore.rules import _volumes as geometry
 from skescore.rules import _volumes as volumes
-from skescore.rules._geometry import overlapping_pairs
-from skescore.rules._volumes import Volume, union_volume
+from skescore.rules._volumes import Volume, overlapping_pairs, union_volume
 
 SIDE = 8  # a power of two: all bounds and volumes are exact in floating point
 

@@ -5,21 +5,422 @@ Rows and queried points are never copied per cell; each carries the number of it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from skescore._random import combine, uniform_points
 from skescore.extractors._base import Extraction
-from skescore.extractors.gridex._cells import (
-    CellMerger,
-    Edges,
-    group_cells,
-    slice_numbers,
-)
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
+
+# --- cutting boxes into grid cells, and joining cells that belong together -----------------------
+# Cells are told apart by integer slice numbers, so that two cells touch exactly or not at all, and
+# only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows. Two boxes
+# touch if they differ in one feature only, where they share an edge. Pairs are found by hashing,
+# never by comparing all with all.
+
+_MASK = (1 << 64) - 1
+_CHUNK = 16384
+
+
+def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fixed odd random factors of the hash that finds touching cells."""
+    generator = np.random.default_rng(20240229)
+    draw = generator.integers(0, 1 << 63, size=(2, n), dtype=np.uint64)
+    draw = draw * np.uint64(2) + np.uint64(1)
+    return draw[0], draw[1]
+
+
+def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Pairs of cells of one parent that differ in one feature, where they share an edge.
+
+    Gives the lower cell, the upper cell and the feature of each pair, from edge numbers.
+    """
+    n_features = low.shape[1]
+    whole, by_low, by_high = _hashes(parent, low, high)
+    pairs = [np.empty((0, 3), dtype=np.intp)]
+    for j in range(n_features):
+        rest = whole - by_low[:, j] - by_high[:, j]
+        order = np.argsort(rest)
+        same = rest[order[1:]] == rest[order[:-1]]
+        if not same.any():
+            continue
+        # Cells that lie in a line with another; only they need to be put in order.
+        line = order[np.append(same, False) | np.append(False, same)]
+        line = line[np.lexsort((low[line, j], rest[line]))]
+        first, second = line[:-1], line[1:]
+        touching = (rest[first] == rest[second]) & (high[first, j] == low[second, j])
+        first, second = first[touching], second[touching]
+        pairs.append(np.column_stack([first, second, np.full(len(first), j)]))
+    return np.concatenate(pairs)
+
+
+def _hashes(
+    parent: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hash of every cell, and what each of its edges adds to it.
+
+    Edges count from 1: an edge that added nothing could be taken for one that is left out.
+    """
+    n_features = low.shape[1]
+    for_low, for_high = _multipliers(n_features + 1)
+    with np.errstate(over="ignore"):
+        by_low = (low + 1).astype(np.uint64) * for_low[:-1]
+        by_high = (high + 1).astype(np.uint64) * for_high[:-1]
+        whole = by_low.sum(axis=1) + by_high.sum(axis=1) + parent.astype(np.uint64) * for_low[-1]
+    return whole, by_low, by_high
+
+
+class NeighbourIndex(Protocol):
+    """Finds the neighbours of unions while boxes are being joined."""
+
+    def unite(self, i: int, j: int, union: int) -> list[int]:
+        """Replace two boxes by their union; give its neighbours, and perhaps boxes long joined."""
+
+    def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Edge numbers of some boxes, below and above."""
+
+
+class FaceIndex:
+    """Neighbours in any grid: by hashes of faces.
+
+    It takes the numbers of the cells that touch another, the box that each was cut from, and their
+    edge numbers. A face is known by the hash of all edges but the opposite one of its box. Faces on
+    the border of the parent touch nothing.
+    """
+
+    def __init__(
+        self,
+        cells: np.ndarray,
+        parent: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        edges: Edges,
+    ) -> None:
+        self._join, last_edge = edges.join, edges.n_slices.tolist()
+        whole, by_low, by_high = _hashes(parent, low, high)
+        boxes = zip(low.tolist(), high.tolist(), whole.tolist(), parent.tolist(), strict=True)
+        self._boxes = dict(zip(cells.tolist(), boxes, strict=True))
+        number = np.broadcast_to(cells[:, None], low.shape)
+        inner_low, inner_high = low > 0, high < last_edge
+        lower, upper = (whole[:, None] - by_high)[inner_low], (whole[:, None] - by_low)[inner_high]
+        self._lower_face = dict(zip(lower.tolist(), number[inner_low].tolist(), strict=True))
+        self._upper_face = dict(zip(upper.tolist(), number[inner_high].tolist(), strict=True))
+        for_low, for_high = (factor.tolist() for factor in _multipliers(low.shape[1] + 1))
+        self._for_low, self._for_high = for_low[:-1], for_high[:-1]
+        swap = [a - b for a, b in zip(self._for_low, self._for_high, strict=True)]
+        self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
+
+    def unite(self, i: int, j: int, union: int) -> list[int]:
+        """Replace two boxes by their union; give its neighbours, and perhaps boxes long joined."""
+        low, high, whole, parent = self._boxes.pop(i)
+        other_low, other_high, _, _ = self._boxes.pop(j)
+        at = 0
+        while low[at] == other_low[at]:
+            at += 1
+        new_low, new_high, changed = self._join(parent, at, low, high, other_low, other_high)
+        for f in changed:
+            whole += (new_low[f] - low[f]) * self._for_low[f]
+            whole += (new_high[f] - high[f]) * self._for_high[f]
+        whole &= _MASK
+        self._boxes[union] = (new_low, new_high, whole, parent)
+        return self._touching(union, new_low, new_high, whole)
+
+    def _touching(self, union: int, low: list[int], high: list[int], whole: int) -> list[int]:
+        lower_face, upper_face = self._lower_face, self._upper_face
+        found = []
+        for a, b, (last, for_low, for_high, swap) in zip(low, high, self._factors, strict=True):
+            if a:  # there is room below: who ends where this one begins?
+                face = whole - (b + 1) * for_high
+                other = upper_face.get((face - (a + 1) * swap) & _MASK)
+                if other is not None:
+                    found.append(other)
+                lower_face[face & _MASK] = union
+            if b != last:  # there is room above: who begins where this one ends?
+                face = whole - (a + 1) * for_low
+                other = lower_face.get((face + (b + 1) * swap) & _MASK)
+                if other is not None:
+                    found.append(other)
+                upper_face[face & _MASK] = union
+        return found
+
+    def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Edge numbers of some boxes, below and above."""
+        made = [self._boxes[box] for box in boxes]
+        return np.array([box[0] for box in made]), np.array([box[1] for box in made])
+
+
+class HalvesIndex:
+    """Neighbours in a grid that cuts every feature in two: by bits, which is several times faster.
+
+    A box is a number with two bits per feature: whether it is a half along it, and then which. The
+    neighbour along a feature has the other half, so that a single bit differs.
+    """
+
+    def __init__(
+        self, cells: np.ndarray, parent: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> None:
+        self._n_features = low.shape[1]
+        is_half = high - low == 1
+        # Python's own integers have as many bits as it takes.
+        n_bits = 2 * self._n_features + int(parent.max()).bit_length()
+        self._kind = np.dtype(np.int64 if n_bits < 63 else object)
+        code = parent.astype(self._kind) << (2 * self._n_features)
+        for f in range(self._n_features):
+            half = is_half[:, f].astype(self._kind)
+            code |= (half << (f + self._n_features)) | ((half * low[:, f]) << f)
+        keys = code.tolist()
+        self._keys = dict(zip(cells.tolist(), keys, strict=True))
+        self._boxes = dict(zip(keys, cells.tolist(), strict=True))
+        self._which = [1 << f for f in range(self._n_features)]
+
+    def unite(self, i: int, j: int, union: int) -> list[int]:
+        """Replace two boxes by their union; give its neighbours."""
+        key, other = self._keys.pop(i), self._keys.pop(j)
+        boxes = self._boxes
+        del boxes[key], boxes[other]
+        which = key ^ other
+        key &= ~(which | (which << self._n_features))
+        self._keys[union] = key
+        boxes[key] = union
+        # Where the box is whole along a feature no box has that other bit.
+        near = map(boxes.get, [key ^ which for which in self._which])
+        return [box for box in near if box is not None]
+
+    def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Edge numbers of some boxes, below and above."""
+        keys = np.array([self._keys[box] for box in boxes], dtype=self._kind)[:, None]
+        features = np.arange(self._n_features).astype(self._kind)
+        low = keys >> features & 1
+        whole = 1 - (keys >> (features + self._n_features) & 1)
+        return low.astype(np.int64), (low + 1 + whole).astype(np.int64)
+
+
+def slice_numbers(
+    points: np.ndarray,
+    box: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    n_slices: np.ndarray,
+) -> np.ndarray:
+    """Number of the slice that every point lies in, per cut feature.
+
+    Features with one slice are not cut. Slices are half-open, ``[a, b)``, and count from 0.
+    """
+    cut = np.flatnonzero(n_slices > 1)
+    small = np.uint8 if n_slices.max(initial=1) < 256 else np.int32
+    result = np.empty((len(cut), len(points)), dtype=small)
+    step = slice_width(lower, upper, n_slices)
+    for begin in range(0, len(points), _CHUNK):
+        rows = slice(begin, begin + _CHUNK)
+        chunk, owner = points[rows], box[rows]
+        for position, j in enumerate(cut):
+            x, a, width = chunk[:, j], lower[owner, j], step[owner, j]
+            last = n_slices[j] - 1
+            if last == 1:  # two slices: one comparison says it all
+                result[position, rows] = x >= a + width
+                continue
+            with np.errstate(invalid="ignore"):  # infinite widths give 0 * inf, which is no slice
+                number = np.clip(np.floor((x - a) / width), 0, last)
+                # The division may round across an edge; the edges themselves decide.
+                number -= (x < a + number * width) & (number > 0)
+                number += (x >= a + (number + 1) * width) & (number < last)
+            result[position, rows] = number
+    return result
+
+
+def slice_width(lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> np.ndarray:
+    """Width of one slice of each box along each feature.
+
+    Infinite where a box is so thin that floats cannot tell the edges of its slices apart: then
+    nothing lies beyond the first edge, and the box stays whole along that feature.
+    """
+    width = upper / n_slices - lower / n_slices
+    finest = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
+    return np.where(width > 2 * finest, width, np.inf)
+
+
+def group_cells(
+    box: np.ndarray, numbers: np.ndarray, n_slices: np.ndarray, n_boxes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Group points by box and slice numbers.
+
+    Gives the cell of each point, and some point of each cell. Cells come in order of box, then of
+    slice numbers with the last feature fastest.
+    """
+    key, size = box.astype(np.int64), n_boxes
+    for row, k in zip(numbers, n_slices[n_slices > 1].tolist(), strict=True):
+        if size > (1 << 62) // k:
+            key, size = _ranks(key, size)
+        key = key * k + row
+        size *= k
+    key, size = _ranks(key, size)
+    example = np.zeros(size, dtype=np.intp)
+    example[key[::-1]] = np.arange(len(box))[::-1]
+    return key, example
+
+
+def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Number the distinct keys in order from 0."""
+    if size <= 4 * len(key) + 1024:  # counting beats sorting where keys are dense
+        present = np.zeros(size, dtype=bool)
+        present[key] = True
+        number = np.cumsum(present) - 1
+        return number[key], int(number[-1]) + 1
+    values, ranks = np.unique(key, return_inverse=True)
+    return ranks, len(values)
+
+
+class Edges:
+    """Where the slices of boxes begin and end.
+
+    They are numbered along each feature that is cut, from 0 to its number of slices, `n_slices`.
+    `in_halves` says whether each is cut in two.
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
+        self._cut = np.flatnonzero(n_slices > 1)
+        self.n_slices = n_slices[self._cut]
+        self.in_halves = bool((self.n_slices == 2).all())
+        self._lower, self._upper = lower, upper
+        self._step = slice_width(lower, upper, n_slices)[:, self._cut]
+
+    def above(self, parent: np.ndarray, number: np.ndarray) -> np.ndarray:
+        """Number of the edge above each slice; the last one of a box that stays whole."""
+        return np.where(np.isinf(self._step[parent]), self.n_slices, number + 1)
+
+    def join(
+        self,
+        parent: int,
+        at: int,
+        low: list[int],
+        high: list[int],
+        other_low: list[int],
+        other_high: list[int],
+    ) -> tuple[list[int], list[int], Iterable[int]]:
+        """Edge numbers of the union of two boxes that differ in feature `at`, and what changed."""
+        low, high = low.copy(), high.copy()
+        low[at] = min(low[at], other_low[at])
+        high[at] = max(high[at], other_high[at])
+        return low, high, (at,)
+
+    def boxes(
+        self, parent: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of cells, from their parents and edge numbers along the cut features."""
+        lower, upper = self._lower[parent], self._upper[parent]
+        base = lower[:, self._cut]
+        step = np.where(np.isinf(self._step), 0.0, self._step)[parent]
+        # The last edge is the parent's own, whatever the multiplication rounds to.
+        last = high == self.n_slices
+        upper[:, self._cut] = np.where(last, upper[:, self._cut], base + high * step)
+        lower[:, self._cut] = base + low * step
+        return lower, upper
+
+
+class CellMerger:
+    """Joins touching cells, the pair with the purest union first.
+
+    Notes
+    -----
+    The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
+    has the least impurity joins, the first in list order on ties. The pairs of cells are sorted
+    once; a heap keeps those of unions.
+    """
+
+    def __init__(
+        self,
+        parent: np.ndarray,
+        slices: np.ndarray,
+        edges: Edges,
+        statistics: JoinableTable,
+        threshold: float,
+    ) -> None:
+        low, high = slices, edges.above(parent, slices)
+        self._low, self._high = low, high
+        self._table = statistics
+        self._threshold = threshold
+        self._n_cells = len(low)
+        #: The box that a box became part of; itself while it stands alone.
+        self._joined = list(range(self._n_cells))
+        pairs = adjacent_cells(parent, low, high)[:, :2]
+        if not len(pairs):
+            return
+        allowed, impurity = statistics.joinable(pairs, threshold)
+        if not allowed.any():
+            return
+        cells = np.unique(pairs)
+        self._index: NeighbourIndex
+        if edges.in_halves:
+            self._index = HalvesIndex(cells, parent[cells], low[cells], high[cells])
+        else:
+            self._index = FaceIndex(cells, parent[cells], low[cells], high[cells], edges)
+        self._statistics: dict[int, Any] = dict(
+            zip(cells.tolist(), statistics.each(cells), strict=True)
+        )
+        self._join(pairs[allowed], impurity[allowed])
+
+    def _join(self, pairs: np.ndarray, impurity: np.ndarray) -> None:
+        first, second = pairs.min(axis=1), pairs.max(axis=1)
+        order = np.lexsort((second, first, impurity))
+        queue = zip(
+            impurity[order].tolist(), first[order].tolist(), second[order].tolist(), strict=True
+        )
+        heap: list[tuple[float, int, int]] = []
+        joined = self._joined
+        for pair in queue:
+            while heap and heap[0] < pair:
+                _, i, j = heapq.heappop(heap)
+                if joined[i] == i and joined[j] == j:
+                    self._unite(i, j, heap)
+            _, i, j = pair
+            if joined[i] == i and joined[j] == j:
+                self._unite(i, j, heap)
+        while heap:
+            _, i, j = heapq.heappop(heap)
+            if joined[i] == i and joined[j] == j:
+                self._unite(i, j, heap)
+
+    def _unite(self, i: int, j: int, heap: list[tuple[float, int, int]]) -> None:
+        """Replace two boxes by their union; add the union's admissible pairs to the heap."""
+        joined, statistics = self._joined, self._statistics
+        union = len(joined)
+        joined[i] = joined[j] = union
+        joined.append(union)
+        united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
+        # A face may be known whose box has become part of another.
+        others = [k for k in self._index.unite(i, j, union) if joined[k] == k]
+        if not others:
+            return
+        impurities = united.union_impurities([statistics[k] for k in others], self._threshold)
+        for other, impurity in zip(others, impurities, strict=True):
+            if impurity is not None:
+                heapq.heappush(heap, (impurity, other, union))
+
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
+        """The boxes left, in list order.
+
+        Gives the box that each cell ended in, and the edge numbers and statistics of the boxes.
+        """
+        joined = self._joined
+        if len(joined) == self._n_cells:
+            return np.arange(self._n_cells), self._low, self._high, self._table
+        for i in range(len(joined) - 1, -1, -1):  # unions come after their parts
+            joined[i] = joined[joined[i]]
+        left, group = np.unique(joined[: self._n_cells], return_inverse=True)
+        cells, unions = left[left < self._n_cells], left[left >= self._n_cells].tolist()
+        new_low, new_high = self._index.edges(unions)
+        low = np.concatenate([self._low[cells], new_low])
+        high = np.concatenate([self._high[cells], new_high])
+        statistics = self._table.assemble(cells, [self._statistics[union] for union in unions])
+        return group, low, high, statistics
+
+
+# --- The levels of a grid extraction: cut boxes, fill up cells, join them, go on -----------------
 
 #: Makes statistics from points, predictions, the box of each, and the number of boxes.
 Collector = Callable[[np.ndarray, np.ndarray, np.ndarray, int], JoinableTable]

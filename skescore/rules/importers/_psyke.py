@@ -24,9 +24,9 @@ from skescore._validation import (
 from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
-from skescore.rules._geometry import overlapping_pairs
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
+from skescore.rules._volumes import overlapping_pairs
 from skescore.rules.importers._scaling import interval_in
 from skescore.rules.importers._sklearn import shortened_paths, tree_to_ruleset
 

@@ -3,28 +3,341 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import json
+import math
 import os
+import platform
 import re
 import sqlite3
+import threading
 import time
+import uuid
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO
 from urllib.parse import quote, quote_plus, urlsplit
 
 import optuna
-from optuna.exceptions import ExperimentalWarning
+import psutil
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, JournalFileSymlinkLock
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from skescore._optional import import_optional
+
+# --- heartbeats of running trials ----------------------------------------------------------------
+# Optuna's own heartbeats work in relational databases, and only for ``Study.optimize``. These work
+# in every storage, for workers that ask and tell:
+#
+# .. code-block:: python
+#
+#     while budget_is_left(study):
+#         retry_stale(study)
+#         trial = study.ask(space)
+#         with Heartbeat(trial) as heartbeat:
+#             values = objective(trial)
+#         if not heartbeat.lost:
+#             study.tell(trial, values, skip_if_finished=True)
+
+#: User attribute of a trial: number of the trial that it repeats.
+RETRY_OF = "retry_of"
+#: User attribute of a trial: who runs it, and how many signs of life there have been.
+_HEARTBEAT = "heartbeat"
+#: User attribute of a study: its workers give signs of life, so that silence means something.
+_HEARTBEATS = "heartbeats"
+#: Clocks may be set while a process runs: starts that are so many seconds apart are one.
+_SAME_START = 2.0
+
+#: What this process saw last: by storage, study and trial the sign of life, and since when. The
+#: time is this process's own, because the clocks of two machines may differ.
+_SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
+    weakref.WeakKeyDictionary()
+)
+_SEEN_LOCK = threading.Lock()
+#: Studies that this process has marked by `_HEARTBEATS`, so that it need not look for every trial.
+_MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+
+
+class Heartbeat:
+    """Record in a trial's storage that its worker is alive, as long as the context lasts.
+
+    Wrap it around the objective of every worker of a study that others may join, together with
+    :func:`retry_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+        A running trial. Its user attribute ``heartbeat`` says who runs it.
+    interval : float, default=60
+        Seconds between two signs of life; at most half of the grace period of
+        :func:`retry_stale`.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether another worker took this one for dead: the trial is finished as failed, and its
+        result no longer counts.
+
+    Raises
+    ------
+    ValueError
+        If `interval` is not positive.
+
+    Notes
+    -----
+    From the first use on, every worker of the study must give signs of life; the study's user
+    attribute ``heartbeats`` says so.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study()
+    >>> trial = study.ask()
+    >>> with Heartbeat(trial) as heartbeat:
+    ...     value = trial.suggest_float("x", 0, 1) ** 2
+    >>> heartbeat.lost
+    False
+    >>> study.tell(trial, value).state.name
+    'COMPLETE'
+    """
+
+    def __init__(self, trial: Any, *, interval: float = 60) -> None:
+        self.trial = trial
+        self.interval = _seconds("interval", interval)
+        self._lost = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether another worker took this one for dead; see the attributes of the class."""
+        return self._lost.is_set()
+
+    def __enter__(self) -> Heartbeat:
+        if _is_lasting(getattr(self.trial, "storage", None)):
+            _mark(self.trial.study)
+            worker = _this_worker()
+            self._beat(worker, 0)
+            if not self.lost:
+                # The process may end while the storage hangs: nothing waits for the thread.
+                self._thread = threading.Thread(
+                    target=self._go_on, args=(worker,), name="skescore-heartbeat", daemon=True
+                )
+                self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            # A sign of life that came after the result would be an error.
+            self._thread.join()
+
+    def _go_on(self, worker: dict[str, Any]) -> None:
+        count = 0
+        while not self.lost and not self._stop.wait(self.interval):
+            count += 1
+            try:
+                self._beat(worker, count)
+            except Exception:
+                # A storage that is out of reach for a moment is told at the next beat; for
+                # longer, the worker hears of it where it reports its result.
+                continue
+        self.trial.storage.remove_session()  # a database's connection of this thread
+
+    def _beat(self, worker: dict[str, Any], count: int) -> None:
+        try:
+            self.trial.set_user_attr(_HEARTBEAT, worker | {"count": count})
+        except UpdateFinishedTrialError:
+            self._lost.set()
+
+
+def retry_stale(
+    study: optuna.Study, *, grace: float = 120, running: Sequence[FrozenTrial] | None = None
+) -> list[int]:
+    """Fail the running trials whose workers are gone, and enqueue their parameters once more.
+
+    Call it in every worker before it asks for a trial. A worker on the same machine whose process
+    has ended is gone at once; any other is when it has given no sign of life for `grace` seconds,
+    as watched by this process: the first call only begins to watch.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    grace : float, default=120
+        Seconds of silence; at least twice the interval of :class:`Heartbeat`.
+    running : sequence of FrozenTrial, optional
+        Its running trials, if they have been read already. One that has finished since is left as
+        it is.
+
+    Returns
+    -------
+    list of int
+        Numbers of the trials that this call failed. Each has the reason in its user attribute
+        ``error``. The trial that repeats one names it in its user attribute ``retry_of``; a trial
+        that is a repetition itself is not repeated again.
+
+    Raises
+    ------
+    ValueError
+        If `grace` is not positive.
+
+    Notes
+    -----
+    Of several workers that find the same trial one fails it, and only that one enqueues it again:
+    storages accept one end of a trial. A trial without any sign of life was killed between being
+    asked for and starting, and has the same grace; where no worker gives signs of life, nothing is
+    failed.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> retry_stale(optuna.create_study())
+    []
+    """
+    grace = _seconds("grace", grace)
+    # No public name; the study's own methods cannot say who came first.
+    if not _is_lasting(study._storage):
+        return []
+    if running is None:
+        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    is_marked = bool(running) and _HEARTBEATS in study.user_attrs
+    reasons = {}
+    with _SEEN_LOCK:
+        studies = _SEEN.setdefault(study._storage, {})
+        before = studies.get(study.study_name, {})
+        now = time.monotonic()
+        seen = {}
+        for trial in running:
+            beat = trial.user_attrs.get(_HEARTBEAT)
+            if isinstance(beat, dict) and _is_gone(beat):
+                reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
+            elif is_marked:
+                sign = json.dumps(beat, sort_keys=True)
+                last, since = before.get(trial.number, (None, now))
+                seen[trial.number] = sign, since if sign == last else now
+                if now - seen[trial.number][1] > grace:
+                    reasons[trial.number] = (
+                        f"Its {_name_of(beat)} gave no sign of life for more than {grace:g} s."
+                    )
+        studies[study.study_name] = seen
+    return [
+        trial.number
+        for trial in running
+        if trial.number in reasons and _fail(study, trial, reasons[trial.number])
+    ]
+
+
+def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
+    """Fail a trial and enqueue it again, unless its worker or another one was quicker."""
+    second = trial.user_attrs.get(RETRY_OF)
+    outlook = (
+        "Its hyper-parameters are tried once more."
+        if second is None
+        else f"It was the second attempt, after trial {second}, so that there is no other."
+    )
+    storage = study._storage
+    try:
+        storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
+        if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
+            return False
+    except UpdateFinishedTrialError:
+        return False
+    if second is None:
+        # Killed before it suggested what it was enqueued with, it has that in no parameter yet.
+        params = trial.system_attrs.get("fixed_params", {}) | trial.params
+        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
+    return True
+
+
+def _mark(study: optuna.Study) -> None:
+    if study not in _MARKED:
+        if _HEARTBEATS not in study.user_attrs:
+            study.set_user_attr(_HEARTBEATS, True)
+        _MARKED.add(study)
+
+
+def _is_lasting(storage: Any) -> bool:
+    """Whether trials outlive the process that runs them."""
+    return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
+        storage, optuna.storages.InMemoryStorage
+    )
+
+
+def _seconds(name: str, value: Any) -> float:
+    valid = isinstance(value, Real) and not isinstance(value, bool)
+    if not valid or not 0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a positive number of seconds, got {value!r}.")
+    return float(value)
+
+
+# --- which process runs a trial, and whether it is known to have ended ---------------------------
+
+
+def _this_worker() -> dict[str, Any]:
+    """Who runs a trial: this process, and which of its attempts."""
+    return {
+        "host": platform.node(),
+        "machine": _machine(),
+        "process": os.getpid(),
+        "started": psutil.Process().create_time(),
+        # Two attempts of one process are told apart.
+        "attempt": uuid.uuid4().hex[:8],
+    }
+
+
+def _name_of(beat: Any) -> str:
+    if not isinstance(beat, dict):
+        return "worker"
+    return f"worker (process {beat.get('process')} on {beat.get('host')})"
+
+
+@functools.cache
+def _machine() -> str:
+    """Where a process number means this process: the running system, and the container in it."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{platform.node()} {uuid.getnode():x}"
+
+
+def _is_gone(beat: dict[str, Any]) -> bool:
+    """Whether the process behind a sign of life is known to have ended; only known nearby."""
+    pid, started = beat.get("process"), beat.get("started")
+    if beat.get("machine") != _machine() or not isinstance(pid, int):
+        return False
+    try:
+        process = psutil.Process(pid)
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return True
+        # A later process may have the same number.
+        later = isinstance(started, Real) and process.create_time() - started > _SAME_START
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:  # another user's
+        return False
+    return later
+
+
+# --- Where studies are kept: in memory, in a journal file, in a database, or behind a pro --------
 
 #: Endings by which a path is known to be a journal.
 _JOURNAL_ENDINGS = (".journal", ".log")

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors.gridex._cells import Edges, FaceIndex, HalvesIndex, adjacent_cells
+from skescore.extractors.gridex._grid import (
+    Edges,
+    FaceIndex,
+    HalvesIndex,
+    adjacent_cells,
+)
 
 
 def touching(one: Any, other: Any) -> bool:

@@ -19,15 +19,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from skescore.extractors import CachedBlackBox, CallableClassifier
 from skescore.extractors.trepan import TrepanExtractor
 from skescore.extractors.trepan import _tree as trees
-from skescore.extractors.trepan._instances import (
-    Features,
-    InstanceModel,
-    at_least,
-    chi_squared,
-    given_at_least,
-    kolmogorov_smirnov,
-    thinned,
-)
 from skescore.extractors.trepan._tests import (
     MOST_BINS,
     Literal,
@@ -37,6 +28,15 @@ from skescore.extractors.trepan._tests import (
     find_cuts,
     information_gain,
     put_into_bins,
+)
+from skescore.extractors.trepan._tree import (
+    Features,
+    InstanceModel,
+    at_least,
+    chi_squared,
+    given_at_least,
+    kolmogorov_smirnov,
+    thinned,
 )
 
 Test.__test__ = False  # pytest would take it for a class of tests
