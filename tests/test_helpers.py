@@ -1,0 +1,246 @@
+"""What all rooms share: optional packages, files that survive a crash, texts, and random points."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skescore
+from skescore._io import LineFile, try_lock, write_atomically
+from skescore._optional import import_optional
+from skescore._random import combine, draw_seed, mix, uniform_points
+from skescore._text import did_you_mean
+
+PACKAGE = Path(skescore.__file__).parent
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+
+# --- packages that only some have ----------------------------------------------------------------
+
+
+def test_present_module_is_returned():
+    assert import_optional("math", extra="plots", purpose="Counting") is math
+
+
+def test_submodule_itself_is_returned_not_its_package():
+    module = import_optional("importlib.metadata", extra="plots", purpose="Reading versions")
+    assert module.__name__ == "importlib.metadata"
+
+
+@pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part.of_it"])
+def test_missing_package_names_purpose_and_command(module):
+    with pytest.raises(ImportError) as caught:
+        import_optional(module, extra="report", purpose="Writing a report")
+    assert str(caught.value) == (
+        "Writing a report needs the package 'no_such_package', which is not installed. "
+        'Run: pip install "skescore[report]"'
+    )
+    assert caught.value.name == "no_such_package"
+
+
+@pytest.mark.parametrize(
+    ("source", "detail"),
+    [
+        ("import a_dependency_that_is_gone", "No module named 'a_dependency_that_is_gone'"),
+        ("from math import no_such_function", "cannot import name 'no_such_function'"),
+        ("raise ImportError('shared library not found')", "shared library not found"),
+    ],
+)
+def test_broken_package_is_not_called_missing(tmp_path, monkeypatch, source, detail):
+    (tmp_path / "broken_module.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="installed but cannot be imported") as caught:
+        import_optional("broken_module", extra="report", purpose="Writing a report")
+    assert detail in str(caught.value)
+    assert str(caught.value).endswith('Run: pip install --upgrade "skescore[report]"')
+    assert isinstance(caught.value.__cause__, ImportError)
+
+
+def test_missing_part_of_a_present_package_is_not_called_a_missing_package():
+    with pytest.raises(ImportError, match=r"No module named 'json\.no_such_part'"):
+        import_optional("json.no_such_part", extra="report", purpose="Writing a report")
+
+
+def test_other_errors_of_a_module_pass_through(tmp_path, monkeypatch):
+    (tmp_path / "module_with_a_fault.py").write_text("1 / 0", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        import_optional("module_with_a_fault", extra="report", purpose="Writing a report")
+
+
+def test_every_extra_that_the_code_recommends_exists():
+    extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    recommended = {
+        (path.name, extra)
+        for path in PACKAGE.rglob("*.py")
+        for extra in re.findall(
+            r"\bextra=\"(\w+)\"|skescore\[(\w+)\]", path.read_text(encoding="utf-8")
+        )
+    }
+    names = {(file, first or second) for file, (first, second) in recommended}
+    assert names, "the doctest of import_optional alone names an extra"
+    assert {(file, extra) for file, extra in names if extra not in extras} == set()
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_a_file_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    write_atomically(path, "old ± \udcff\n")
+    assert path.read_bytes() == b"old \xc2\xb1 \\udcff\n"
+    with pytest.raises(TypeError):
+        write_atomically(path, 3)  # type: ignore[arg-type]
+    assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_lines_are_found_again_however_the_file_was_cut(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.txt"
+    for line in ("one", "two \x0b ±", ""):
+        LineFile(whole, "head").append(line)
+    content = whole.read_bytes()
+    for cut in range(len(content) + 1):
+        path = tmp_path / "cut.txt"
+        path.write_bytes(content[:cut])
+        lines = LineFile(path, "head").lines
+        assert lines == ["one", "two \x0b ±", ""][: max(content[:cut].count(b"\n") - 1, 0)]
+        LineFile(path, "head").append("more")
+        assert LineFile(path, "head").lines == [*lines, "more"]
+
+
+def test_a_lock_keeps_other_processes_out_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    program = "import sys; from pathlib import Path; from skescore._io import try_lock\n"
+    program += "with try_lock(Path(sys.argv[1])) as free: print(free)"
+
+    def other() -> str:
+        run = subprocess.run(
+            [sys.executable, "-c", program, path], capture_output=True, text=True, check=True
+        )
+        return run.stdout.strip()
+
+    with try_lock(path) as free:
+        assert free
+        assert other() == "False"
+    assert other() == "True"
+    assert not path.exists()
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "sentence"),
+    [
+        ("gridx", ["gridex", "cart"], "Did you mean 'gridex'? Known: cart, gridex."),
+        ("GRIDEX", ["gridex", "cart"], "Did you mean 'gridex'? Known: cart, gridex."),
+        (" cart ", ["gridex", "cart"], "Did you mean 'cart'? Known: cart, gridex."),
+        ("Petal", ["petal", "sepal"], "Did you mean 'petal'? Known: petal, sepal."),
+        ("random_forest", {"random-forest"}, "Did you mean 'random-forest'? Known: random-forest."),
+        ("age", ["Age"], "Did you mean 'Age'? Known: Age."),
+        ("quux", ["gridex", "cart"], "Known: cart, gridex."),
+        ("", ["gridex", "cart"], "Known: cart, gridex."),
+        (None, ["gridex", "cart"], "Known: cart, gridex."),
+        (3, ["gridex", "cart"], "Known: cart, gridex."),
+        ("cart", [], "Known: none."),
+    ],
+)
+def test_the_nearest_name_is_proposed(name, known, sentence):
+    assert did_you_mean(name, known) == sentence
+
+
+def test_known_names_come_sorted_and_once_whatever_the_iterable():
+    assert did_you_mean("?", iter(["b", "a", "b"])) == "Known: a, b."
+
+
+def test_nearest_of_several_wins():
+    assert did_you_mean("gridrex", ["gridex", "gridrex2", "iter"]).startswith(
+        "Did you mean 'gridrex2'?"
+    )
+
+
+# --- points that depend on where they are drawn, not on when -------------------------------------
+
+N = 200
+LOWER = np.tile([0.0, -5.0, 100.0], (N, 1))
+UPPER = np.tile([1.0, 5.0, 100.0], (N, 1))
+KEYS = np.arange(N, dtype=np.uint64)
+
+
+def test_mix_is_the_published_generator():
+    # The first outputs of splitmix64 with seed 1234567, as its authors' C code gives them.
+    state, outputs = 1234567, []
+    for _ in range(5):
+        outputs.append(int(mix(np.uint64(state))))
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+    assert outputs == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+
+
+def test_points_lie_in_their_boxes_in_order():
+    counts = np.arange(N) % 7
+    points, owner = uniform_points(5, KEYS, counts, LOWER, UPPER)
+    np.testing.assert_array_equal(owner, np.repeat(np.arange(N), counts))
+    assert (points >= LOWER[owner]).all()
+    assert (points <= UPPER[owner]).all()
+    assert (points[:, 2] == 100).all()
+
+
+def test_points_depend_on_seed_key_and_number_alone():
+    points, owner = uniform_points(5, KEYS, np.full(N, 10), LOWER, UPPER)
+    order = np.random.default_rng(0).permutation(N)
+    shuffled, new_owner = uniform_points(5, KEYS[order], np.full(N, 10), LOWER[order], UPPER[order])
+    for position in range(0, N, 17):
+        np.testing.assert_array_equal(
+            shuffled[new_owner == position], points[owner == order[position]]
+        )
+    fewer, _ = uniform_points(5, KEYS[:3], np.array([4, 0, 2]), LOWER[:3], UPPER[:3])
+    np.testing.assert_array_equal(fewer, points[[0, 1, 2, 3, 20, 21]])
+    other, _ = uniform_points(6, KEYS, np.full(N, 10), LOWER, UPPER)
+    assert not np.isin(points[:, :2], other[:, :2]).any()
+
+
+def test_points_are_uniform_and_independent():
+    points, _ = uniform_points(0, KEYS, np.full(N, 100), LOWER, UPPER)
+    shares = np.column_stack([points[:, 0], (points[:, 1] + 5) / 10])
+    n = len(shares)
+    assert len(np.unique(shares)) == shares.size
+    counts = np.histogram2d(*shares.T, bins=10, range=[[0, 1], [0, 1]])[0]
+    # Pearson's statistic has 99 degrees of freedom: 99.9 % of samples lie from 61.1 to 148.2.
+    assert 61.1 < ((counts - n / 100) ** 2 / (n / 100)).sum() < 148.2
+    # Neighbours in one box, and first points of neighbouring boxes, know nothing of each other.
+    for a, b in (
+        (shares[:-1, 0], shares[1:, 0]),
+        (shares[:, 0], shares[:, 1]),
+        (shares[:-100, 0], shares[100:, 0]),
+    ):
+        assert abs(np.corrcoef(a, b)[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_keys_of_parts():
+    keys = combine(np.arange(100, dtype=np.uint64)[:, None], np.arange(100)[None, :])
+    assert keys.dtype == np.uint64
+    assert len(np.unique(keys)) == 10_000
+    assert combine(3, 4) != combine(4, 3)
+
+
+def test_seeds():
+    assert draw_seed(3) == draw_seed(3) == draw_seed(np.random.RandomState(3))
+    assert draw_seed(3) != draw_seed(4)
+    generator = np.random.RandomState(0)
+    assert draw_seed(generator) != draw_seed(generator)
+    assert draw_seed(None) != draw_seed(None)
+    with pytest.raises(ValueError, match=r"random_state must be None, an int from 0 .* got 'seed'"):
+        draw_seed("seed")
