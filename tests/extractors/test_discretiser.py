@@ -15,7 +15,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore.extractors import Discretiser
-from skescore.extractors import _discretiser as _real_cuts
 from skescore.rules import Interval
 
 
@@ -152,24 +151,25 @@ def test_cuts_among_very_many_values_are_exact():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_groups_of_neighbours_find_what_all_values_do(monkeypatch, share):
-    values = np.random.default_rng(2).normal(size=500)
+def test_groups_of_neighbours_find_what_all_values_do(share):
+    n_rows = 10_000  # more values than a tree first tells apart
+    values = np.random.default_rng(2).normal(size=n_rows)
     labels = np.digitize(values, [-0.4, 0.9])
-    options = {"strategy": "tree", "n_bins": 3, "min_bin_share": share}
-    exact = cuts_of(values, labels, **options)
-    monkeypatch.setattr(_real_cuts, "_MOST_GROUPS", 16)
-    grouped = cuts_of(values, labels, **options)
+    grouped = cuts_of(values, labels, strategy="tree", n_bins=3, min_bin_share=share)
     codes = np.searchsorted(grouped, values)
-    assert np.bincount(codes).min() >= share * 500
-    if share < 0.1:
-        assert grouped == exact  # sharp classes are cut where they end
-    assert len(grouped) == len(exact)
+    assert np.bincount(codes).min() >= share * n_rows
+    if share < 0.1:  # sharp classes are cut where they end
+        ends = [(values[labels <= k].max() + values[labels > k].min()) / 2 for k in (0, 1)]
+        np.testing.assert_allclose(grouped, ends, rtol=1e-12)
+    exact = DecisionTreeClassifier(
+        max_leaf_nodes=3, min_samples_leaf=math.ceil(share * n_rows), random_state=0
+    ).fit(values[:, None], labels)
+    assert len(grouped) == exact.get_n_leaves() - 1
 
 
-def test_regression_groups_find_the_step(monkeypatch):
-    monkeypatch.setattr(_real_cuts, "_MOST_GROUPS", 8)
-    values = np.random.default_rng(2).permutation(300).astype(float)
-    assert cuts_of(values, 5.0 * (values > 123), strategy="tree", n_bins=2) == [123.5]
+def test_regression_groups_find_the_step():
+    values = np.random.default_rng(2).permutation(10_000).astype(float)
+    assert cuts_of(values, 5.0 * (values > 4123), strategy="tree", n_bins=2) == [4123.5]
 
 
 def checkerboard(n_rows=400):
@@ -205,12 +205,11 @@ def test_joint_cuts_are_the_thresholds_of_one_tree():
         np.testing.assert_allclose(joint.cut_points_[j], expected, rtol=1e-6)
 
 
-def test_joint_cuts_look_at_some_of_many_rows(monkeypatch):
-    monkeypatch.setattr(_real_cuts, "_JOINT_ROWS", 100)
-    X, y = checkerboard(1000)
+def test_joint_cuts_look_at_some_of_many_rows():
+    X, y = checkerboard(40_000)
     many = Discretiser("tree", joint=True).fit(X, y)
-    some = Discretiser("tree", joint=True).fit(X[::10], y[::10])
-    alone = Discretiser("tree").fit(X[::10], y[::10])
+    some = Discretiser("tree", joint=True).fit(X[::2], y[::2])
+    alone = Discretiser("tree").fit(X[::2], y[::2])
     for j in range(2):
         added = set(some.cut_points_[j]) - set(alone.cut_points_[j])
         assert added <= set(many.cut_points_[j])

@@ -1,21 +1,34 @@
-"""Volumes of unions against slow and obvious counts: cells of a grid, recursion, fractions."""
+"""Volumes and pairs of boxes against slow and obvious counts: cells, recursion, fractions."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
-from skescore.rules import _volumes as geometry
+from skescore.metrics import volume_completeness
+from skescore.rules import Domain, Interval, Rule, RuleSet
 from skescore.rules import _volumes as volumes
-from skescore.rules._volumes import Volume, overlapping_pairs, union_volume
+from skescore.rules._volumes import (
+    Volume,
+    adjacent_pairs,
+    clopper_pearson,
+    contained_in_other,
+    overlapping_pairs,
+    sampled_volume,
+    sampling_stream,
+    union_volume,
+)
 
 SIDE = 8  # a power of two: all bounds and volumes are exact in floating point
 
@@ -27,14 +40,16 @@ PATHS: dict[str, dict[str, object]] = {
     "fragments": {"_FEW_BOXES": 0, "_GRID_CELLS": 0},
     "bit tables": {"_DENSE_CELLS": 0, "_COLUMNS": 64, "_ROWS": 3},
 }
+#: Ways to compare boxes in pairs.
+PAIR_PATHS = ("as it comes", "bit tables")
 
 
 @contextmanager
 def forced(path: str) -> Iterator[None]:
-    """Make the modules take one of their ways whatever the input."""
+    """Make the module take one of its ways whatever the input."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in PATHS[path].items():
-            patch.setattr(geometry if path == "bit tables" else volumes, name, value)
+            patch.setattr(volumes, name, value)
         yield
 
 
@@ -305,6 +320,210 @@ def test_sampling_repeats_under_a_seed() -> None:
 
 # --- bad input -----------------------------------------------------------------------------------
 
+
+def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rules of 5 conditions "below 1/2" or "above 1/2" on 30 features: a formula of truth values.
+    rng = np.random.default_rng(0)
+    names, domain = [f"x{j}" for j in range(30)], Domain((0,) * 30, (1,) * 30)
+    chosen = [rng.permutation(30)[:5] for _ in range(40)]
+    sides = [Interval(j, lower=0.5) if rng.random() < 0.5 else Interval(j, upper=0.5)
+             for premise in chosen for j in premise.tolist()]  # fmt: skip
+    premises = [sides[5 * i : 5 * i + 5] for i in range(40)]
+    rules = RuleSet([Rule(p, 1.0) for p in premises], names, task="regression", domain=domain)
+    exact = volume_completeness(rules)
+    assert exact.exact
+    monkeypatch.setattr(volumes, "_FLOATS_PER_FRAGMENT", 0)  # no time for an exact answer
+    share = volume_completeness(rules)
+    assert not share.exact
+    assert share.low < exact.value < share.high
+    assert share.low < share.value < share.high
+    assert volume_completeness(rules) == share
+    assert volume_completeness(rules, random_state=1) != share
+    fewer = volume_completeness(rules, n_samples=1000)
+    assert fewer.high - fewer.low > 5 * (share.high - share.low)
+
+
+# --- sampling ---
+
+
+def test_points_are_not_those_of_data_made_with_the_same_seed() -> None:
+    # Narrow boxes around rows drawn with seed 0, and points with seed 0 in the whole cube: points
+    # of the same stream would all hit the boxes.
+    points = np.random.default_rng(0).random((500, 2))
+    assert not np.isin(sampling_stream(0).random((500, 2)), points).any()
+
+
+@pytest.mark.parametrize(
+    ("hits", "n_samples", "confidence"),
+    [(0, 50, 0.95), (50, 50, 0.99), (7, 1000, 0.9), (3, 4, 0.5)],
+)
+def test_clopper_pearson_agrees_with_scipy(hits: int, n_samples: int, confidence: float) -> None:
+    expected = binomtest(hits, n_samples).proportion_ci(confidence, method="exact")
+    assert clopper_pearson(hits, n_samples, confidence) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_samples", [1, 7, 20])
+@pytest.mark.parametrize("truth", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
+def test_clopper_pearson_never_falls_short_of_its_confidence(n_samples: int, truth: float) -> None:
+    held = 0.0
+    for hits in range(n_samples + 1):
+        low, high = clopper_pearson(hits, n_samples, 0.9)
+        assert 0.0 <= low <= hits / n_samples <= high <= 1.0
+        if low <= truth <= high:
+            held += comb(n_samples, hits) * truth**hits * (1 - truth) ** (n_samples - hits)
+    assert held >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        # A staircase that fills much of the square around it: points are drawn there.
+        ([[0, 0], [0, 0], [0, 0]], [[8, 2], [5, 5], [2, 8]]),
+        # Two bars far from filling it: points are drawn in the bars.
+        ([[0, 0], [0, 0]], [[8, 1], [1, 8]]),
+        # One inside another: only the first box of equal points may count.
+        ([[1, 1], [0, 0], [7, 7]], [[2, 2], [3, 3], [8, 8]]),
+    ],
+)
+def test_sampled_volume_comes_near_to_counted_cells(
+    lower: list[list[int]], upper: list[list[int]]
+) -> None:
+    low, high = np.array(lower) / 8, np.array(upper) / 8
+    cells = {
+        (x, y)
+        for (left, bottom), (right, top) in zip(lower, upper, strict=True)
+        for x in range(left, right)
+        for y in range(bottom, top)
+    }
+    truth = len(cells) / 64
+    value, bottom, top = sampled_volume(low, high, 20_000, 0.999, 0)
+    assert bottom <= truth <= top
+    assert bottom <= value <= top
+    assert value == pytest.approx(truth, rel=0.05)
+    assert {type(number) for number in (value, bottom, top)} == {float}
+
+
+def test_a_stream_is_drawn_from_as_it_is() -> None:
+    generator = np.random.default_rng(3)
+    assert sampling_stream(generator) is generator
+    state = np.random.RandomState(3)
+    first, second = sampling_stream(state).random(), sampling_stream(state).random()
+    assert first != second
+    assert sampling_stream(None).random() != sampling_stream(None).random()
+
+
+# --- pairs ---
+
+
+@pytest.mark.parametrize("path", PAIR_PATHS)
+@given(boxes=grid_boxes(max_boxes=12), tolerance=st.sampled_from([0, 1, 2]))
+def test_overlapping_pairs_by_loops(path: str, boxes: np.ndarray, tolerance: int) -> None:
+    lower, upper = boxes
+    expected = [
+        [i, j]
+        for i, j in itertools.combinations(range(len(lower)), 2)
+        if (np.minimum(upper[i], upper[j]) - np.maximum(lower[i], lower[j]) > tolerance).all()
+    ]
+    with forced(path):
+        found = overlapping_pairs(lower, upper, tolerance)
+    assert found.shape == (len(expected), 2)
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("path", PAIR_PATHS)
+@given(boxes=grid_boxes(max_boxes=12, max_features=2))
+def test_contained_in_other_by_loops(path: str, boxes: np.ndarray) -> None:
+    lower, upper = boxes
+    cells = [
+        frozenset(itertools.product(*map(range, low, high)))
+        for low, high in zip(lower.tolist(), upper.tolist(), strict=True)
+    ]
+    expected = [
+        any(mine < other or (mine == other and j < i) for j, other in enumerate(cells))
+        for i, mine in enumerate(cells)
+    ]
+    with forced(path):
+        assert contained_in_other(lower, upper).tolist() == expected
+
+
+@given(boxes=grid_boxes(max_boxes=12), data=st.data())
+def test_adjacent_pairs_by_loops(boxes: np.ndarray, data: st.DataObject) -> None:
+    lower, upper = np.sort(boxes // 3, axis=0)  # a coarse grid, so that many boxes touch
+    n_features = lower.shape[1]
+    flags: list[np.ndarray | None] = [None, None]
+    if data.draw(st.booleans()):
+        bits = st.lists(st.booleans(), min_size=lower.size, max_size=lower.size)
+        flags = [np.array(data.draw(bits), dtype=bool).reshape(lower.shape) for _ in range(2)]
+
+    def same(i: int, j: int, feature: int) -> bool:
+        arrays = [lower, upper, *(f for f in flags if f is not None)]
+        return all(array[i, feature] == array[j, feature] for array in arrays)
+
+    def joined(i: int, j: int, feature: int) -> bool:
+        if upper[i, feature] != lower[j, feature]:
+            return False
+        return flags[0] is None or bool(flags[1][i, feature] or flags[0][j, feature])
+
+    solid = np.flatnonzero((lower < upper).all(axis=1))
+    expected = [
+        [i, j, feature]
+        for i, j, feature in itertools.product(solid, solid, range(n_features))
+        if joined(i, j, feature)
+        and all(same(i, j, other) for other in range(n_features) if other != feature)
+    ]
+    found = adjacent_pairs(lower, upper, *flags)
+    assert found.shape == (len(expected), 3)
+    assert found.tolist() == expected
+    for i, j, _ in expected:  # the two together are the box around them
+        hull = np.maximum(upper[i], upper[j]) - np.minimum(lower[i], lower[j])
+        assert hull.prod() == sum((upper[one] - lower[one]).prod() for one in (i, j))
+
+
+def test_unbounded_boxes() -> None:
+    inf = math.inf
+    lower, upper = [[-inf, 0], [2, 0], [-inf, -inf]], [[2, 1], [inf, 1], [0, inf]]
+    assert adjacent_pairs(lower, upper).tolist() == [[0, 1, 0]]
+    assert overlapping_pairs(lower, upper).tolist() == [[0, 2]]
+    assert contained_in_other(lower, upper).tolist() == [False, False, False]
+    assert contained_in_other([*lower, [-inf, -inf]], [*upper, [inf, inf]]).tolist() == [
+        True, True, True, False,
+    ]  # fmt: skip
+
+
+def test_minus_zero_is_zero() -> None:
+    assert contained_in_other([[0.0], [-0.0]], [[1.0], [1.0]]).tolist() == [False, True]
+    assert adjacent_pairs([[0.0], [-1.0]], [[1.0], [-0.0]]).tolist() == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16384, 4096), (1500, 1024)])
+def test_pairs_of_many_boxes_in_bounded_memory(
+    rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(volumes, "_ROWS", rows)
+    monkeypatch.setattr(volumes, "_COLUMNS", columns)
+    n_boxes = 5000
+    lower, upper = random_boxes(n_boxes, 4, 0.1, seed=1)
+    lower[4000:], upper[4000:] = lower[:1000] * 0.99 + 0.005, upper[:1000] * 0.99 + 0.005
+    upper[::50], lower[::50] = upper[1::50], lower[1::50]  # duplicates across the list
+    tracemalloc.start()
+    pairs = overlapping_pairs(lower, upper)
+    inside = contained_in_other(lower, upper)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    expected_inside = np.zeros(n_boxes, dtype=bool)
+    expected_pairs = []
+    for i in range(n_boxes):
+        meets = (np.minimum(upper, upper[i]) > np.maximum(lower, lower[i])).all(axis=1)
+        expected_pairs += [[i, j] for j in np.flatnonzero(meets).tolist() if j > i]
+        holds = ((lower <= lower[i]) & (upper >= upper[i])).all(axis=1)
+        equal = ((lower == lower[i]) & (upper == upper[i])).all(axis=1)
+        expected_inside[i] = (holds & ~equal).any() or equal[:i].any()
+    assert pairs.tolist() == expected_pairs
+    assert inside.tolist() == expected_inside.tolist()
+    assert expected_inside.sum() >= 100
+    assert peak < 60e6  # all pairs of comparisons at once would be 25 million per feature
+
+
 BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
 
 
@@ -320,6 +539,18 @@ BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
         (lambda: union_volume(*BOX, n_samples=2.5), "`n_samples` must be.*got 2.5"),
         (lambda: union_volume(*BOX, confidence=1.0), "`confidence` must lie.*got 1.0"),
         (lambda: union_volume(*BOX, confidence=math.nan), "`confidence` must lie.*got nan"),
+        (lambda: overlapping_pairs([[0.0]], [[0.5, 0.5]]), r"same shape.*\(1, 1\) and \(1, 2\)"),
+        (lambda: contained_in_other([0.0], [0.5]), r"same shape \(n_boxes, n_features\)"),
+        (lambda: contained_in_other([[0.0]], [[math.nan]]), "must not hold NaN"),
+        (lambda: overlapping_pairs(*BOX, tolerance=-1.0), "`tolerance` must be.*got -1.0"),
+        (lambda: overlapping_pairs(*BOX, tolerance=math.nan), "`tolerance` must be.*got nan"),
+        (lambda: adjacent_pairs(*BOX, [[True]]), r"`lower_closed` must have the shape.*\(1, 1\)"),
+        (lambda: sampling_stream(-1), "`random_state` must be.*got -1"),
+        (lambda: sampling_stream("0"), "`random_state` must be.*got '0'"),
+        (lambda: sampling_stream(True), "`random_state` must be.*got True"),
+        (lambda: clopper_pearson(5, 4), "`hits` must lie between 0 and n_samples=4, got 5"),
+        (lambda: clopper_pearson(0, 0), "`n_samples` must be.*got 0"),
+        (lambda: clopper_pearson(0, 1, 0.0), "`confidence` must lie.*got 0.0"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
