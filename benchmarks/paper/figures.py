@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore import plots
 from skescore.datasets import load_dataset
 from skescore.metrics import fire_score, ice_performance, ice_readability
-from skescore.plots._style import COLOURS, MARKERS, legend_beside
+from skescore.plots import COLOURS, MARKERS, legend_beside
 from skescore.registry import make_extractor
 from skescore.reproduce import FIRE_ROWS, ICE_DATA, ICE_EXTRACTORS
 from skescore.scorers import make_ice_scorer, make_knowledge_scorer

@@ -1,9 +1,10 @@
 """Pictures of scores, trade-offs and rules, by matplotlib (the extra ``plots``).
 
-Every function draws on the ``ax`` that it is given, or on a new figure, and returns it, or raises
+A function that draws takes the ``ax`` to draw on, or makes a new figure, and returns it, or raises
 an ImportError with the command that installs matplotlib. ``ax.figure.savefig("name.svg")`` saves.
 New figures make room for the legend beside the axes; for axes of your own do as they do with
-``plt.subplots(layout="constrained")``.
+``plt.subplots(layout="constrained")``. Pictures of your own can share colours, markers and legend:
+`COLOURS`, `MARKERS`, :func:`colours_of`, :func:`pale`, :func:`contrast`, :func:`legend_beside`.
 """
 
 from skescore.plots._bars import score_bars
@@ -17,9 +18,14 @@ from skescore.plots._formulas import (
     ice_surface,
 )
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
+from skescore.plots._style import COLOURS, MARKERS, colours_of, contrast, legend_beside, pale
 from skescore.plots._trade_off import pareto_plot, score_sensitivity, winner_map
 
 __all__ = [
+    "COLOURS",
+    "MARKERS",
+    "colours_of",
+    "contrast",
     "decision_boundaries",
     "decision_boundary",
     "fire_curves",
@@ -28,7 +34,9 @@ __all__ = [
     "ice_part_curves",
     "ice_part_surface",
     "ice_surface",
+    "legend_beside",
     "overlap_matrix",
+    "pale",
     "parallel_rules",
     "pareto_plot",
     "rule_boxes",

@@ -66,7 +66,24 @@ def points_above(ax: Any) -> None:
 
 
 def colours_of(n: int) -> list[str]:
-    """As many colours as there are things, different as far as eyes can tell."""
+    """Give as many colours as there are things, different as far as eyes can tell.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+
+    Returns
+    -------
+    list of str
+        Hexadecimal colours.
+
+    Examples
+    --------
+    >>> from skescore.plots import colours_of
+    >>> colours_of(2)
+    ['#0072B2', '#E69F00']
+    """
     for palette in (COLOURS, MORE_COLOURS):
         if n <= len(palette):
             return list(palette[:n])
@@ -81,14 +98,37 @@ def markers_of(n: int) -> list[str]:
 
 
 def pale(colour: str, strength: float = 0.4) -> str:
-    """Mix a colour with white, so that points and black text stay readable on it."""
+    """Mix a colour with white, so that points and black text stay readable on it.
+
+    Parameters
+    ----------
+    colour : str
+        Any colour of matplotlib.
+    strength : float, default=0.4
+        The colour's part: 0 is white.
+
+    Returns
+    -------
+    str
+        Hexadecimal colour.
+    """
     colors = matplotlib_module("colors")
     mixed = strength * np.asarray(colors.to_rgb(colour)) + (1.0 - strength)
     return str(colors.to_hex(mixed))
 
 
 def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | None = None) -> None:
-    """Put the legend to the right of the axes, where it covers nothing."""
+    """Put the legend to the right of the axes, where it covers nothing.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The axes.
+    title : str, optional
+        Title of the legend.
+    handles : sequence of artists, optional
+        What it names; by default all that has a label.
+    """
     found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not found:
         return
@@ -110,7 +150,18 @@ def short(text: Any, longest: int = 28) -> str:
 
 
 def contrast(colour: Any) -> str:
-    """Black or white, whichever is easier to read on a colour."""
+    """Give black or white, whichever is easier to read on a colour.
+
+    Parameters
+    ----------
+    colour : colour
+        Any colour of matplotlib.
+
+    Returns
+    -------
+    str
+        ``"black"`` or ``"white"``.
+    """
     channels = np.asarray(matplotlib_module("colors").to_rgb(colour))
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ [0.2126, 0.7152, 0.0722])

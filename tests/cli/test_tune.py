@@ -233,7 +233,7 @@ def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     _, out, err = run("tune", *options)
     assert f"with FiRe {-score:.2f};" in out
     shown = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
-    assert shown == [f"{-row['score']:.4f}" for row in found["leaderboard"]]
+    assert shown == [f"{-row['score']:.2f}" for row in found["leaderboard"]]
     assert [float(text) for text in shown] == sorted(map(float, shown))
     assert f"best FiRe {-score:.4g}" in err
     assert "(FiRe: less is better." in out
