@@ -40,7 +40,10 @@ def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     try:
         about = metadata.metadata("skescore")
-        needed = [Requirement(line) for line in about.get_all("Requires-Dist") or ()]
+        stated = about.get_all("Requires-Dist")
+        if stated is None:
+            raise ValueError("it names no dependencies")
+        needed = [Requirement(line) for line in stated]
     except Exception as error:  # damaged metadata can fail in any way
         options.exit_code = 1
         return (

@@ -770,7 +770,7 @@ def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, r
     ("words", "told"),
     [
         ([], "the following arguments are required: COMMAND"),
-        (["tine"], "invalid choice: 'tine'"),
+        (["tine"], "there is no command 'tine'. Did you mean 'tune'?"),
         (["tune"], "the following arguments are required: DATA"),
         (["tune", "iris", "--trails", "4"], "no option --trails. Did you mean '--trials'?"),
         (["tune", "iris", "--tri", "4"], "no option --tri. Did you mean '--trials'?"),

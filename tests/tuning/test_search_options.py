@@ -291,8 +291,8 @@ def test_other_weights_of_nothing_say_so() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({}, "takes psi, .* or phi and rho"),
-        ({"psi": 1, "phi": 1}, "got psi=1, phi=1, rho=None"),
+        ({}, r"weights of one score \(phi and rho of ICE; psi of FiRe\), got \{\}"),
+        ({"psi": 1, "phi": 1}, r"got \{'psi': 1, 'phi': 1\}"),
         ({"psi": 0}, "psi.*0"),
         ({"psi": math.nan}, "psi.*nan"),
         ({"phi": -1}, "phi.*-1"),
@@ -615,7 +615,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"allocation": "fair"}, ValueError, "'halving' or 'even', got 'fair'"),
+        ({"allocation": "fair"}, ValueError, "'halving', 'even', got 'fair'"),
         ({"standard_errors": -1}, ValueError, "number of at least 0, got -1"),
         ({"standard_errors": math.nan}, ValueError, "number of at least 0, got nan"),
         ({"standard_errors": "one"}, ValueError, "number of at least 0, got 'one'"),
