@@ -27,6 +27,8 @@ from skescore.rules import (
     _matching as kernels,
 )
 from skescore.rules._matching import first_bit, nearest_box, pack_bits, unpack_bits
+from skescore.rules.simplification import _exact as subtraction
+from skescore.rules.simplification._merging import combined, exclude, implies, united
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
@@ -458,3 +460,56 @@ def test_nearest_does_not_look_at_columns_of_text():
     )
     X = [[2.0, "red", "?"], [4.0, "red", "!"], [0.0, "blue", ""]]
     assert ruleset.predict(X).tolist() == ["a", "b", "a"]
+
+
+# --- what simplification concludes ---
+
+
+@given(
+    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
+    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
+)  # fmt: skip
+def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str], m: bool) -> None:
+    one, other = OneOf(0, v, n), OneOf(0, w, m)
+    values = np.array(["p", "q", "r", "unseen", None], dtype=object)
+    a, b = (c.holds(lambda _: values) for c in (one, other))
+    assert implies(one, other) == (not (a & ~b).any())
+    assert exclude([one], [other]) == (not (a & b).any())
+    both = united(one, other)
+    if both is not None:
+        assert both.holds(lambda _: values).tolist() == (a | b).tolist()
+    else:
+        assert (a | b).tolist() == [True, True, True, True, False]
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+)
+def test_moments_of_joined_rules_are_those_of_all_values(
+    one: list[float], other: list[float]
+) -> None:
+    parts = [
+        RuleStatistics(len(v), mean=float(np.mean(v)), spread=float(np.std(v)))
+        for v in (one, other)
+    ]
+    both = combined(*parts)
+    assert both is not None
+    assert both.n_rows == len(one) + len(other)
+    assert both.mean == pytest.approx(np.mean(one + other), abs=1e-9)
+    assert both.spread == pytest.approx(np.std(one + other), abs=1e-7)
+
+
+def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [
+        Rule([Interval(0, upper=2), Interval(1, upper=2)], "b"),
+        Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
+    ]
+    ruleset = RuleSet(
+        [*rules, Rule([Interval(0, upper=1)], "a")], ["x", "y"], task="classification",
+        classes=["a", "b"], domain=Domain((0, 0), (4, 4)),
+    )  # fmt: skip
+    monkeypatch.setattr(subtraction, "_STEPS", 0)
+    assert [rule.output for rule in ruleset.simplify().rules] == ["b", "a"]
+    monkeypatch.undo()
+    assert [rule.output for rule in ruleset.simplify().rules] == ["b"]

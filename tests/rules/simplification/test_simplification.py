@@ -33,8 +33,6 @@ from skescore.rules import (
     as_ruleset,
 )
 from skescore.rules.importers import tree_to_ruleset
-from skescore.rules.simplification import _exact as subtraction
-from skescore.rules.simplification._merging import combined, exclude, implies, united
 
 COLOURS = ["blue", "green", "red"]
 SIDE = 4
@@ -314,21 +312,6 @@ def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
     ]  # fmt: skip
 
 
-def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = [
-        Rule([Interval(0, upper=2), Interval(1, upper=2)], "b"),
-        Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
-        Rule([Interval(0, upper=2)], "a"),
-    ]
-    ruleset = classifier(
-        [*rules[:2], Rule([Interval(0, upper=1)], "a")], domain=Domain((0, 0), (4, 4))
-    )
-    monkeypatch.setattr(subtraction, "_STEPS", 0)
-    assert [rule.output for rule in ruleset.simplify().rules] == ["b", "a"]
-    monkeypatch.undo()
-    assert [rule.output for rule in ruleset.simplify().rules] == ["b"]
-
-
 def test_statistics_of_joined_rules_add_up() -> None:
     seen = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
     rules = [Rule([Interval(0, 0, 1)], "b", seen[0]), Rule([Interval(0, 1, 2)], "b", seen[1])]
@@ -344,24 +327,6 @@ def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> No
     assert [(r.conditions, r.statistics) for r in short.rules] == [
         ((Interval(0, -1, 5),), RuleStatistics(7, (1, 6)))
     ]
-
-
-@given(
-    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
-    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
-)
-def test_moments_of_joined_rules_are_those_of_all_values(
-    one: list[float], other: list[float]
-) -> None:
-    parts = [
-        RuleStatistics(len(v), mean=float(np.mean(v)), spread=float(np.std(v)))
-        for v in (one, other)
-    ]
-    both = combined(*parts)
-    assert both is not None
-    assert both.n_rows == len(one) + len(other)
-    assert both.mean == pytest.approx(np.mean(one + other), abs=1e-9)
-    assert both.spread == pytest.approx(np.std(one + other), abs=1e-7)
 
 
 def test_unordered_rules_are_not_joined_where_priority_would_change() -> None:
@@ -388,23 +353,6 @@ def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
     assert of(OneOf(1, ["p"]), OneOf(1, ["p", "q"], True)) == [(OneOf(1, ["q"], True),)]
     assert len(of(OneOf(1, ["p"]), OneOf(1, ["p"], True))) == 2
     assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
-
-
-@given(
-    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
-    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
-)  # fmt: skip
-def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str], m: bool) -> None:
-    one, other = OneOf(0, v, n), OneOf(0, w, m)
-    values = np.array(["p", "q", "r", "unseen", None], dtype=object)
-    a, b = (c.holds(lambda _: values) for c in (one, other))
-    assert implies(one, other) == (not (a & ~b).any())
-    assert exclude([one], [other]) == (not (a & b).any())
-    both = united(one, other)
-    if both is not None:
-        assert both.holds(lambda _: values).tolist() == (a | b).tolist()
-    else:
-        assert (a | b).tolist() == [True, True, True, True, False]
 
 
 def test_contradictory_and_doubled_values() -> None:
