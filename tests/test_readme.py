@@ -20,6 +20,7 @@ def _blocks(language: str, page: str = "README.md") -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGES[page], flags=re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "number"), [(page, n) for page in PAGES for n in range(len(_blocks("python", page)))]
 )
@@ -53,6 +54,7 @@ def test_ci_runs_the_test_command_of_the_readme():
     assert os.access(script, os.X_OK)
 
 
+@pytest.mark.slow
 def test_first_command_finds_good_rules(capsys):
     """At least 0.965 cross-validated ICE on wine, as the project promises."""
     words = _blocks("bash")[0].strip().split("&& ")[-1].split()

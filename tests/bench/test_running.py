@@ -103,6 +103,7 @@ def test_regression_rows(tmp_path):
     assert rows["state"].eq("complete").all()
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows(whole, tmp_path):
     rows = run_bench(CONFIG, tmp_path, n_jobs=2).rows
     pd.testing.assert_frame_equal(timeless(rows), timeless(whole[1]), check_exact=True)

@@ -233,6 +233,7 @@ def has_ended(process):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("kept_in_cache", "n_jobs"), [(False, 2), (True, 1)])
 def test_killed_and_started_again_it_gives_the_same_table(

@@ -140,6 +140,7 @@ def test_the_same_command_measures_nothing_again(run, tmp_path):
     assert (code, len(err.splitlines())) == (0, 3)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(run, tmp_path):
     path = tmp_path / "fire.cells.jsonl"
     words = ["reproduce", "fire", "--splits", "40", "--output", str(tmp_path), "--quiet"]

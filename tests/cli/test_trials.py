@@ -85,6 +85,7 @@ def finished(found):
 # Broken off ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "sign"),
     [
@@ -418,6 +419,7 @@ def test_search_goes_on_beside_the_workers_of_one_that_was_killed(commands, tmp_
     assert {row["state"] for row in again.result["leaderboard"]} == {"complete"}
 
 
+@pytest.mark.slow
 def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
     """The main process waits at its first trial until its worker has begun one."""
     words = (*SHORT, "--output", "run", "--workers", 2)
@@ -449,6 +451,7 @@ def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
     assert names(tmp_path / "run") == FILES
 
 
+@pytest.mark.slow
 def test_workers_need_no_storage_that_is_named(commands, tmp_path):
     command = commands.run(tmp_path, *SHORT, "--workers", 2)
     assert command.code == 0
@@ -472,6 +475,7 @@ FoldEvaluator.__call__ = waiting
 """
 
 
+@pytest.mark.slow
 def test_interrupt_reaches_the_workers(commands, tmp_path):
     words = (*SEARCH, "--trials", 100_000, "--output", "run", "--workers", 2)
     # Both are in the middle of a trial when the interrupt comes, however busy the machine is.

@@ -279,6 +279,7 @@ def test_search_can_be_limited_to_some_extractors(result):
     assert found["search"]["extractors"] == ["gridex"]
 
 
+@pytest.mark.slow
 def test_number_of_jobs_does_not_change_the_result(run, result):
     alone = result("iris", *SHORT)
     code, out, err = run("tune", "iris", *SHORT, "--n-jobs", 2, "--format", "json")
@@ -827,6 +828,7 @@ def process():
         one.communicate()
 
 
+@pytest.mark.slow
 def test_installed_command_and_module_are_the_same(process):
     assert SCRIPT.exists()
     out, err = process("--version").communicate(timeout=60)
@@ -837,6 +839,7 @@ def test_installed_command_and_module_are_the_same(process):
     assert err.startswith(b"skescore tune: error: argument --cv")
 
 
+@pytest.mark.slow
 def test_terminal_without_unicode_still_shows_what_rules_say(process):
     words = ("tune", "iris", *SHORT, "--extractors", "cart", "--quiet")
     started = process(*words, env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
@@ -846,6 +849,7 @@ def test_terminal_without_unicode_still_shows_what_rules_say(process):
     assert b"?" not in out
 
 
+@pytest.mark.slow
 def test_reader_that_has_seen_enough_is_no_failure(process):
     reading, writing = os.pipe()
     os.close(reading)
@@ -855,6 +859,7 @@ def test_reader_that_has_seen_enough_is_no_failure(process):
     assert (started.returncode, err) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_results_that_cannot_be_written_are_a_failure(process):
     with open("/dev/full", "wb") as full:
@@ -866,6 +871,7 @@ def test_results_that_cannot_be_written_are_a_failure(process):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, tmp_path, process):
     path = write(flowers.assign(one=1))
@@ -884,6 +890,7 @@ def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, t
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()

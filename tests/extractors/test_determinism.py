@@ -49,6 +49,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 def test_other_processes_and_hash_seeds_give_the_same_rules():
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],
@@ -62,6 +63,7 @@ def test_other_processes_and_hash_seeds_give_the_same_rules():
     assert json.loads(run.stdout) == here["result"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_workers_give_the_same_rules(backend):
     expected = [clone(extractor).fit(X).rules_ for extractor in EXTRACTORS.values()]

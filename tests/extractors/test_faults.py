@@ -60,6 +60,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.slow
 def test_fault_1_rules_do_not_depend_on_the_hash_seed():
     found = []
     for seed in ("0", "1"):

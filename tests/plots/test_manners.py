@@ -118,6 +118,7 @@ def test_without_matplotlib_the_command_is_told(monkeypatch: pytest.MonkeyPatch)
         plots.ice_part_curves()
 
 
+@pytest.mark.slow
 def test_importing_the_room_does_not_import_matplotlib() -> None:
     program = "import skescore.plots, sys; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -216,6 +216,7 @@ def test_the_frame_has_a_row_per_row(table):
 # Breaks, processes, mistakes ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_broken_run_goes_on_and_ends_the_same(table, path, tmp_path):
     broken, asked = tmp_path / "cells", []
     lines = path.read_bytes().splitlines(keepends=True)

@@ -173,6 +173,7 @@ def assert_shown(page: Path, recorded: list[float]) -> None:
     assert found == pytest.approx(recorded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
     config = config_from({

@@ -273,6 +273,7 @@ def test_grid_search_over_a_transformed_target() -> None:
     assert search.best_score_ < -20  # in units of y, of which the spread is about 80
 
 
+@pytest.mark.slow
 def test_workers_in_other_processes_give_the_same_scores() -> None:
     scoring = {"ice": ice, "strict": make_ice_scorer(rho=3, size="literals")}
     grid = {"max_leaf_nodes": [3, 9]}

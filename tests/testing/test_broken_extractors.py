@@ -41,6 +41,7 @@ def test_there_is_a_fault_for_every_check() -> None:
     assert len(set(checks)) == len(checks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", broken())
 def test_each_fault_is_found_by_the_check_meant_for_it_alone(name: str) -> None:
     kind = broken()[name]

@@ -126,6 +126,7 @@ def test_what_cannot_be_checked(
         parametrize_with_extractor_checks([extractor], exclude=exclude)
 
 
+@pytest.mark.slow
 def test_pytest_is_needed_for_a_test_per_check_only() -> None:
     program = """
 import sys
@@ -146,6 +147,7 @@ except ImportError as error:
     assert run.stdout.endswith('pip install "skescore[test]"')
 
 
+@pytest.mark.slow
 def test_tests_of_a_third_party(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(
         f"""

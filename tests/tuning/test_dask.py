@@ -62,6 +62,7 @@ def search() -> GridSearchCV:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)
@@ -79,6 +80,7 @@ def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) ->
     assert os.getpid() not in places
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_scorer_of_all_scores_on_a_cluster(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)

@@ -140,6 +140,7 @@ def test_it_says_where_to_search_and_what_to_try_first(plugin: Path) -> None:
     assert starting_points("their-name", narrow, LABELS, "classification") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_finds_it(plugin: Path, n_jobs: int) -> None:
     search = ExtractorSearchCV(
@@ -169,6 +170,7 @@ def test_an_objective_finds_it(plugin: Path) -> None:
     assert (objective.name, objective.prototype.uncovered) == ("their-name", "nearest")
 
 
+@pytest.mark.slow
 def test_the_command_line_finds_it(installed: Path) -> None:
     command = [sys.executable, "-m", "skescore", "tune", "iris", "--extractors", "their-name"]
     command += ["--trials", "2", "--cv", "2", "--black-box", "decision-tree", "--format", "json"]
@@ -186,6 +188,7 @@ def test_the_command_line_finds_it(installed: Path) -> None:
 # --- packages that do not ---
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_asked_for(
     plugin: Path, install: Callable[..., Path]
 ) -> None:

@@ -240,6 +240,7 @@ def test_a_bound_changes_no_winner(scoring: str) -> None:
     })  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
     # Many of the four trials that are begun together are equal.
@@ -340,6 +341,7 @@ def test_interrupted_trials_are_tried_again_and_in_no_table(
 # --- storages ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", ["journal", "sqlite"], indirect=True)
 def test_a_storage_changes_nothing_in_the_result(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV
@@ -650,6 +652,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_leaves_behind_is_tried_once_more(workers: dict[str, Any]) -> None:
     trials, board = workers["killed"]["trials"], json.loads(workers["killed"]["board"])
     left = [

@@ -532,6 +532,7 @@ def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
     assert drawn[0].leaderboard_["params"].tolist() == drawn[1].leaderboard_["params"].tolist()
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(fitted: ExtractorSearchCV) -> None:
     two = search_of(cv=FOLDS, n_trials=8, n_jobs=2).fit(X, LABELS)
     pd.testing.assert_frame_equal(
@@ -558,6 +559,7 @@ print(json.dumps([json.loads(board), search.rules_.to_json()]))
 """
 
 
+@pytest.mark.slow
 def test_the_hash_seed_changes_nothing() -> None:
     runs = [
         subprocess.Popen(
@@ -664,6 +666,7 @@ def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
         search_of().fit(rows, target)
 
 
+@pytest.mark.slow
 def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> None:
     def tried(black_box: Any, X: Any, y: Any, n_trials: int = 20) -> tuple[str, ...]:
         search = ExtractorSearchCV(

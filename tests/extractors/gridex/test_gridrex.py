@@ -581,6 +581,7 @@ def test_the_order_of_rows_and_the_batches_do_not_matter(seed, n_slices, thresho
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_process_or_its_hash_seed():
     code = (
         "import numpy as np\n"

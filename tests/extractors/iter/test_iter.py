@@ -123,6 +123,7 @@ print(extractor.fit(X, [names[i] for i in y]).rules_.to_json())
 """
 
 
+@pytest.mark.slow
 def test_fault_1_the_hash_seed_changes_nothing():
     # The reference finds other rules with this hash seed than with most.
     other = subprocess.run(

@@ -399,6 +399,7 @@ def extract():
 """
 
 
+@pytest.mark.slow
 def test_fault_23_hash_seeds_change_nothing():
     here: dict = {}
     exec(SCRIPT, here)

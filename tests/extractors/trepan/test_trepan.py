@@ -339,6 +339,7 @@ print(TrepanExtractor(model, random_state=0, min_sample=200).fit(rows).rules_.to
 """
 
 
+@pytest.mark.slow
 def test_hash_seeds_do_not_matter_fault_23(capsys):
     """Fault 23: features were collected in a set, so their order varied with the hash seed."""
     there = subprocess.run(
