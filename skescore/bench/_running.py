@@ -124,13 +124,7 @@ class BenchProgress:
 
 
 def duration(seconds: float) -> str:
-    """Write a time for people.
-
-    Examples
-    --------
-    >>> duration(5.2), duration(75), duration(7300)
-    ('5 s', '1 min 15 s', '2 h 1 min')
-    """
+    """Write a time for people."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -30,13 +30,7 @@ MEASURE_NAMES = {"f1_weighted": "weighted F1", "f1_macro": "macro F1", "r2": "RÂ
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number for a table, with as many digits for 0.5 as for 50; a dash if there is none.
-
-    Examples
-    --------
-    >>> number(1.0), number(0.97513, 4), number(117.3240, 4), number(0.00001234), number(None)
-    ('1.000', '0.9751', '117.32', '1.23e-05', '-')
-    """
+    """Write a number for a table, with as many digits for 0.5 as for 50; a dash for None."""
     if value is None or math.isnan(value):
         return "-"
     size, value = abs(value), value + 0.0  # without the sign of -0.0

@@ -75,11 +75,6 @@ def without_passwords(text: str) -> str:
     """Hide the passwords of the URLs in a text for people.
 
     Use it for all that repeats the words of a user: a misspelt --storage leaves its URL among them.
-
-    Examples
-    --------
-    >>> without_passwords("too many arguments: postgresql://anna:secret@host/studies")
-    'too many arguments: postgresql://anna:***@host/studies'
     """
     return _SECRET.sub(r"\1***", _USER.sub(r"\1:***@", text))
 

@@ -17,13 +17,7 @@ _MAX_DECIMALS = 12
 
 
 def format_number(value: float, decimals: int | None = None) -> str:
-    """Write a number shortly, without trailing zeros.
-
-    Examples
-    --------
-    >>> format_number(2.449999988), format_number(12345.678), format_number(0.00012345)
-    ('2.45', '12346', '0.0001234')
-    """
+    """Write a number shortly, without trailing zeros."""
     value = float(value)
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "NaN")
@@ -44,13 +38,7 @@ def format_number(value: float, decimals: int | None = None) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share as a percentage that is 100 or 0 only when it is exactly so.
-
-    Examples
-    --------
-    >>> percent_text(1.0), percent_text(0.997), percent_text(1 - 1e-9), percent_text(0.935)
-    ('100 %', '99.7 %', '> 99.9 %', '94 %')
-    """
+    """Write a share as a percentage that is 100 or 0 only when it is exactly so."""
     text = format_number(100 * share, 1 if 0.99 < share < 1 or 0 < share < 0.01 else 0)
     if text == "100" and share < 1:
         text = "> 99.9"
@@ -85,14 +73,7 @@ def number_format(low: Sequence[float], high: Sequence[float]) -> NumberFormat:
 
 
 def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]]) -> NumberFormat:
-    """Give different bounds of one feature different texts, with as many digits as that takes.
-
-    Examples
-    --------
-    >>> number = distinct_numbers(plain_number, {0: [2.45, 2.450003, 4.9]})
-    >>> number(0, 2.45), number(0, 2.450003), number(0, 4.9)
-    ('2.45', '2.450003', '4.9')
-    """
+    """Give different bounds of one feature different texts, with as many digits as that takes."""
     longer: dict[tuple[int, float], str] = {}
     for feature, values in bounds.items():
         alike: dict[str, list[float]] = {}
@@ -113,13 +94,7 @@ def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]])
 
 
 def format_label(label: Any) -> str:
-    """Write a class label or category; in quotation marks where it could be misread.
-
-    Examples
-    --------
-    >>> format_label("red"), format_label("red, blue"), format_label(""), format_label(3)
-    ('red', '"red, blue"', '""', '3')
-    """
+    """Write a class label or category; in quotation marks where it could be misread."""
     return _unmistakable(str(label), ",;{}")
 
 

@@ -46,12 +46,6 @@ def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0
 
     Gives row numbers i < j, sorted, of boxes whose intersection is deeper than `tolerance` on
     every feature.
-
-    Examples
-    --------
-    >>> from skescore.rules._volumes import overlapping_pairs
-    >>> overlapping_pairs([[0.0], [1.0], [1.5]], [[1.0], [2.0], [3.0]]).tolist()
-    [[1, 2]]
     """
     low, high = as_boxes(lower, upper)
     if not tolerance >= 0.0:
@@ -65,12 +59,6 @@ def contained_in_other(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.bool_]:
     """Mark the boxes that lie inside another box.
 
     Of equal boxes the first stays unmarked; empty boxes lie in every box.
-
-    Examples
-    --------
-    >>> from skescore.rules._volumes import contained_in_other
-    >>> contained_in_other([[0, 0], [0, 0], [0.2, 0]], [[1, 1], [1, 1], [0.8, 1]]).tolist()
-    [False, True, True]
     """
     low, high = as_boxes(lower, upper)
     if not low.shape[1]:
@@ -106,12 +94,6 @@ def adjacent_pairs(
     The intervals on all features but one are hashed by a sum of random words, from which one
     summand is easily taken away; boxes with equal sums are then compared exactly. The cost is
     n_features sorts, not all pairs.
-
-    Examples
-    --------
-    >>> from skescore.rules._volumes import adjacent_pairs
-    >>> adjacent_pairs([[1, 0], [0, 0]], [[2, 5], [1, 5]]).tolist()
-    [[1, 0, 0]]
     """
     low, high = as_boxes(lower, upper)
     with_flags = lower_closed is not None or upper_closed is not None
@@ -298,13 +280,6 @@ def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tupl
     ----------
     C. J. Clopper, E. S. Pearson: The use of confidence or fiducial limits illustrated in the case
     of the binomial. Biometrika 26(4), 1934.
-
-    Examples
-    --------
-    >>> from skescore.rules._volumes import clopper_pearson
-    >>> low, high = clopper_pearson(0, 100, 0.95)
-    >>> low, round(high, 4)
-    (0.0, 0.0362)
     """
     check_count("n_samples", n_samples)
     check_confidence(confidence)
@@ -322,13 +297,6 @@ def sampling_stream(random_state: Seed) -> np.random.Generator:
     Use it instead of ``np.random.default_rng``: synthetic rows are often drawn with a small seed
     such as 0. Points of the very same stream would repeat those rows, and rules drawn around the
     rows would seem to cover more than they do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skescore.rules._volumes import sampling_stream
-    >>> bool(sampling_stream(0).random() == np.random.default_rng(0).random())
-    False
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -67,24 +67,7 @@ class AttributionScorer(AsksForWeights):
         return self.measure if FAITHFULNESS.get(self.measure, True) else f"neg_{self.measure}"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Explain a fitted estimator on rows and measure the explanations.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier with ``predict_proba``, or a regressor.
-        X : array-like, DataFrame or list of texts
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            Not looked at by faithfulness; the rationales of plausibility.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows in the mean.
-
-        Returns
-        -------
-        float
-            Greater is better; NaN with a warning if no row has a value.
-        """
+        """Explain a fitted estimator on rows and measure the explanations."""
         return self.report(estimator, X, y, sample_weight).score
 
     def report(

@@ -58,24 +58,7 @@ class PerformanceScorer(AsksForWeights):
         return find_metric(self.metric, {}).scorer_name
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Score a fitted estimator on rows.
-
-        Parameters
-        ----------
-        estimator : estimator or RuleSet
-            A fitted classifier or regressor.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            The truth; needed with ``reference="data"``.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Greater is better.
-        """
+        """Score a fitted estimator on rows."""
         metric = find_metric(self.metric, {})
         if metric.kind == "rules":
             value = self._figure(metric, estimator, X, y, sample_weight)

@@ -102,24 +102,7 @@ class RuleScorer(AsksForWeights):
         self._requests: dict[str, Any] = {}
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Score a fitted estimator on rows.
-
-        Parameters
-        ----------
-        estimator : estimator or RuleSet
-            A fitted extractor, or what holds one.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            The truth; needed with ``reference="data"``.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float or dict of float
-            Greater is better.
-        """
+        """Score a fitted estimator on rows."""
         evaluation = evaluate_rules(
             estimator, X, y, reference=self.reference, sample_weight=sample_weight
         )

@@ -46,22 +46,7 @@ class SurvivalScorer:
         self.settings = settings
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Score fitted rules on rows.
-
-        Parameters
-        ----------
-        estimator : SurvivalRules, or estimator with the attribute ``rules_``
-            The rules, or a fitted model, Pipeline or search that holds them.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : structured array, or pair (time, event)
-            Their outcomes.
-
-        Returns
-        -------
-        float
-            Greater is better.
-        """
+        """Score fitted rules on rows."""
         rules, transform = _rules_of(estimator)
         if isinstance(rules, RuleSet):
             if self.curves is None:

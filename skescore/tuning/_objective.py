@@ -367,28 +367,7 @@ class ExtractorObjective:
             yield evaluate_on_fold(candidate, fold, self.scorer, self.measures)
 
     def __call__(self, trial: optuna.trial.Trial) -> float | tuple[float, ...]:
-        """Score one trial.
-
-        Parameters
-        ----------
-        trial : optuna.trial.Trial
-            The trial; what is measured becomes its user attributes.
-
-        Returns
-        -------
-        float or tuple of float
-            Mean score over the folds, greater is better; or the means of the measures that
-            `scoring` names, smaller is better.
-
-        Raises
-        ------
-        ValueError
-            If the study has other directions.
-        optuna.TrialPruned
-            If the score is undefined on some fold, as where the rules cover none of its rows:
-            the study goes on, and the trial keeps the reason in its attribute ``error``. Also if
-            the study's pruner stops it between two folds.
-        """
+        """Score one trial."""
         study = getattr(trial, "study", None)
         self._check_directions(study)
         params = self.suggest(trial)

@@ -142,11 +142,6 @@ def knee_of(curve: np.ndarray) -> float | None:
     ----------
     V. Satopää, J. Albrecht, D. Irwin, B. Raghavan: Finding a "Kneedle" in a haystack: detecting
     knee points in system behavior. ICDCS workshops 2011. doi:10.1109/ICDCSW.2011.20
-
-    Examples
-    --------
-    >>> knee_of(np.array([9.0, 5.0, 1.0, 0.9, 0.8, 0.7, 0.6]))
-    1.0
     """
     if len(curve) < _LEAST_POINTS or not curve[0] > curve[-1]:
         return None

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._docstrings import documented
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.real._codes import (
     CodedFeature,
@@ -26,6 +27,7 @@ from skescore.extractors.real._literals import Premise, PremiseGrower, inside
 from skescore.rules import Rule, RuleSet, RuleStatistics
 
 
+@documented
 class REALExtractor(BaseExtractor):
     r"""Rules that each generalise one row as far as queries to the black box allow.
 
@@ -59,42 +61,19 @@ class REALExtractor(BaseExtractor):
     subsumption : bool, default=True
         Whether rules that hold for nothing but what another rule of the same class holds for are
         deleted.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` gives where no rule holds: the black box's majority class, the output of
-        the nearest box, or `abstain_label`.
-    abstain_label : str, int or float, optional
-        Prediction of ``uncovered="abstain"``.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {common}
 
     Attributes
     ----------
     rules_ : RuleSet
         The rules, an ordered list.
-    n_rules_ : int
-        Their number.
-    coverage_ : float
-        Share of the training rows that some rule covers.
-    completeness_ : float
-        Share of the domain's volume that some rule covers.
+    {sizes}
     discretiser_ : Discretiser or None
         The fitted discretiser; None if no feature is numeric.
     n_rules_made_ : int
         Rules made, of which `rules_` keeps the useful ones. The black box was called at most
         once for each, and once for the rows.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Queries the black box and counts the queries.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {fitted}
 
     Notes
     -----

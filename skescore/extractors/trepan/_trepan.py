@@ -10,6 +10,7 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._docstrings import documented
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._tests import MofNSearch, Region
 from skescore.extractors.trepan._tree import Tree, TreeGrower
@@ -20,6 +21,7 @@ from skescore.rules.importers._sklearn import shortened_paths
 _LARGEST = 1e300
 
 
+@documented
 class TrepanExtractor(BaseExtractor):
     """Rules from a tree of M-of-N tests, with queries to the black box wherever rows are few.
 
@@ -61,15 +63,7 @@ class TrepanExtractor(BaseExtractor):
     simplify : bool, default=True
         True: an ordered list, read from the top, without the conditions that the rules before make
         superfluous. False: one rule per leaf, each of which stands by itself.
-    prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
-    uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` gives where no rule holds; some rule of a tree always holds.
-    abstain_label : str, int or float, optional
-        Prediction of ``uncovered="abstain"``.
-    batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+    {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the instances. Pass an int for the same rules on every run.
 
@@ -87,16 +81,7 @@ class TrepanExtractor(BaseExtractor):
         Share of the training rows that some rule covers: 1.
     completeness_ : float
         Share of the domain's volume that some rule covers: 1.
-    estimator_ : estimator
-        The fitted black box.
-    oracle_ : Oracle
-        Queries the black box and counts the queries.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X had string column names.
+    {fitted}
 
     Notes
     -----

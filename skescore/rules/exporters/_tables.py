@@ -26,13 +26,7 @@ _CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 
 
 def cell(value: Any) -> Any:
-    """Give a value as the content of a cell: texts that look like something else in quotes.
-
-    Examples
-    --------
-    >>> cell("red"), cell("12"), cell(12), cell(True), cell(""), cell("10-20")
-    ('red', '"12"', 12, 'true', '""', '"10-20"')
-    """
+    """Give a value as the content of a cell: texts that look like something else in quotes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):

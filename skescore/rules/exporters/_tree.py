@@ -187,14 +187,7 @@ def condition_text(
     names: Sequence[str] | None = None,
     number: NumberFormat = plain_number,
 ) -> str:
-    """Write a condition with signs of ASCII.
-
-    Examples
-    --------
-    >>> from skescore.rules import Interval, OneOf
-    >>> condition_text(Interval(0, 1, 2)), condition_text(OneOf(1, ["red"], negated=True))
-    ('1 < x0 <= 2', 'x1 != red')
-    """
+    """Write a condition with signs of ASCII."""
     if isinstance(condition, AtLeast):
         inner = "; ".join(condition_text(c, names, number) for c in condition.conditions)
         return f"at least {condition.m} of ({inner})"

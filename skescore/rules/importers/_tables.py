@@ -32,13 +32,7 @@ _SPELLINGS = {"≤": "<=", "≥": ">=", "==": "=", "≠": "!=", "<>": "!="}
 
 
 def value_of(content: Any) -> Any:
-    """Read a cell: a number, true or false, text in quotes, or text as it stands.
-
-    Examples
-    --------
-    >>> value_of("red"), value_of('"12"'), value_of("12"), value_of("true"), value_of('["a", 1]')
-    ('red', '12', 12, True, ['a', 1])
-    """
+    """Read a cell: a number, true or false, text in quotes, or text as it stands."""
     content = python_value(content)
     if content is None or content is pd.NA or (isinstance(content, float) and content != content):
         return None

@@ -18,11 +18,6 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
 
     Rows and class counts add up; means weigh as many rows as they were taken from, and the
     spread follows from both means and spreads.
-
-    Examples
-    --------
-    >>> combined(RuleStatistics(1, mean=0.0, spread=0.0), RuleStatistics(3, mean=4.0, spread=0.0))
-    RuleStatistics(n_rows=4, class_counts=None, mean=3.0, spread=1.7320508075688772)
     """
     if one is None or other is None:
         return None
