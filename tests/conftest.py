@@ -22,7 +22,7 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
 #: Beside other programs and libraries, for `tox -e engines`.
 ENGINES = (
     "browser", "interop", "metrics/test_survival.py", "psyke", "tuning/storage",
-    "tuning/test_dashboard.py", "tuning/test_dask.py",
+    "tuning/test_dashboard.py", "tuning/test_dask.py", "tuning/test_plugins.py",
 )  # fmt: skip
 
 
