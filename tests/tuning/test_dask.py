@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.extractors import CARTExtractor
 from skescore.scorers import ice, knowledge, make_fire_scorer
 
+# The processes of a cluster need not find this module: some packages bring a `tests` of their own.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 if not importlib.util.find_spec("distributed"):
     if "distributed" in os.environ.get("SKESCORE_ENGINES", "").split(","):
         raise ImportError("distributed is not installed")
