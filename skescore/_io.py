@@ -1,16 +1,26 @@
-"""Files that survive a crash: written as a whole, grown by whole lines, used by one process."""
+"""Files that survive a crash: written as a whole, grown by whole lines, used by one process.
+
+And what they say of the packages that they were made with.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-__all__ = ["LineFile", "cache_folder", "try_lock", "write_atomically"]
+__all__ = ["LineFile", "cache_folder", "package_versions", "try_lock", "write_atomically"]
+
+#: What a kept result says of where it was made.
+_RESULTS_DEPEND_ON = (
+    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
+)  # fmt: skip
 
 
 def cache_folder() -> Path:
@@ -95,3 +105,14 @@ class LineFile:
             while written is not None and written < len(data):  # a signal came
                 data = data[written:]
                 written = file.write(data)
+
+
+def package_versions() -> dict[str, str]:
+    """Give the versions of Python and of the packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in _RESULTS_DEPEND_ON:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,13 +1,11 @@
-"""Packages that only some installations have, and the versions of those that are there."""
+"""Packages that only some installations have."""
 
 from __future__ import annotations
 
 import importlib
-import platform
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-__all__ = ["ENGINE_COMMANDS", "import_optional", "package_versions"]
+__all__ = ["ENGINE_COMMANDS", "import_optional"]
 
 #: The commands that install the engines of others, by the module that is missing. psyke 1.0.4
 #: asks for one single release of Python and for older packages than it runs with.
@@ -19,10 +17,6 @@ ENGINE_COMMANDS = {
     "rulekit": ('pip install "skescore[rulekit]"',),
     "imodels": ('pip install "skescore[imodels]"',),
 }
-
-_RESULTS_DEPEND_ON = (
-    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
-)  # fmt: skip
 
 
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
@@ -65,14 +59,3 @@ def _broken(module: str, purpose: str, command: str, error: ImportError) -> Impo
         f"Run: {upgrade}",
         name=module,
     )
-
-
-def package_versions() -> dict[str, str]:
-    """Give the versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in _RESULTS_DEPEND_ON:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -23,8 +23,8 @@ from skescore._validation import (
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._matching import Table
 from skescore.rules._prediction import answering_rule
 
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]

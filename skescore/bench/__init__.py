@@ -1,6 +1,6 @@
 """Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
 
-from skescore._optional import package_versions
+from skescore._io import package_versions
 from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from, read_config
 from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan, split_rows

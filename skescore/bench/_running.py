@@ -27,8 +27,7 @@ from rich.progress import (
 )
 from sklearn.base import BaseEstimator
 
-from skescore._io import try_lock, write_atomically
-from skescore._optional import package_versions
+from skescore._io import package_versions, try_lock, write_atomically
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
 from skescore.bench._machine import describe_machine

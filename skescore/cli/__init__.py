@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skescore._text import did_you_mean
-from skescore.cli._parser import Parser, without_passwords
+from skescore.cli._arguments import Parser, without_passwords
 
 #: The module of each command, and the line about it in the list of commands. A module has a
 #: ``DESCRIPTION``, ``EXAMPLES``, ``add_options(parser)`` and ``run(options)``, which gives the text

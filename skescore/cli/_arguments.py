@@ -1,31 +1,110 @@
-"""Options that several commands share, their checks, and the data they ask for."""
+"""The command line's parser, and the options that several commands share with their checks.
+
+What is heavy is imported where it is used: the list of commands comes at once, and `doctor` works
+where a package is broken.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import math
+import re
 import shlex
+import shutil
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._text import did_you_mean
-from skescore.cli._output import Notes, plural
-from skescore.cli._parser import OF_DATA
-from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
-from skescore.scorers import (
-    PERFORMANCE_SCORERS,
-    SCORE_SPECS,
-    PerformanceScorer,
-    RuleScorer,
-    get_rule_scorer,
-    make_knowledge_scorer,
-    make_performance_scorer,
-    make_rule_scorer,
-    make_score_scorer,
-)
-from skescore.scorers._specs import all_weights
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from skescore.cli._output import Notes
+    from skescore.datasets import Dataset
+    from skescore.scorers import PerformanceScorer, RuleScorer
+
+#: All from the user's colon to the last @ is hidden, even where the URL has other faults.
+_USER = re.compile(r"([\w+.-]+:/+[^\s:/@]*):.*@")
+_SECRET = re.compile(r"([?&;][^\s=&;]*(?:passw|pwd|secret|token)[^\s=&;]*=)[^\s&;]*", re.IGNORECASE)
+#: Longer lines are hard to read, however wide the terminal is.
+_WIDEST = 100
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line rather than under a page of usage.
+
+    Parameters
+    ----------
+    description : str, optional
+        Its paragraphs are filled to the width of the terminal; the epilog stays as it is.
+    **options : object
+        Of :class:`argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *, description: str | None = None, **options: Any) -> None:
+        width = min(_WIDEST, shutil.get_terminal_size().columns - 2)
+        paragraphs = (description or "").split("\n\n")
+        form: Any = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
+        super().__init__(
+            description="\n\n".join(
+                textwrap.fill(text, width, break_on_hyphens=False) for text in paragraphs
+            ),
+            formatter_class=form,
+            allow_abbrev=False,
+            **options,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Explain wrong usage and exit with code 2."""
+        message = without_passwords(message)
+        self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
+
+    def refuse(self, rest: Sequence[str]) -> NoReturn:
+        """Explain arguments that no option takes, and exit with code 2."""
+        for text in rest:
+            if text.startswith("-"):
+                name = text.partition("=")[0]
+                known = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", self.format_help(), re.MULTILINE)
+                self.error(f"there is no option {name}. {did_you_mean(name, known)}")
+        self.error(
+            f"too many arguments: {' '.join(map(shlex.quote, rest))} (an option takes one value; "
+            "those that can be repeated are repeated with each)"
+        )
+
+
+def without_passwords(text: str) -> str:
+    """Hide the passwords of the URLs in a text for people.
+
+    Use it for all that repeats the words of a user: a misspelt --storage leaves its URL among them.
+    """
+    return _SECRET.sub(r"\1***", _USER.sub(r"\1:***@", text))
+
+
+class _Value(argparse.Action):
+    """Stores a value; tells shtab which function of the completion script completes it."""
+
+    def __init__(self, *args: Any, kind: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        name = f"_skescore_{kind}"
+        self.complete = {
+            "bash": name, "zsh": name, "fish": f"({name})", "tcsh": "d" if kind == "folder" else "f"
+        }  # fmt: skip
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        setattr(namespace, self.dest, values)
+
+
+#: What completes the value of an option: its parameter `action`.
+OF_FILE: Any = functools.partial(_Value, kind="file")
+OF_FOLDER: Any = functools.partial(_Value, kind="folder")
+OF_DATA: Any = functools.partial(_Value, kind="data")
+OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box")
+OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
+OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 
 #: What is minimised together by a search of the whole trade-off.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
@@ -99,11 +178,15 @@ def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]
 
 def scorings() -> tuple[str, ...]:
     """What a search may be after, by name: the scores, the trade-off, measures of predictions."""
+    from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS
+
     return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORERS)
 
 
 def scoring(text: str) -> str:
     """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
+    from skescore.scorers import get_rule_scorer
+
     known = scorings()
     if text in known:
         return text
@@ -130,6 +213,8 @@ def rule_measures(text: str) -> tuple[str, ...]:
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where the data come from."""
+    from skescore.datasets import BUILT_IN
+
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
@@ -168,6 +253,9 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
+    from skescore.scorers import SCORE_SPECS
+    from skescore.scorers._specs import all_weights
+
     group = parser.add_argument_group("scores")
     for name, default in all_weights().items():
         of = [(s, w) for s in SCORE_SPECS.values() for w in s.weights if w.name == name]
@@ -195,11 +283,21 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
 
 def weights_from(options: argparse.Namespace) -> dict[str, float]:
     """The weights of all scores."""
+    from skescore.scorers._specs import all_weights
+
     return {name: getattr(options, name) for name in all_weights()}
 
 
 def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     """The scorer that the options ask for."""
+    from skescore.scorers import (
+        PERFORMANCE_SCORERS,
+        SCORE_SPECS,
+        make_performance_scorer,
+        make_rule_scorer,
+        make_score_scorer,
+    )
+
     reference = options.reference.replace("-", "_")
     if "_rule_" in options.scoring:
         how, _, measure = options.scoring.partition("_rule_")
@@ -225,6 +323,8 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
+    from skescore.scorers import make_knowledge_scorer
+
     weights: dict[str, Any] = weights_from(options)
     return make_knowledge_scorer(completeness=options.completeness, **weights)
 
@@ -237,6 +337,8 @@ def data_from(
     categories: Sequence[str] = (),
 ) -> Dataset:
     """Load the data that the options name."""
+    from skescore.datasets import load_dataset
+
     return load_dataset(
         options.data,
         target=options.target,
@@ -265,6 +367,8 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
 
 def check_features(dataset: Dataset, notes: Notes) -> None:
     """Refuse features without information, and note those that rules should better not use."""
+    from skescore.cli._output import plural
+
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(
@@ -306,6 +410,8 @@ def _check_names(name: str, values: np.ndarray, notes: Notes) -> None:
 
 def _counts_rows(values: np.ndarray) -> bool:
     """Whether integers are 1, 2, 3, ..., in any order and from any start."""
+    import numpy as np
+
     if len(values) < _MIN_COUNTED or values.max() - values.min() != len(values) - 1:
         return False
     return len(np.unique(values)) == len(values)

@@ -19,8 +19,8 @@ from typing import Any
 
 import pandas as pd
 
-from skescore._io import cache_folder, write_atomically
-from skescore._optional import import_optional, package_versions
+from skescore._io import cache_folder, package_versions, write_atomically
+from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore.bench._configuration import (
     MODEL_FILES,
@@ -38,7 +38,7 @@ from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_co
 from skescore.black_boxes import BLACK_BOXES, load_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
+from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_names

@@ -21,7 +21,7 @@ from skescore._text import listed
 from skescore.black_boxes import MODEL_KINDS, SavedModelError, load_model, read_bytes
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._parser import OF_DATA, OF_FILE
+from skescore.cli._arguments import OF_DATA, OF_FILE
 from skescore.cli._rule_files import (
     as_text,
     check_output,

@@ -15,8 +15,8 @@ from skescore.bench._tables import rank_extractors
 from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
+from skescore.cli._arguments import OF_FILE, OF_FOLDER
 from skescore.cli._bench import ranking_record
-from skescore.cli._parser import OF_FILE, OF_FOLDER
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT
 from skescore.datasets._loading import Dataset, load_dataset

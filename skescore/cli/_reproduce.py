@@ -11,11 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from skescore._io import write_atomically
-from skescore._optional import package_versions
+from skescore._io import package_versions, write_atomically
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._parser import OF_FOLDER
+from skescore.cli._arguments import OF_FOLDER
 from skescore.reproduce import (
     BrexRun,
     TableLine,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from skescore.cli import _output as output
-from skescore.cli._parser import OF_DATA, OF_FILE
+from skescore.cli._arguments import OF_DATA, OF_FILE
 from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
 from skescore.rules import RuleSet
 from skescore.rules.exporters._sql import KINDS

@@ -10,8 +10,8 @@ from typing import Any
 
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
+from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Printer, number, plural
-from skescore.cli._parser import OF_FILE
 from skescore.cli._rule_files import read_rules, text_features
 from skescore.datasets._loading import BUILT_IN, Dataset, DatasetError
 from skescore.metrics._prediction import METRICS

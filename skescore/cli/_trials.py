@@ -21,8 +21,7 @@ from typing import IO, Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore._io import cache_folder, try_lock
-from skescore._optional import package_versions
+from skescore._io import cache_folder, package_versions, try_lock
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.datasets._loading import Dataset

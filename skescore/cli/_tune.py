@@ -20,13 +20,19 @@ from typing import Any
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from skescore._io import write_atomically
-from skescore._optional import import_optional, package_versions
+from skescore._io import package_versions, write_atomically
+from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._parser import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER, OF_SCORING
+from skescore.cli._arguments import (
+    OF_BLACK_BOX,
+    OF_EXTRACTORS,
+    OF_FILE,
+    OF_FOLDER,
+    OF_SCORING,
+)
 from skescore.cli._trials import (
     Kept,
     Workers,

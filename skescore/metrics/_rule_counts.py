@@ -23,7 +23,7 @@ from skescore.metrics._significance import (
     significant,
     variance_p_value,
 )
-from skescore.rules._columns import Table
+from skescore.rules._matching import Table
 from skescore.rules._ruleset import RuleSet
 
 __all__ = ["Flags", "Floats", "RuleCounts", "Tally", "class_codes", "confusion"]

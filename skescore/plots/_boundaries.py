@@ -25,7 +25,7 @@ from skescore.plots._style import (
     short,
 )
 from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._columns import Table
+from skescore.rules._matching import Table
 
 __all__ = ["decision_boundaries", "decision_boundary"]
 

@@ -28,7 +28,7 @@ from skescore.plots._style import (
     short,
 )
 from skescore.rules import LinearOutput, Rule, RuleSet, as_ruleset
-from skescore.rules._columns import Table
+from skescore.rules._matching import Table
 from skescore.rules._text import format_number
 
 __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]

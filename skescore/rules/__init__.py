@@ -5,11 +5,10 @@ answers rows, is read by people and travels as JSON. :func:`as_ruleset` makes on
 libraries' models.
 """
 
-from skescore.rules._arrays import BoxTable, Conclusions
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._explanation import Explanation
+from skescore.rules._matching import BoxTable, Conclusions, Table
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes

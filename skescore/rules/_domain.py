@@ -16,8 +16,8 @@ from skescore._validation import (
     label_order,
     python_value,
 )
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, OneOf
+from skescore.rules._matching import Table
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet

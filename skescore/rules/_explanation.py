@@ -19,8 +19,8 @@ import pandas as pd
 from skescore._text import listed
 from skescore._validation import label_order, python_value
 from skescore.rules import _prediction
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._matching import Table
 from skescore.rules._rule import LinearOutput
 from skescore.rules._text import feature_name, format_label, format_number
 

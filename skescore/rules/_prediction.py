@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.rules._columns import Table
 from skescore.rules._domain import Fallback, label_array
-from skescore.rules._matching import nearest_box
+from skescore.rules._matching import Table, nearest_box
 from skescore.rules._rule import LinearOutput
 
 if TYPE_CHECKING:

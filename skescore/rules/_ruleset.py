@@ -17,11 +17,9 @@ from skescore._validation import (
     check_sequence,
     label_order,
 )
-from skescore.rules._arrays import BoxTable, Conclusions
-from skescore.rules._columns import Table
 from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
-from skescore.rules._matching import Matcher
+from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._rule import LinearOutput, Rule, check_rules
 from skescore.rules._text import NumberFormat

@@ -16,7 +16,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore._text import listed
 from skescore._validation import check_instance, check_integer
 from skescore.rules import RuleSet, RuleStatistics
-from skescore.rules._columns import Table
+from skescore.rules._matching import Table
 from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import RuleScorer, get_rule_scorer
 from skescore.selection._incremental import KnownScore

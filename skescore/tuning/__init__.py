@@ -1,6 +1,15 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
-from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._candidates import (
+    SHARE_OF_ALL_ROWS,
+    Candidate,
+    Candidates,
+    SearchObjective,
+    choose_winner,
+    judged,
+    mixed,
+    mixed_score,
+)
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -11,14 +20,6 @@ from skescore.tuning._objective import (
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning._search import ExtractorSearchCV, leaderboard
-from skescore.tuning._winner import (
-    SHARE_OF_ALL_ROWS,
-    SearchObjective,
-    choose_winner,
-    judged,
-    mixed,
-    mixed_score,
-)
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, open_storage, retry_stale
 from skescore.tuning.weights import (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import optuna
@@ -13,10 +14,377 @@ from optuna.trial import FrozenTrial, TrialState
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._text import did_you_mean
 from skescore._validation import check_choice
-from skescore.scorers import ScoreSpec
+from skescore.scorers import RuleScorer, ScoreSpec, get_rule_scorer
+from skescore.scorers._evaluation import SIZES
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
-from skescore.tuning._winner import mixed_score
+
+#: Measures that a search of the whole trade-off may minimise, from the results on the folds.
+OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
+    "loss": lambda folds: mean_of(folds, "loss"),
+    "loss_q": lambda folds: mean_of(folds, "loss_q"),
+    "n_rules": lambda folds: mean_of(folds, "n_rules"),
+    "size": lambda folds: mean_of(folds, "size"),
+    "incompleteness": lambda folds: 1.0 - mean_of(folds, "completeness_volume"),
+    "incompleteness_instances": lambda folds: 1.0 - mean_of(folds, "completeness_instances"),
+}
+
+
+@dataclass(frozen=True)
+class SearchObjective:
+    """What candidates are compared by.
+
+    Parameters
+    ----------
+    scorer : callable
+        Gives the score of a candidate on held-out rows; greater is better.
+    name : str
+        What to call that score.
+    minimised : tuple of str, default=()
+        Names of :data:`OBJECTIVES` to minimise together; none to maximise the score.
+    """
+
+    scorer: Any
+    name: str
+    minimised: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
+        """Read the parameter `scoring`.
+
+        Parameters
+        ----------
+        scoring : str, callable or sequence of str
+            A score, or the names of measures to minimise together.
+        choose_by : str or callable, default="ice"
+            The score that is kept beside several measures.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is unknown, or is known to give several numbers.
+        """
+        if isinstance(scoring, str) or not isinstance(scoring, Sequence):
+            scorer = check_scoring(scoring)
+            return cls(scorer, name_of(scoring, scorer))
+        names = tuple(scoring)
+        for name in names:
+            if name not in OBJECTIVES:
+                raise ValueError(
+                    f"scoring names {name!r}, which is no measure to minimise. "
+                    f"{did_you_mean(str(name), OBJECTIVES)} A single score is given by its name "
+                    "alone: scoring='ice'."
+                )
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ValueError(
+                "scoring must be one score, or at least two different measures such as "
+                f"('loss', 'n_rules', 'incompleteness'), got {scoring!r}."
+            )
+        scorer = check_scoring(choose_by)
+        return cls(scorer, name_of(choose_by, scorer), names)
+
+    @property
+    def directions(self) -> list[Literal["minimize", "maximize"]]:
+        """Directions of an Optuna study after it."""
+        return ["minimize" for _ in self.minimised] or ["maximize"]
+
+    @property
+    def metric_names(self) -> list[str]:
+        """What to call the values of a trial."""
+        return list(self.minimised) or [self.name]
+
+    @property
+    def shown(self) -> str:
+        """The scorer as text, the same in every process."""
+        if isinstance(self.scorer, RuleScorer):
+            return repr(self.scorer)
+        kind = self.scorer if hasattr(self.scorer, "__qualname__") else type(self.scorer)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    @property
+    def best_possible(self) -> float | None:
+        """The greatest score that any rules can have on a fold; None if that is not known."""
+        spec = spec_of(self.scorer)
+        if spec is None:
+            return None
+        settings = self.scorer.settings
+        # A size of the caller's own may be below one.
+        best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
+        return float(settings["undefined"]) if settings["undefined"] > best else best
+
+    def with_all_rows(
+        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None
+    ) -> np.ndarray:
+        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+
+        Parameters
+        ----------
+        folds : sequence of dict
+            Score and measures on the held-out rows of each fold.
+        all_rows : dict or None
+            The same on all rows, or why there are none; None if that was not tried.
+
+        Returns
+        -------
+        ndarray of float, shape (n_folds,)
+            Greater is better; NaN where nothing was measured on all rows, and minus infinity where
+            there are no rules of all rows. What scores are made of is weighed where that is known,
+            see :func:`mixed_score`, else the scores themselves.
+        """
+        if all_rows is None:
+            return np.full(len(folds), np.nan)
+        on_all_rows = float(all_rows.get("score", np.nan))
+        if np.isnan(on_all_rows):
+            return np.full(len(folds), -np.inf)
+        scores = np.array([fold["score"] for fold in folds], dtype=float)
+        with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
+            found = mixed(scores, np.array(on_all_rows))
+        found[np.isnan(found)] = -np.inf
+        of_parts = score_of_parts(self.scorer)
+        if of_parts is None:
+            return found
+        names, score = of_parts
+        held_out, rest = (
+            {n: np.array([one.get(n, np.nan) for one in some], float) for n in names}
+            for some in (folds, [all_rows])
+        )
+        # Elsewhere a score is made of something else, such as a number that stands in for it.
+        follows = _follows(score, held_out, scores)
+        follows &= _follows(score, rest, np.array([on_all_rows]))
+        if follows.any():
+            held_out = {name: values[follows] for name, values in held_out.items()}
+            found[follows] = mixed_score(held_out, rest, score)
+        return found
+
+    def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
+        """The values of a trial, of which some may be NaN."""
+        if not self.minimised:
+            return (mean_of(folds, "score"),)
+        return tuple(OBJECTIVES[name](folds) for name in self.minimised)
+
+
+def spec_of(scorer: Any) -> ScoreSpec | None:
+    """The row of a scorer's score; None of a scorer that has none."""
+    return scorer.spec if isinstance(scorer, RuleScorer) else None
+
+
+def score_of_parts(
+    scorer: Any,
+) -> tuple[tuple[str, ...], Callable[[Mapping[str, np.ndarray]], np.ndarray]] | None:
+    """What a score is made of and how, greater being better; None if that is not known."""
+    spec = spec_of(scorer)
+    if spec is None:
+        return None
+    completeness = scorer.settings.get("completeness", "volume")
+    if completeness not in COMPLETENESSES:
+        return None
+
+    def score(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.asarray(spec.signed(spec.of_parts(parts, scorer.settings, completeness)))
+
+    return spec.parts(completeness), score
+
+
+def _follows(
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+    parts: Mapping[str, np.ndarray],
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Where the parts give these scores."""
+    known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+    if known.any():
+        again = score({name: values[known] for name, values in parts.items()})
+        known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
+    return known
+
+
+def check_scoring(scoring: Any) -> Any:
+    """Turn a name into a scorer of one number."""
+    if isinstance(scoring, Mapping) and len(scoring) != 1:
+        raise ValueError(
+            f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
+            "others as measures."
+        )
+    scorer = get_rule_scorer(scoring)
+    if isinstance(scorer, RuleScorer) and scorer.gives_dict:
+        raise several_scores(scorer)
+    return scorer
+
+
+def name_of(scoring: Any, scorer: Any) -> str:
+    """What to call a score that was given as a name or a scorer."""
+    if isinstance(scoring, str | Mapping):
+        return scoring if isinstance(scoring, str) else str(next(iter(scoring)))
+    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
+
+
+def several_scores(scorer: Any) -> TypeError:
+    """The error for a scorer that gives a dict where candidates must be put in one order."""
+    return TypeError(
+        f"scoring must give one number per candidate, but {scorer!r} gives a dict: choose one of "
+        "its scores, for example scoring='ice'."
+    )
+
+
+def mean_of(results: list[dict[str, Any]], name: str) -> float:
+    """Average of a measure over the folds; NaN if it is undefined on one of them."""
+    return math.fsum(result[name] for result in results) / len(results)
+
+
+# --- judging and choosing ------------------------------------------------------------------------
+
+#: Share of all rows in what candidates are judged by, the rest being that of held-out rows; see
+#: :func:`mixed`.
+SHARE_OF_ALL_ROWS = 0.368
+
+
+def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
+    """Weigh what was measured on held-out rows with the same of the rules of all rows, on these.
+
+    Parameters
+    ----------
+    held_out : ndarray
+        On the held-out rows of each fold.
+    on_all_rows : ndarray
+        On all rows, of a shape that fits.
+
+    Returns
+    -------
+    ndarray
+        The weighted means.
+
+    Notes
+    -----
+    The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
+    rule, 1983). Held-out rows judge rules like those that one will get, with much noise where rows
+    are few; all rows judge the rules themselves, with little noise, but too favourably.
+    """
+    return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
+
+
+def mixed_score(
+    held_out: Mapping[str, np.ndarray],
+    on_all_rows: Mapping[str, np.ndarray],
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+) -> np.ndarray:
+    """Score held-out rows and all rows together, see :func:`mixed`.
+
+    Parameters
+    ----------
+    held_out : dict of str to ndarray
+        What the score is made of, ``size`` among it, on the held-out rows of each fold.
+    on_all_rows : dict of str to ndarray
+        The same on all rows, of shapes that fit.
+    score : callable
+        Gives the score of parts; greater is better.
+
+    Returns
+    -------
+    ndarray
+        Scores of the shape of `held_out`.
+
+    Notes
+    -----
+    The estimator is one of errors. Scores bend them (ICE by a sigmoid), so that the mean of two
+    scores is another number than the score of the mean errors; hence the parts are weighed.
+
+    But where a fold has more or fewer rules than there are of all rows, they are other rules:
+    nobody will ever get the number between, nor one of the two with the mean errors of both. There
+    the lower one counts, the score of the weighed parts or the weighed score. So an extractor whose
+    number of rules changes with the rows is judged with more caution than one that always gives as
+    many; of two such candidates, the one with fewer rules on a fold may come out lower.
+    """
+    parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
+    of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
+    as_many = held_out["size"] == on_all_rows["size"]
+    return np.where(as_many, of_parts, np.minimum(of_parts, weighed))
+
+
+def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
+    """Give what candidates are judged by: held-out rows and all rows, if all rows are known.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        On the held-out rows of each fold; greater is better.
+    with_all_rows : ndarray of shape (n_candidates, n_folds)
+        The same, weighed with all rows by :func:`mixed_score`; NaN where nothing was measured on
+        all rows, minus infinity where there are no rules of all rows.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_folds)
+        These scores. Candidates that were not measured on all rows have minus infinity if each of
+        them is equalled on every fold by one that was; else all have their `scores`. Those without
+        rules of all rows never win.
+    """
+    failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
+    unknown = np.asarray(np.isnan(with_all_rows).any(axis=1))
+    known = ~failed & ~unknown
+    noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
+    # What is infinite on a fold does not win anyway.
+    for place in np.flatnonzero(unknown & np.isfinite(scores).all(axis=1)):
+        if not (scores[known] >= scores[place] - noise).all(axis=1).any():
+            return np.where(failed[:, np.newaxis], -np.inf, scores)
+    if not known.any():  # nothing has rules of all rows
+        return scores
+    return np.where(known[:, np.newaxis], with_all_rows, -np.inf)
+
+
+def choose_winner(
+    scores: np.ndarray, size: np.ndarray, queries: np.ndarray, standard_errors: float
+) -> int:
+    """Choose a candidate: the smallest of those that are as good as the best, as far as one knows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        Greater is better.
+    size : ndarray of shape (n_candidates,)
+        How much there is to read.
+    queries : ndarray of shape (n_candidates,)
+        Rows on which the black box was queried; undefined ones count as infinitely many.
+    standard_errors : float
+        Candidates whose mean is less than so many standard errors (of the differences on the
+        folds) below the best count as good as it.
+
+    Returns
+    -------
+    int
+        Of equally small candidates the one with the best mean, then the one that queried least,
+        then the first.
+
+    Notes
+    -----
+    After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
+    with the paired differences of the same folds. The best of many candidates owes part of its
+    score to luck; the smallest of those that are no worse by more than chance owes less.
+    """
+    near = within(scores, standard_errors)
+    keys = np.nan_to_num(queries, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
+    return int(near[np.lexsort([key[near] for key in keys])[0]])
+
+
+def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+    """Give the places of the candidates that are as good as the best, see :func:`choose_winner`."""
+    places = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    if not len(places):  # scores of one's own may be infinite
+        return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
+    scores = scores[places]
+    means = scores.mean(axis=1)
+    best = int(_rounded(means).argmax())
+    behind = scores[best] - scores
+    n_folds = scores.shape[1]
+    error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
+    noise = 1e-12 * max(1.0, abs(means[best]))
+    return places[means[best] - means <= standard_errors * error + noise]
+
+
+def _rounded(means: np.ndarray) -> np.ndarray:
+    """Means without their last bits, which hang on the order of the sums."""
+    scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
+    return (means / scale).round(12) * scale
 
 
 @dataclass(frozen=True)

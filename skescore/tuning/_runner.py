@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore.scorers import SCORE_SPECS
+from skescore.tuning._candidates import SearchObjective, mean_of, score_of_parts
 from skescore.tuning._objective import (
     STOPPED,
     ExtractorObjective,
@@ -38,7 +39,6 @@ from skescore.tuning._objective import (
     params_key,
 )
 from skescore.tuning._pareto import hypervolume
-from skescore.tuning._winner import SearchObjective, mean_of, score_of_parts
 from skescore.tuning.storage import RETRY_OF, Heartbeat, retry_stale
 
 # --- who gets the next trials: extractors that cannot catch up are stopped, with the reas --------

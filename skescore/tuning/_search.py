@@ -24,7 +24,14 @@ from skescore.registry import extractor_spec, make_extractor, suitable_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.scorers._specs import all_weights, find_score, measured_names
-from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._candidates import (
+    Candidate,
+    Candidates,
+    SearchObjective,
+    choose_winner,
+    judged,
+    within,
+)
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -43,7 +50,6 @@ from skescore.tuning._runner import (
     Studies,
     quiet_optuna,
 )
-from skescore.tuning._winner import SearchObjective, choose_winner, judged, within
 from skescore.tuning.spaces._space import Space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage
@@ -880,7 +886,7 @@ def leaderboard(
         Why extractors got no more trials.
     standard_errors : float
         How far from the best score the winner may be, see
-        :func:`skescore.tuning._winner.winner`.
+        :func:`skescore.tuning._candidates.winner`.
 
     Returns
     -------

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from skescore.rules import (
     AtLeast,
@@ -18,10 +22,12 @@ from skescore.rules import (
     Fallback,
     Interval,
     Linear,
+    LinearOutput,
     OneOf,
     Rule,
     RuleSet,
     RuleStatistics,
+    Table,
 )
 from skescore.rules import (
     _matching as kernels,
@@ -589,3 +595,357 @@ def test_given_names_that_hold_psykes_say_where_they_are():
     assert Columns.of(["b", "a"], None).names == ("b", "a")
     assert Columns.of(["b", "a"], ["a", "c", "b"]).place == {"b": 2, "a": 0}
     assert Columns.of(["b", "a"], ["x", "y"]).place == {"b": 0, "a": 1}
+
+
+INF, NAN = math.inf, math.nan
+BOX_FACES = [-INF, -1.0, 0.0, 5e-324, 1.0, np.finfo(float).max.item(), INF]
+VALUES = [-INF, -1.0, math.nextafter(-1, 0), 0.0, 5e-324, 1.0, math.nextafter(1, 2), BOX_FACES[-2]]
+
+
+def box_table(lower, upper, lower_closed=False, upper_closed=True):
+    lower, upper = np.atleast_2d(lower), np.atleast_2d(upper)
+    return BoxTable(
+        lower, upper, np.full(lower.shape, lower_closed), np.full(lower.shape, upper_closed)
+    )
+
+
+@given(
+    bounds=st.tuples(st.sampled_from(BOX_FACES[:-1]), st.sampled_from(BOX_FACES[1:])).filter(
+        lambda pair: pair[0] < pair[1]
+    ),
+    flags=st.tuples(st.booleans(), st.booleans()),
+)
+def test_entry_cuts_are_exact(bounds, flags):
+    boxes = box_table(*bounds, *flags)
+    (start,), (stop,) = (cut[0].tolist() for cut in boxes.entry_cuts())
+    condition = Interval(0, *bounds, *flags)
+    expected = condition.holds(lambda j: np.array(VALUES)).tolist()
+    assert [start <= v < stop for v in VALUES] == expected
+
+
+def test_intervals_and_back():
+    rules = [
+        (Interval(1, 0, 1, True, False),),
+        (),
+        (Interval(0, upper=3), Interval(2, lower=5, lower_closed=True)),
+    ]
+    boxes = BoxTable.from_intervals(rules, 3)
+    assert len(boxes) == 3
+    assert [boxes.intervals(i) for i in range(3)] == rules
+    assert boxes.bounded.tolist() == [[False, True, False], [False] * 3, [True, False, True]]
+    assert [boxes.take(np.array([2, 0])).intervals(i) for i in range(2)] == [rules[2], rules[0]]
+    assert boxes.take(slice(1, None)).intervals(1) == rules[2]
+    assert len(BoxTable.from_intervals([], 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "closed", "text"),
+    [
+        (
+            [0.0, 2.0],
+            [1.0, 1.0],
+            True,
+            "Box 0 holds no number along feature 1: lower=2.0, upper=1.0",
+        ),
+        ([1.0], [1.0], False, "lower_closed=False, upper_closed=True"),
+        ([NAN], [1.0], True, "lower=nan"),
+        ([0.0], [NAN], True, "upper=nan"),
+    ],
+)
+def test_empty_boxes(lower, upper, closed, text):
+    with pytest.raises(ValueError, match=text):
+        box_table(lower, upper, closed)
+
+
+def test_shapes_must_agree():
+    with pytest.raises(ValueError, match=r"one shape .* got \(1, 2\), \(1, 3\)"):
+        BoxTable(np.zeros((1, 2)), np.ones((1, 3)), np.ones((1, 2)), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="one shape"):
+        BoxTable(np.zeros(2), np.ones(2), np.ones(2), np.ones(2))
+
+
+def test_arrays_do_not_change():
+    lower = np.zeros((1, 1))
+    boxes = BoxTable(lower, lower + 1, np.zeros((1, 1)), np.ones((1, 1)))
+    outputs = np.array([0])
+    conclusions = Conclusions(outputs, n_rows=np.array([3]), class_counts=np.array([[3, 0]]))
+    lower[0, 0] = 9
+    outputs[0] = 1
+    for twin in (boxes, pickle.loads(pickle.dumps(boxes))):
+        assert twin.lower.tolist() == [[0.0]]
+        with pytest.raises(ValueError, match="read-only"):
+            twin.lower[0, 0] = 0.5
+        with pytest.raises(AttributeError):
+            twin.lower = lower
+    for twin in (conclusions, pickle.loads(pickle.dumps(conclusions))):
+        assert twin.outputs.tolist() == [0]
+        for array in (twin.outputs, twin.n_rows, twin.class_counts):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+
+
+def test_conclusions_make_rules():
+    boxes = box_table([[0.0], [1.0]], [[1.0], [INF]])
+    labelled = Conclusions(
+        np.array([1, 0]), n_rows=np.array([2, 3]), class_counts=np.array([[0, 2], [2, 1]])
+    )
+    assert [labelled.rule(i, boxes, ("a", "b")) for i in range(2)] == [
+        Rule([Interval(0, 0, 1)], "b", RuleStatistics(2, (0, 2))),
+        Rule([Interval(0, 1)], "a", RuleStatistics(3, (2, 1))),
+    ]
+    line = LinearOutput(1, [(0, 2)])
+    numbers = Conclusions(
+        np.array([0.5, NAN]), n_rows=np.array([2, 3]), mean=np.array([0.5, 2]),
+        spread=np.array([0, 0.5]), linear={1: line},
+    )  # fmt: skip
+    assert [numbers.rule(i, boxes, None) for i in range(2)] == [
+        Rule([Interval(0, 0, 1)], 0.5, RuleStatistics(2, mean=0.5, spread=0)),
+        Rule([Interval(0, 1)], line, RuleStatistics(3, mean=2, spread=0.5)),
+    ]
+    assert Conclusions(np.array([1.0, 2.0])).rule(1, boxes, None) == Rule([Interval(0, 1)], 2.0)
+
+
+def test_shares():
+    conclusions = Conclusions(
+        np.array([0, 1, 1]),
+        n_rows=np.array([4, 0, 2]),
+        class_counts=np.array([[3, 1, 0], [0, 0, 0], [0, 1, 1]]),
+    )
+    # A rule that has counted nothing is sure of its class.
+    assert conclusions.shares(3).tolist() == [[0.75, 0.25, 0], [0, 1, 0], [0, 0.5, 0.5]]
+    assert Conclusions(np.array([1])).shares(2).tolist() == [[0, 1]]
+    assert Conclusions(np.array([], dtype=int)).shares(2).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("conclusions", "n_classes", "text"),
+    [
+        (Conclusions(np.array([0])), 2, r"outputs must have the shape \(2,\), got \(1,\)"),
+        (Conclusions(np.array([0, 2])), 2, "outputs must be indices of the 2 classes"),
+        (Conclusions(np.array([0, -1])), 2, "outputs must be indices of the 2 classes"),
+        (Conclusions(np.array([0.0, 1.0])), 2, "outputs must be indices of the 2 classes"),
+        (
+            Conclusions(np.array([0, 1]), n_rows=np.ones(2), class_counts=np.ones((2, 3))),
+            2,
+            r"class_counts must have the shape \(2, 2\), got \(2, 3\)",
+        ),
+        (Conclusions(np.array([0, 1]), class_counts=np.ones((2, 2))), 2, "needs n_rows as well"),
+        (Conclusions(np.zeros(2, int), linear={1: LinearOutput(1)}), 2, "rule 1 an affine output"),
+        (Conclusions(np.zeros(2), linear={2: LinearOutput(1)}), None, "rule 2 an affine output"),
+        (Conclusions(np.ones(2), mean=np.ones(2)), None, "mean needs n_rows as well"),
+        (Conclusions(np.array([0, NAN])), None, "Output 1 must be a finite number, got nan"),
+    ],
+)
+def test_arrays_must_fit(conclusions, n_classes, text):
+    with pytest.raises(ValueError, match=text):
+        conclusions.check(2, n_classes)
+
+
+def test_linear_rules_need_no_number():
+    Conclusions(np.array([0, NAN]), linear={1: LinearOutput(1)}).check(2, None)
+
+
+NAMES = ["length", "width", "colour"]
+ROWS = [[1.0, 5.0, 0], [2.0, 4.0, 1], [3.0, 3.0, 2], [4.0, 2.0, 0]]
+RULES = RuleSet(
+    [
+        Rule([Interval(0, upper=2), OneOf(2, [0])], 0),
+        Rule([AtLeast(1, [Interval(1, upper=2), OneOf(2, [2])])], 1),
+        Rule([Linear([(0, 1), (1, 1)], 5)], 2),
+    ],
+    NAMES,
+    task="regression",
+    fallback=Fallback(-1),
+)
+MATCHES = [[True, False, True], [False, False, True], [False, True, True], [False, True, True]]
+
+
+def with_gaps():
+    wide = np.full((8, 6), -99.0)
+    wide[::2, ::2] = ROWS
+    return wide[::2, ::2]
+
+
+CONTAINERS = {
+    "lists": ROWS,
+    "tuples": tuple(map(tuple, ROWS)),
+    "floats": np.array(ROWS),
+    "Fortran order": np.asfortranarray(ROWS),
+    "not contiguous": with_gaps(),
+    "reversed": np.array(ROWS)[::-1][::-1],
+    "read only": np.broadcast_to(np.array(ROWS), (4, 3)),
+    "float32": np.array(ROWS, dtype=np.float32),
+    "float16": np.array(ROWS, dtype=np.float16),
+    "integers": np.array(ROWS, dtype=int),
+    "unsigned": np.array(ROWS, dtype=np.uint8),
+    "objects": np.array(ROWS, dtype=object),
+    "text of numbers in objects": np.array([[str(a), b, c] for a, b, c in ROWS], dtype=object),
+    "pandas": pd.DataFrame(ROWS, columns=NAMES),
+    "pandas permuted, with more": pd.DataFrame(ROWS, columns=NAMES, index=[7, 7, 1, 0]).assign(
+        more="x"
+    )[["colour", "more", "width", "length"]],
+    "pandas numbered": pd.DataFrame(ROWS),
+    "pandas own types": pd.DataFrame(ROWS, columns=NAMES).convert_dtypes(),
+    "pandas objects": pd.DataFrame(ROWS, columns=NAMES, dtype=object),
+    "polars": pl.DataFrame(ROWS, schema=NAMES, orient="row"),
+    "polars permuted, with more": pl.DataFrame(ROWS, schema=NAMES, orient="row").select(
+        pl.lit("x").alias("more"), "colour", "length", "width"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("X", CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_every_container_gives_the_same_answers(X):
+    assert RULES.match(X).tolist() == MATCHES
+    assert RULES.assign(X).tolist() == [0, 2, 1, 1]
+    assert RULES.covers(X).tolist() == [True] * 4
+    assert RULES.predict(X).tolist() == [0, 2, 1, 1]
+
+
+def test_short_floats_are_compared_as_the_numbers_they_are():
+    rules = RuleSet([Rule([Interval(0, upper=0.1)], 1)], ["a"], task="regression")
+    short = np.array([[0.1], [math.nextafter(0.1, 0)]], dtype=np.float32)
+    assert float(short[0, 0]) > 0.1
+    assert rules.covers(short).tolist() == [False, False]
+    assert rules.covers(short.astype(float)).tolist() == [False, False]
+    assert rules.covers([[0.1]]).tolist() == [True]
+
+
+def test_flags_are_numbers():
+    rules = RuleSet([Rule([Interval(0, 0.5), OneOf(1, [False])], 1)], ["a", "b"], task="regression")
+    X = np.array([[True, False], [True, True], [False, False]])
+    assert rules.covers(X).tolist() == [True, False, False]
+    assert rules.covers(pd.DataFrame(X, columns=["a", "b"])).tolist() == [True, False, False]
+    assert rules.covers(pl.DataFrame(X, schema=["a", "b"])).tolist() == [True, False, False]
+
+
+COLOURED = RuleSet(
+    [
+        Rule([OneOf(0, ["red"]), Interval(1, upper=2)], "a"),
+        Rule([OneOf(0, ["red", "blue"], negated=True)], "b"),
+        Rule([Interval(1, 2)], "c"),
+    ],
+    ["colour", "size"],
+    task="classification",
+)
+MIXED = [["red", 1.5], ["red", 2.5], ["green", 1.0], [None, 3.0], ["blue", math.nan]]
+FRAME = pd.DataFrame(MIXED, columns=["colour", "size"])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        MIXED,
+        np.array(MIXED, dtype=object),
+        FRAME,
+        FRAME.astype({"colour": "category", "size": "Float64"}),
+        FRAME.astype({"colour": object}),
+        FRAME.astype({"colour": "string"}),
+        FRAME.convert_dtypes(),
+        pl.DataFrame(MIXED, schema=["colour", "size"], orient="row", strict=False),
+        pl.DataFrame(
+            MIXED, schema={"colour": pl.Categorical, "size": pl.Float64}, orient="row", strict=False
+        ),
+        pl.DataFrame(
+            [[a, None if b != b else b] for a, b in MIXED], schema=["colour", "size"], orient="row"
+        ),
+    ],
+    ids=[
+        "lists", "objects", "pandas", "pandas categories", "pandas objects", "pandas strings",
+        "pandas own types", "polars", "polars categories", "polars nulls",
+    ],
+)  # fmt: skip
+def test_text_and_numbers_with_missing_values(X):
+    assert COLOURED.match(X).tolist() == [
+        [True, False, False],
+        [False, False, True],
+        [False, True, False],
+        [False, False, True],
+        [False, False, False],
+    ]
+
+
+def test_numbers_among_texts_stay_numbers_in_lists():
+    rules = RuleSet([Rule([OneOf(1, [1]), OneOf(0, ["1"])], 0)], ["a", "b"], task="regression")
+    assert rules.covers([["1", 1], ["1", 2], ["2", 1]]).tolist() == [True, False, False]
+
+
+def test_whole_numbers_with_missing_values():
+    rules = RuleSet([Rule([Interval(0, 1)], 0)], ["a"], task="regression")
+    assert rules.covers(pd.DataFrame({"a": [1, 2, None]}, dtype="Int64")).tolist() == [0, 1, 0]
+    assert rules.covers(pl.DataFrame({"a": [1, 2, None]})).tolist() == [0, 1, 0]
+
+
+def test_rows_that_are_no_rows():
+    for X, text in [
+        ([1.0, 2.0, 3.0], r"two-dimensional .*got shape \(3,\).*X.reshape\(1, -1\)"),
+        (np.zeros((2, 2, 3)), r"two-dimensional .*got shape \(2, 2, 3\)"),
+        (pd.Series([1.0, 2.0, 3.0]), "two-dimensional"),
+        (5, r"two-dimensional .*got shape \(\)"),
+        (np.zeros((2, 2)), "X has 2 features, but .* 3: 'length', 'width', 'colour'"),
+        (np.zeros((0, 4)), "X has 4 features"),
+        (pd.DataFrame(np.zeros((2, 4))), "X has 4 features"),
+        (pd.DataFrame({"length": [1], "colour": [1]}), "lacks the feature 'width' .* 'colour'"),
+        (pd.DataFrame({"Length": [1]}), "lacks the features 'length', 'width', 'colour'"),
+        (pl.DataFrame({"length": [1], "width": [1]}), "lacks the feature 'colour'"),
+        (
+            pd.DataFrame([[1, 2, 3, 4]], columns=["length", "width", "width", "colour"]),
+            "more than one column 'width'",
+        ),
+    ]:
+        for method in (RULES.match, RULES.assign, RULES.covers, RULES.predict):
+            with pytest.raises(ValueError, match=text):
+                method(X)
+    with pytest.raises(TypeError, match=r"X is sparse.*X.toarray\(\)"):
+        RULES.predict(csr_array(np.eye(3)))
+
+
+def test_columns_that_no_rule_needs_may_be_there_twice():
+    X = pd.DataFrame([[9, *ROWS[0], 9]], columns=["more", *NAMES, "more"])
+    assert RULES.assign(X).tolist() == [0]
+
+
+def test_long_lists_of_names_are_cut_short():
+    rules = RuleSet([], [f"f{j}" for j in range(40)], task="regression")
+    with pytest.raises(ValueError, match="'f11' and 28 more"):
+        rules.covers(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [["tall", 1.0, 0]],
+        np.array([["tall", "1.0", "0"]]),
+        pd.DataFrame([["tall", 1.0, 0]], columns=NAMES),
+        pl.DataFrame([["tall", 1.0, 0]], schema=NAMES, orient="row"),
+    ],
+)
+def test_text_where_rules_compare_numbers(X):
+    with pytest.raises(ValueError, match="compare feature 'length' with numbers, but X holds"):
+        RULES.predict(X)
+
+
+def test_text_where_inner_conditions_compare_numbers():
+    rules = RuleSet([Rule([AtLeast(1, [Interval(0, 1)])], 1)], ["a"], task="regression")
+    with pytest.raises(ValueError, match=r"feature 0 with numbers, .*'tall'.*Convert that column"):
+        rules.covers([["tall"]])
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[s]", complex, "V3", "S3"])
+def test_what_is_neither_number_nor_label(kind):
+    X = np.zeros((2, 1), dtype=kind)
+    for condition in (Interval(0, 1), OneOf(0, [1])):
+        rules = RuleSet([Rule([condition], 1)], ["a"], task="regression")
+        with pytest.raises(ValueError, match=r"Rules know numbers and labels, but X holds .* 'a'"):
+            rules.covers(X)
+
+
+def test_a_table_gives_columns_and_rows():
+    table = Table(pd.DataFrame(ROWS, columns=NAMES)[NAMES[::-1]], NAMES)
+    assert len(table) == 4
+    assert table.values(1, slice(1, 3)).tolist() == [4.0, 3.0]
+    assert table.numbers(2, slice(0, 4)).dtype == float
+    found = table.matrix(np.array([3, 0]), [0, 2])
+    assert found[:, [0, 2]].tolist() == [[4.0, 0.0], [1.0, 0.0]]
+    assert np.isnan(found[:, 1]).all()
+    assert RULES.assign(table).tolist() == RULES.assign(ROWS).tolist()

@@ -22,9 +22,7 @@ from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.cream._dense_parts import CRITERIA, dense_parts
 from skescore.extractors.cream._targets import Target, column_moments
 from skescore.rules import Conclusions
-from skescore.rules._arrays import BoxTable
-from skescore.rules._columns import Table
-from skescore.rules._matching import Matcher
+from skescore.rules._matching import BoxTable, Matcher, Table
 
 #: Fewer rows make no clusters.
 _LEAST_SAMPLES = 10

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear
+from skescore.rules._matching import Table
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet

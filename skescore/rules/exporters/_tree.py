@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skescore.rules._arrays import BoxTable
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
     bounds_text,

@@ -21,9 +21,9 @@ from skescore._validation import (
     label_order,
     python_value,
 )
-from skescore.rules._columns import Table
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
+from skescore.rules._matching import Table
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._volumes import overlapping_pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skescore._validation import check_number
-from skescore.rules._columns import Table
+from skescore.rules._matching import Table
 from skescore.rules.simplification._exact import simplify_exactly
 from skescore.rules.simplification._on_rows import RuleRows, Step, simplify_on_rows
 

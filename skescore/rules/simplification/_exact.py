@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.rules._arrays import BoxTable
 from skescore.rules._conditions import OneOf
 from skescore.rules._domain import Domain
+from skescore.rules._matching import BoxTable
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules.simplification._merging import (
     Conditions,

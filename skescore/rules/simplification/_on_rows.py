@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skescore.rules._arrays import BoxTable
-from skescore.rules._columns import Table
 from skescore.rules._conditions import Condition, Interval
+from skescore.rules._matching import BoxTable, Table
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules._volumes import adjacent_pairs
 from skescore.rules.simplification._exact import simplify_exactly
