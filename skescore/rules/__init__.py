@@ -5,7 +5,7 @@ answers rows, is read by people and travels as JSON. :func:`as_ruleset` makes on
 libraries' models.
 """
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._explanation import Explanation
 from skescore.rules._matching import BoxTable, Conclusions, Table
@@ -25,6 +25,7 @@ __all__ = [
     "Interval",
     "Linear",
     "LinearOutput",
+    "Missing",
     "OneOf",
     "Rule",
     "RuleSet",

@@ -1,18 +1,20 @@
 """Conditions: what a rule asks of a row.
 
-Four kinds cover what extractors and rule learners emit: an interval on a numeric feature, a set of
-values of a categorical one, "at least m of these conditions" (M-of-N) and a bounded linear
-combination (an oblique condition). All are immutable and compare by value.
+Five kinds cover what extractors and rule learners emit: an interval on a numeric feature, a set of
+values of a categorical one, a value that is missing (or known), "at least m of these conditions"
+(M-of-N) and a bounded linear combination (an oblique condition). All are immutable and compare by
+value.
 
-A missing value (NaN, None) satisfies no condition of any kind.
+A missing value (NaN, None, pandas' NA) satisfies a condition only if the condition says so:
+``age ≤ 30 or missing``, ``age is missing``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +33,7 @@ from skescore.rules._text import (
     feature_name,
     format_label,
     linear_text,
+    or_missing,
     plain_number,
 )
 
@@ -40,6 +43,51 @@ Columns: TypeAlias = Callable[[int], np.ndarray]
 
 def _is_empty(lower: float, upper: float, lower_closed: bool, upper_closed: bool) -> bool:
     return lower > upper or (lower == upper and not (lower_closed and upper_closed))
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """Mark the missing values of a column: NaN, None, pandas' NA.
+
+    Parameters
+    ----------
+    values : ndarray
+        The column, of any type.
+
+    Returns
+    -------
+    ndarray of bool
+    """
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    if values.dtype.kind in "OTM":
+        return np.asarray(pd.isna(values))
+    return np.zeros(len(values), dtype=bool)
+
+
+def as_numbers(values: np.ndarray) -> np.ndarray:
+    """Convert a column to floats, missing values to NaN.
+
+    Parameters
+    ----------
+    values : ndarray
+        The column, of any type.
+
+    Returns
+    -------
+    ndarray of float
+
+    Raises
+    ------
+    TypeError or ValueError
+        If it holds something that is no number.
+    """
+    try:
+        return values.astype(float, copy=False)
+    except TypeError:
+        missing = is_missing(values)
+        if not missing.any():
+            raise
+        return np.where(missing, np.nan, values).astype(float)
 
 
 def _within(
@@ -68,6 +116,8 @@ class Interval:
     upper_closed : bool, default=True
         Whether the upper bound itself satisfies the condition. The defaults are those of
         scikit-learn's trees: ``lower < x <= upper``.
+    missing : bool, default=False
+        Whether a missing value satisfies the condition too.
 
     Raises
     ------
@@ -80,6 +130,8 @@ class Interval:
     x0 ≤ 2.45
     >>> print(Interval(0, 1, 2, lower_closed=True, upper_closed=False))
     1 ≤ x0 < 2
+    >>> print(Interval(0, upper=30, missing=True))
+    x0 ≤ 30 or missing
     """
 
     feature: int
@@ -87,10 +139,12 @@ class Interval:
     upper: float = math.inf
     lower_closed: bool = False
     upper_closed: bool = True
+    missing: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "feature", check_feature(self.feature))
+        put(self, "missing", check_flag("missing", self.missing))
         for side in ("lower", "upper"):
             bound = check_number(side, getattr(self, side))
             closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
@@ -112,34 +166,47 @@ class Interval:
 
     @property
     def n_literals(self) -> int:
-        """Elementary comparisons: 0, 1 or 2."""
-        return int(math.isfinite(self.lower)) + int(math.isfinite(self.upper))
+        """Elementary comparisons: 0, 1 or 2, and one more for ``or missing``."""
+        if self.is_trivial:
+            return 0
+        return int(math.isfinite(self.lower)) + int(math.isfinite(self.upper)) + int(self.missing)
 
     @property
     def is_trivial(self) -> bool:
         """Whether both sides are free."""
-        return self.n_literals == 0
+        return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
         values = _numbers(columns, self.feature)
-        return _within(values, self.lower, self.upper, self.lower_closed, self.upper_closed)
+        held = _within(values, self.lower, self.upper, self.lower_closed, self.upper_closed)
+        return held | np.isnan(values) if self.missing else held
 
-    def intersect(self, other: Interval) -> Interval:
-        """Both intervals at once; a ValueError if they contradict each other."""
+    def intersect(self, other: Interval) -> Interval | Missing:
+        """Both intervals at once; a ValueError if they contradict each other.
+
+        Intervals that have no number in common, but allow missing values both, leave these:
+        :class:`Missing`.
+        """
         if other.feature != self.feature:
             raise ValueError(
                 f"Only intervals on one feature intersect, got {self.feature} and {other.feature}."
             )
+        if self.is_trivial or other.is_trivial:
+            return other if self.is_trivial else self
         low = max(self, other, key=lambda i: (i.lower, not i.lower_closed))
         high = min(self, other, key=lambda i: (i.upper, i.upper_closed))
-        return Interval(self.feature, low.lower, high.upper, low.lower_closed, high.upper_closed)
+        bounds = low.lower, high.upper, low.lower_closed, high.upper_closed
+        missing = self.missing and other.missing
+        if missing and _is_empty(*bounds):
+            return Missing(self.feature)
+        return Interval(self.feature, *bounds, missing)
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
     ) -> str:
         """Write the condition with the given feature names."""
-        return bounds_text(
+        text = bounds_text(
             feature_name(names, self.feature),
             self.lower,
             self.upper,
@@ -147,6 +214,7 @@ class Interval:
             self.upper_closed,
             lambda value: number(self.feature, value),
         )
+        return or_missing(text) if self.missing and not self.is_trivial else text
 
     def __str__(self) -> str:
         return self.to_text()
@@ -164,6 +232,8 @@ class OneOf:
         The values; order and repetitions do not matter.
     negated : bool, default=False
         If True, the feature must have none of the values.
+    missing : bool, default=False
+        Whether a missing value satisfies the condition too.
 
     Examples
     --------
@@ -171,11 +241,14 @@ class OneOf:
     x1 in {blue, red}
     >>> print(OneOf(1, ["red"], negated=True))
     x1 ≠ red
+    >>> print(OneOf(1, ["red", "blue"], missing=True))
+    x1 in {blue, red} or missing
     """
 
     feature: int
     values: tuple[Any, ...]
     negated: bool = False
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
@@ -185,7 +258,8 @@ class OneOf:
             raise ValueError("values must hold at least one value, got none.")
         object.__setattr__(self, "feature", check_feature(self.feature))
         object.__setattr__(self, "values", tuple(values))
-        object.__setattr__(self, "negated", check_flag("negated", self.negated))
+        for flag in ("negated", "missing"):
+            object.__setattr__(self, flag, check_flag(flag, getattr(self, flag)))
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -194,8 +268,8 @@ class OneOf:
 
     @property
     def n_literals(self) -> int:
-        """Values that a reader compares with."""
-        return len(self.values)
+        """Values that a reader compares with, and one more for ``or missing``."""
+        return len(self.values) + int(self.missing)
 
     is_trivial = False
 
@@ -203,13 +277,12 @@ class OneOf:
         """Return for every row whether the condition holds."""
         column = np.asarray(columns(self.feature))
         if column.dtype.kind in "OUST":
-            values = pd.Series(column, dtype=object)
-            missing = values.isna().to_numpy()
-            found = values.isin(self.values).to_numpy()
+            found = pd.Series(column, dtype=object).isin(self.values).to_numpy()
         else:
             found = np.isin(column, [v for v in self.values if not isinstance(v, str)])
-            missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), bool)
-        return ~missing & (~found if self.negated else found)
+        held = ~found if self.negated else found
+        missing = is_missing(column)
+        return held | missing if self.missing else held & ~missing
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
@@ -217,9 +290,60 @@ class OneOf:
         """Write the condition with the given feature names."""
         name = feature_name(names, self.feature)
         if len(self.values) == 1:
-            return f"{name} {'≠' if self.negated else '='} {format_label(self.values[0])}"
-        listed = ", ".join(format_label(v) for v in self.values)
-        return f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
+            text = f"{name} {'≠' if self.negated else '='} {format_label(self.values[0])}"
+        else:
+            listed = ", ".join(format_label(v) for v in self.values)
+            text = f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
+        return or_missing(text) if self.missing else text
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A feature has no value (or, negated, has one, whichever it is).
+
+    Parameters
+    ----------
+    feature : int
+        Column index.
+    negated : bool, default=False
+        If True, the value must be known.
+
+    Examples
+    --------
+    >>> print(Missing(0))
+    x0 is missing
+    >>> print(Missing(0, negated=True))
+    x0 is known
+    """
+
+    feature: int
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature", check_feature(self.feature))
+        object.__setattr__(self, "negated", check_flag("negated", self.negated))
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Columns that the condition looks at."""
+        return (self.feature,)
+
+    n_literals = 1
+    is_trivial = False
+
+    def holds(self, columns: Columns) -> np.ndarray:
+        """Return for every row whether the condition holds."""
+        missing = is_missing(np.asarray(columns(self.feature)))
+        return ~missing if self.negated else missing
+
+    def to_text(
+        self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
+    ) -> str:
+        """Write the condition with the given feature names."""
+        return f"{feature_name(names, self.feature)} is {'known' if self.negated else 'missing'}"
 
     def __str__(self) -> str:
         return self.to_text()
@@ -371,13 +495,13 @@ class Linear:
         return self.to_text()
 
 
-Condition: TypeAlias = Interval | OneOf | AtLeast | Linear
+Condition: TypeAlias = Interval | OneOf | Missing | AtLeast | Linear
 
 
 def _check_condition(condition: Any) -> Condition:
-    if not isinstance(condition, Interval | OneOf | AtLeast | Linear):
+    if not isinstance(condition, Interval | OneOf | Missing | AtLeast | Linear):
         raise TypeError(
-            "conditions must be Interval, OneOf, AtLeast or Linear, "
+            "conditions must be Interval, OneOf, Missing, AtLeast or Linear, "
             f"got {type(condition).__name__}: {condition!r}."
         )
     return condition
@@ -387,7 +511,7 @@ def _numbers(columns: Columns, feature: int) -> np.ndarray:
     """The values of a feature as floats."""
     values = np.asarray(columns(feature))
     try:
-        return values.astype(float, copy=False)
+        return as_numbers(values)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"A condition compares feature {feature} with numbers, but it holds {values.dtype}: "
@@ -399,18 +523,61 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Bring a conjunction into its one written form.
 
     Conditions that always hold are dropped, intervals on one feature become one, and the intervals
-    come first, in feature order.
+    come first, in feature order. All conditions on one feature agree on whether a missing value
+    satisfies them, so that ``is known`` stands only where nothing else needs the value, and ``is
+    missing`` stands alone.
     """
-    intervals: dict[int, Interval] = {}
+    kept = [c for c in conditions if not _check_condition(c).is_trivial]
+    allowed: dict[int, bool] = {}
+    for condition in kept:
+        if isinstance(condition, Interval | OneOf | Missing):
+            allows = allows_missing(condition)
+            allowed[condition.feature] = allowed.get(condition.feature, True) and allows
+    intervals: dict[int, Interval | Missing] = {}
+    marked: dict[int, Missing] = {}
     others: list[Condition] = []
-    for condition in conditions:
-        if _check_condition(condition).is_trivial:
-            continue
+    for condition in kept:
+        if isinstance(condition, Interval | OneOf):
+            condition = _with_missing(condition, allowed[condition.feature])
         if isinstance(condition, Interval):
-            known = intervals.get(condition.feature)
-            intervals[condition.feature] = (
-                condition if known is None else known.intersect(condition)
-            )
+            known = intervals.setdefault(condition.feature, condition)
+            if isinstance(known, Interval) and known is not condition:
+                intervals[condition.feature] = known.intersect(condition)
+        elif isinstance(condition, Missing):
+            if not condition.negated and not allowed[condition.feature]:
+                raise ValueError(
+                    f"Feature {condition.feature} would have to be missing and known: the "
+                    "conditions could never hold together. Leave out one of them."
+                )
+            marked[condition.feature] = condition
         elif condition not in others:
             others.append(condition)
-    return (*(intervals[feature] for feature in sorted(intervals)), *others)
+    if any(allowed.values()):
+        # Where a missing value is all that is left, nothing else need be said of the feature.
+        marked |= {f: c for f, c in intervals.items() if isinstance(c, Missing)}
+        alone = {f for f, c in marked.items() if not c.negated}
+        intervals = {f: c for f, c in intervals.items() if f not in alone}
+        others = [c for c in others if not (isinstance(c, OneOf) and c.feature in alone)]
+    if marked:
+        listed = {c.feature for c in others if isinstance(c, OneOf)}
+        marked = {
+            f: c for f, c in marked.items() if not (c.negated and (f in listed or f in intervals))
+        }
+    return (
+        *(intervals[feature] for feature in sorted(intervals)),
+        *(marked[feature] for feature in sorted(marked)),
+        *others,
+    )
+
+
+def allows_missing(condition: Interval | OneOf | Missing) -> bool:
+    """Return whether a missing value satisfies a condition on one feature."""
+    return not condition.negated if isinstance(condition, Missing) else condition.missing
+
+
+_T = TypeVar("_T", Interval, OneOf)
+
+
+def _with_missing(condition: _T, missing: bool) -> _T:
+    """The condition, or one that only differs in what it says of missing values."""
+    return condition if condition.missing == missing else replace(condition, missing=missing)

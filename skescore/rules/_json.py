@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 JSON_FORMAT = "skescore.RuleSet"
-JSON_VERSION = 1
+#: The versions that are read. Version 2 knows what is said of missing values; sets that say nothing
+#: of them are written as version 1, which earlier releases read as well.
+JSON_VERSIONS = (1, 2)
 
 
 def _bounds_to_json(condition: Interval | Linear) -> dict[str, Any]:
@@ -28,15 +30,21 @@ def _bounds_to_json(condition: Interval | Linear) -> dict[str, Any]:
 
 
 def _condition_to_json(condition: Condition) -> dict[str, Any]:
+    if isinstance(condition, Interval | OneOf):
+        missing = {"missing": True} if condition.missing else {}
     if isinstance(condition, Interval):
-        return {"type": "interval", "feature": condition.feature, **_bounds_to_json(condition)}
+        bounds = _bounds_to_json(condition)
+        return {"type": "interval", "feature": condition.feature, **bounds, **missing}
     if isinstance(condition, OneOf):
         return {
             "type": "one_of",
             "feature": condition.feature,
             "values": list(condition.values),
             "negated": condition.negated,
+            **missing,
         }
+    if isinstance(condition, Missing):
+        return {"type": "missing", "feature": condition.feature, "negated": condition.negated}
     if isinstance(condition, AtLeast):
         inner = [_condition_to_json(c) for c in condition.conditions]
         return {"type": "at_least", "m": condition.m, "conditions": inner}
@@ -74,12 +82,24 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
     return data
 
 
+def _says_missing(condition: Condition) -> bool:
+    """Whether a condition says anything of missing values."""
+    if isinstance(condition, AtLeast):
+        return any(map(_says_missing, condition.conditions))
+    return isinstance(condition, Missing) or getattr(condition, "missing", False)
+
+
+def _version(ruleset: RuleSet) -> int:
+    said = any(_says_missing(c) for rule in ruleset.rules for c in rule.conditions)
+    return 2 if said else 1
+
+
 def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
     """Write a rule set as JSON, without loss."""
     domain, fallback = ruleset.domain, ruleset.fallback
     data = {
         "format": JSON_FORMAT,
-        "version": JSON_VERSION,
+        "version": _version(ruleset),
         "task": ruleset.task,
         "feature_names": list(ruleset.feature_names),
         "classes": None if ruleset.classes is None else list(ruleset.classes),
@@ -134,15 +154,19 @@ _BOUNDS = ("lower", "lower_closed", "upper", "upper_closed")
 
 
 def _interval_from_json(data: dict[str, Any]) -> Interval:
-    _fields("an interval", data, ("type", "feature"), _BOUNDS)
+    _fields("an interval", data, ("type", "feature"), (*_BOUNDS, "missing"))
     return Interval(**{name: value for name, value in data.items() if name != "type"})
 
 
 def _one_of_from_json(data: dict[str, Any]) -> OneOf:
-    _fields("a one_of", data, ("type", "feature", "values"), ("negated",))
-    return OneOf(
-        data["feature"], tuple(_list("values", data["values"])), data.get("negated", False)
-    )
+    _fields("a one_of", data, ("type", "feature", "values"), ("negated", "missing"))
+    flags = {name: data.get(name, False) for name in ("negated", "missing")}
+    return OneOf(data["feature"], tuple(_list("values", data["values"])), **flags)
+
+
+def _missing_from_json(data: dict[str, Any]) -> Missing:
+    _fields("a missing", data, ("type", "feature"), ("negated",))
+    return Missing(data["feature"], data.get("negated", False))
 
 
 def _at_least_from_json(data: dict[str, Any]) -> AtLeast:
@@ -159,6 +183,7 @@ def _linear_from_json(data: dict[str, Any]) -> Linear:
 _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
     "interval": _interval_from_json,
     "one_of": _one_of_from_json,
+    "missing": _missing_from_json,
     "at_least": _at_least_from_json,
     "linear": _linear_from_json,
 }
@@ -238,9 +263,10 @@ def _parsed(text: str) -> dict[str, Any]:
             "Rule sets are written by RuleSet.to_json()."
         )
     version = data.get("version")
-    if type(version) is not int or version != JSON_VERSION:
+    if type(version) is not int or version not in JSON_VERSIONS:
         raise ValueError(
-            f"The rule set has version {version!r}, this skescore reads version {JSON_VERSION}. "
+            f"The rule set has version {version!r}, this skescore reads versions "
+            f"{' and '.join(map(str, JSON_VERSIONS))}. "
             "A later skescore may read it: pip install --upgrade skescore."
         )
     return data

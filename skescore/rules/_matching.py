@@ -1,10 +1,10 @@
 """Matching rows to rules, fast.
 
 A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis into
-a few pieces; a table holds, for every piece, one bit per box: does this box accept that piece? The
-boxes that hold a row are then the bitwise AND of one table entry per feature, 64 boxes at a time,
-and the first rule that answers is the lowest bit set. A row costs one small comparison per cut and
-one look-up per feature, whatever the number of conditions.
+a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit per
+box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one table
+entry per feature, 64 boxes at a time, and the first rule that answers is the lowest bit set. A row
+costs one small comparison per cut and one look-up per feature, whatever the number of conditions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skescore._text import listed
-from skescore.rules._conditions import Condition, Interval
+from skescore.rules._conditions import Condition, Interval, Missing, as_numbers, is_missing
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 
 
@@ -118,12 +118,16 @@ class Table:
         """Some values of one feature as contiguous floats."""
         values = self.column(feature)[rows]
         try:
-            return np.ascontiguousarray(values, dtype=float)
+            return np.ascontiguousarray(as_numbers(values))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The rules compare feature {self._names[feature]!r} with numbers, but X holds "
                 f"{values.dtype} there: {error}. Convert that column to numbers."
             ) from error
+
+    def missing(self, feature: int, rows: slice) -> np.ndarray:
+        """Whether some values of one feature are missing."""
+        return is_missing(self.column(feature)[rows])
 
     def matrix(self, rows: np.ndarray, features: Sequence[int]) -> np.ndarray:
         """Some rows as one float matrix, NaN in all features but the given ones."""
@@ -168,6 +172,9 @@ class BoxTable:
         Bounds; -inf and inf mark free sides.
     lower_closed, upper_closed : ndarray of bool, same shape
         Whether the face itself belongs to the box.
+    missing : ndarray of bool, same shape, optional
+        Whether a missing value too lies within the bounds of a feature; False by default. A side
+        without bounds holds missing values in any case, so its flag is set to False.
 
     Raises
     ------
@@ -179,10 +186,13 @@ class BoxTable:
     upper: np.ndarray
     lower_closed: np.ndarray
     upper_closed: np.ndarray
+    missing: np.ndarray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "lower_closed", "upper_closed"):
-            kind = bool if name.endswith("closed") else float
+        if self.missing is None:
+            object.__setattr__(self, "missing", np.zeros(np.shape(self.lower), dtype=bool))
+        for name in ("lower", "upper", "lower_closed", "upper_closed", "missing"):
+            kind = float if name in ("lower", "upper") else bool
             given = getattr(self, name)
             array = np.asarray(given, dtype=kind)
             if array is given and array.flags.writeable:
@@ -191,13 +201,18 @@ class BoxTable:
             object.__setattr__(self, name, array)
         shape = self.lower.shape
         if self.lower.ndim != 2 or any(
-            a.shape != shape for a in (self.upper, self.lower_closed, self.upper_closed)
+            a.shape != shape
+            for a in (self.upper, self.lower_closed, self.upper_closed, self.missing)
         ):
             raise ValueError(
                 "lower, upper and their flags must have one shape (n_rules, n_features), got "
-                f"{self.lower.shape}, {self.upper.shape}, {self.lower_closed.shape} and "
-                f"{self.upper_closed.shape}."
+                f"{self.lower.shape}, {self.upper.shape}, {self.lower_closed.shape}, "
+                f"{self.upper_closed.shape} and {self.missing.shape}."
             )
+        if (self.missing & ~self.bounded).any():
+            flags = self.missing & self.bounded
+            flags.flags.writeable = False
+            object.__setattr__(self, "missing", flags)
         closed = self.lower_closed & self.upper_closed
         filled = (self.lower < self.upper) | ((self.lower == self.upper) & closed)
         if not filled.all():
@@ -213,7 +228,9 @@ class BoxTable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays would be writable; the constructor locks them.
-        return BoxTable, (self.lower, self.upper, self.lower_closed, self.upper_closed)
+        return BoxTable, (
+            self.lower, self.upper, self.lower_closed, self.upper_closed, self.missing,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -223,13 +240,14 @@ class BoxTable:
         """Collect the intervals of many rules."""
         shape = (len(rules), n_features)
         lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
-        lower_closed, upper_closed = np.zeros(shape, bool), np.zeros(shape, bool)
+        lower_closed, upper_closed, missing = (np.zeros(shape, bool) for _ in range(3))
         for row, intervals in enumerate(rules):
             for interval in intervals:
                 at = row, interval.feature
                 lower[at], upper[at] = interval.lower, interval.upper
                 lower_closed[at], upper_closed[at] = interval.lower_closed, interval.upper_closed
-        return cls(lower, upper, lower_closed, upper_closed)
+                missing[at] = interval.missing
+        return cls(lower, upper, lower_closed, upper_closed, missing)
 
     @property
     def bounded(self) -> np.ndarray:
@@ -246,6 +264,7 @@ class BoxTable:
                 float(self.upper[row, j]),
                 bool(self.lower_closed[row, j]),
                 bool(self.upper_closed[row, j]),
+                bool(self.missing[row, j]),
             )
             for j in bounded
         )
@@ -253,7 +272,11 @@ class BoxTable:
     def take(self, rows: np.ndarray | slice) -> BoxTable:
         """Some of the boxes, in the given order."""
         return BoxTable(
-            self.lower[rows], self.upper[rows], self.lower_closed[rows], self.upper_closed[rows]
+            self.lower[rows],
+            self.upper[rows],
+            self.lower_closed[rows],
+            self.upper_closed[rows],
+            self.missing[rows],
         )
 
     def entry_cuts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -422,6 +445,8 @@ class _FeatureCuts:
         stop: np.ndarray,
         free_below: np.ndarray,
         free_above: np.ndarray,
+        accepts_missing: np.ndarray,
+        accepts_known: np.ndarray,
         n_words: int,
     ) -> None:
         self.feature = feature
@@ -431,12 +456,16 @@ class _FeatureCuts:
         after = np.searchsorted(self.cuts, stop, side="right")
         after[free_above] = len(self.cuts) + 1
         piece = np.arange(len(self.cuts) + 1)[:, None]
-        accepted = (piece >= first) & (piece < after)
-        self.masks = pack_bits(np.vstack([accepted, free_below & free_above]), n_words)
+        accepted = (piece >= first) & (piece < after) & accepts_known
+        self.masks = pack_bits(np.vstack([accepted, accepts_missing]), n_words)
 
-    def pieces(self, values: np.ndarray) -> np.ndarray:
+    def pieces(self, table: Table, rows: slice) -> np.ndarray:
+        """Number of the piece that holds each value."""
         n_cuts = len(self.cuts)
         result: np.ndarray
+        if n_cuts == 0:  # only whether the value is missing counts, which may be a text
+            return table.missing(self.feature, rows).astype(np.uint8)
+        values = table.numbers(self.feature, rows)
         if n_cuts <= _COUNTED_CUTS:
             result = np.zeros(len(values), dtype=np.uint8)
             for cut in self.cuts:
@@ -508,20 +537,33 @@ class Block:
         self.n_words = max(1, -(-self.n_rules // _WORD))
         start, stop = boxes.entry_cuts()
         below, above = boxes.lower == -np.inf, boxes.upper == np.inf
+        used = boxes.bounded.any(axis=0)
+        missing = boxes.missing | ~boxes.bounded
+        known = np.ones(boxes.lower.shape, dtype=bool)
+        self._others: dict[int, list[Condition]] = {}
+        for i, conditions in enumerate(others):
+            for condition in conditions:
+                if isinstance(condition, Missing):
+                    (missing if condition.negated else known)[i, condition.feature] = False
+                    used[condition.feature] = True
+                else:
+                    self._others.setdefault(i, []).append(condition)
         self._cuts = [
-            _FeatureCuts(j, start[:, j], stop[:, j], below[:, j], above[:, j], self.n_words)
-            for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist()
-        ]
+            _FeatureCuts(
+                j, start[:, j], stop[:, j], below[:, j], above[:, j], missing[:, j], known[:, j],
+                self.n_words,
+            )
+            for j in np.flatnonzero(used).tolist()
+        ]  # fmt: skip
         all_rules = np.ones((1, self.n_rules), dtype=bool)
         self._all = pack_bits(all_rules, self.n_words)[0]
-        self._others = {i: conditions for i, conditions in enumerate(others) if conditions}
 
     def _words(self, table: Table, rows: slice) -> np.ndarray:
         """The matching rules of some rows as bits, shape (n_rows, n_words)."""
         n_rows = rows.stop - rows.start
         words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
         for feature in self._cuts:
-            pieces = feature.pieces(table.numbers(feature.feature, rows))
+            pieces = feature.pieces(table, rows)
             if self.n_words == 1:
                 words[:, 0] &= feature.masks[:, 0].take(pieces)
             else:
@@ -582,10 +624,13 @@ def first_bit(words: np.ndarray) -> np.ndarray:
     return result
 
 
-def nearest_box(boxes: BoxTable, X: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def nearest_box(
+    boxes: BoxTable, X: np.ndarray, scale: np.ndarray, more: np.ndarray | None = None
+) -> np.ndarray:
     """Index of the box with the nearest surface, the first of equally near ones.
 
-    Distances are in units of `scale`; features of scale 0 and missing values add none.
+    Distances are in units of `scale`; features of scale 0 and missing values add none. The squares
+    of what else parts row and box come as `more`, shape (n_rows, n_rules).
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
     lower, upper = boxes.lower[:, used], boxes.upper[:, used]
@@ -598,7 +643,7 @@ def nearest_box(boxes: BoxTable, X: np.ndarray, scale: np.ndarray) -> np.ndarray
             # An infinite value is at no distance from a free side.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
             # Feature by feature, so that ties are ties however the processor adds.
-            total = np.zeros(gap.shape[:2])
+            total = np.zeros(gap.shape[:2]) if more is None else more[begin : begin + size] + 0.0
             for k in range(len(used)):
                 total += gap[:, :, k] * gap[:, :, k]
             result[begin : begin + size] = total.argmin(axis=1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
 from skescore.rules._matching import Table, nearest_box
 from skescore.rules._rule import LinearOutput
@@ -159,8 +160,21 @@ def answering_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
             scale = ruleset.domain.ranges if ruleset.domain else (1.0,) * ruleset.n_features
             features = np.flatnonzero(ruleset.boxes.bounded.any(axis=0)).tolist()
             rows = table.matrix(lost, features)
-            index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale))
+            more = _known_instead(ruleset, table, lost)
+            index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale), more)
     return index
+
+
+def _known_instead(ruleset: RuleSet, table: Table, rows: np.ndarray) -> np.ndarray | None:
+    """How many values of some rows each rule would have missing that are known."""
+    if ruleset.boxes_only:
+        return None
+    result = np.zeros((len(rows), len(ruleset)))
+    for i, rule in enumerate(ruleset.rules):
+        for condition in rule.others:
+            if isinstance(condition, Missing) and not condition.negated:
+                result[:, i] += ~table.missing(condition.feature, slice(None))[rows]
+    return result
 
 
 def _fallback_for(ruleset: RuleSet, n_lost: int) -> Fallback:

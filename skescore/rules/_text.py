@@ -138,6 +138,11 @@ def bounds_text(
     return f"{low} {'≤' if lower_closed else '<'} {middle} {below} {high}"
 
 
+def or_missing(text: str) -> str:
+    """Write that a missing value satisfies a condition too."""
+    return f"{text} or missing"
+
+
 def linear_text(terms: Sequence[tuple[int, float]], names: Sequence[str] | None = None) -> str:
     """Write a weighted sum of features, such as ``0.5·x0 - 2·x1``."""
     parts: list[str] = []

@@ -119,7 +119,7 @@ def test_bounds_become_python_numbers():
     condition = Interval(np.int64(1), np.float32(0.5), np.int8(3), np.True_, np.False_)
     assert condition == Interval(1, 0.5, 3.0, True, False)
     kinds = [type(v) for v in dataclasses.astuple(condition)]
-    assert kinds == [int, float, float, bool, bool]
+    assert kinds == [int, float, float, bool, bool, bool]
 
 
 @pytest.mark.parametrize(
