@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -192,8 +192,6 @@ class Interval:
             raise ValueError(
                 f"Only intervals on one feature intersect, got {self.feature} and {other.feature}."
             )
-        if self.is_trivial or other.is_trivial:
-            return other if self.is_trivial else self
         low = max(self, other, key=lambda i: (i.lower, not i.lower_closed))
         high = min(self, other, key=lambda i: (i.upper, i.upper_closed))
         bounds = low.lower, high.upper, low.lower_closed, high.upper_closed
@@ -538,7 +536,8 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     others: list[Condition] = []
     for condition in kept:
         if isinstance(condition, Interval | OneOf):
-            condition = _with_missing(condition, allowed[condition.feature])
+            if condition.missing != allowed[condition.feature]:
+                condition = replace(condition, missing=False)
         if isinstance(condition, Interval):
             known = intervals.setdefault(condition.feature, condition)
             if isinstance(known, Interval) and known is not condition:
@@ -573,11 +572,3 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 def allows_missing(condition: Interval | OneOf | Missing) -> bool:
     """Return whether a missing value satisfies a condition on one feature."""
     return not condition.negated if isinstance(condition, Missing) else condition.missing
-
-
-_T = TypeVar("_T", Interval, OneOf)
-
-
-def _with_missing(condition: _T, missing: bool) -> _T:
-    """The condition, or one that only differs in what it says of missing values."""
-    return condition if condition.missing == missing else replace(condition, missing=missing)

@@ -537,7 +537,7 @@ class Block:
         self.n_words = max(1, -(-self.n_rules // _WORD))
         start, stop = boxes.entry_cuts()
         below, above = boxes.lower == -np.inf, boxes.upper == np.inf
-        used = boxes.bounded.any(axis=0)
+        used = np.asarray(boxes.bounded.any(axis=0))
         missing = boxes.missing | ~boxes.bounded
         known = np.ones(boxes.lower.shape, dtype=bool)
         self._others: dict[int, list[Condition]] = {}

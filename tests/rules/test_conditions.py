@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.rules import AtLeast, Interval, Linear, OneOf, Rule
+from skescore.rules import AtLeast, Interval, Linear, Missing, OneOf, Rule
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
@@ -35,13 +35,13 @@ def intervals(draw, feature=0):
         flags = True, True
     if lower == upper and math.isinf(lower):
         lower, upper = -INF, INF
-    return Interval(feature, lower, upper, *flags)
+    return Interval(feature, lower, upper, *flags, missing=draw(st.booleans()))
 
 
 def between(value, condition):
     """What the class says, spelled out."""
     if value != value:
-        return False
+        return isinstance(condition, Interval) and condition.missing
     if condition.lower != -INF:
         if value < condition.lower:
             return False
@@ -93,6 +93,9 @@ def test_intervals_on_different_features_do_not_intersect():
         ({"lower": -1, "upper": 1, "lower_closed": True, "upper_closed": False}, "-1 ≤ x3 < 1", 2),
         ({"lower": 4, "upper": 4, "lower_closed": True}, "x3 = 4", 2),
         ({}, "x3 is anything", 0),
+        ({"missing": True}, "x3 is anything", 0),
+        ({"upper": 2.45, "missing": True}, "x3 ≤ 2.45 or missing", 2),
+        ({"lower": -1, "upper": 1, "missing": True}, "-1 < x3 ≤ 1 or missing", 3),
     ],
 )
 def test_interval_text(bounds, text, literals):
@@ -102,6 +105,13 @@ def test_interval_text(bounds, text, literals):
     assert condition.is_trivial == (literals == 0)
     assert condition.features == (3,)
     assert condition.to_text(["a", "b", "c", "größe"]) == text.replace("x3", "größe")
+
+
+def test_intervals_without_a_common_number_leave_missing_values():
+    low, high = Interval(3, upper=1, missing=True), Interval(3, lower=1, missing=True)
+    assert low.intersect(high) == Missing(3)
+    with pytest.raises(ValueError, match="could never hold"):
+        low.intersect(Interval(3, lower=1))
 
 
 def test_rounding_does_not_make_an_interval_look_empty():
@@ -150,7 +160,7 @@ def test_bounds_become_python_numbers():
         (lambda: AtLeast(2, [Interval(0, 1)]), ValueError, "got 2"),
         (lambda: AtLeast(1, []), ValueError, r"number of conditions \(0\)"),
         (lambda: AtLeast(1.0, [Interval(0, 1)]), TypeError, "m must be an integer, got 1.0"),
-        (lambda: AtLeast(1, ["x0 > 1"]), TypeError, "must be Interval, OneOf, AtLeast or Linear"),
+        (lambda: AtLeast(1, ["x0 > 1"]), TypeError, "must be Interval, OneOf, Missing, AtLeast or Linear"),
         (lambda: Linear([]), ValueError, "at least one coefficient that is not 0"),
         (lambda: Linear([(0, 1), (0, -1)]), ValueError, "at least one coefficient that is not 0"),
         (lambda: Linear([(0, INF)]), ValueError, "coefficient must be a finite number, got inf"),
@@ -174,17 +184,20 @@ CATEGORIES = ["red", "blue", "", "1", 1, 2, 2.5, True, False, -1]
 @given(
     values=st.lists(st.sampled_from(CATEGORIES), min_size=1),
     negated=st.booleans(),
+    allowed=st.booleans(),
     column=st.lists(st.sampled_from([*CATEGORIES, None, NAN, pd.NA, np.str_("red"), np.int8(1)])),
 )
-def test_one_of_compares_as_python_does(values, negated, column):
+def test_one_of_compares_as_python_does(values, negated, allowed, column):
     array = np.empty(len(column), dtype=object)
     array[:] = column
     missing = [v is None or v is pd.NA or v is NAN for v in column]
     expected = [
-        not gone and (any(v == known for known in values) != negated)
+        allowed if gone else any(v == known for known in values) != negated
         for v, gone in zip(column, missing, strict=True)
     ]
-    assert held(OneOf(0, values, negated), array) == expected
+    assert held(OneOf(0, values, negated, missing=allowed), array) == expected
+    assert held(Missing(0), array) == missing
+    assert held(Missing(0, negated=True), array) == [not gone for gone in missing]
 
 
 @pytest.mark.parametrize(
@@ -207,6 +220,10 @@ def test_one_of_on_plain_arrays(column, values):
     assert held(OneOf(0, values), column) == found
     not_found = [a and not b for a, b in zip(there, found, strict=True)]
     assert held(OneOf(0, values, negated=True), column) == not_found
+    gone = [not known for known in there]
+    assert held(Missing(0), column) == gone
+    either = [a or b for a, b in zip(gone, found, strict=True)]
+    assert held(OneOf(0, values, missing=True), column) == either
 
 
 def test_one_of_is_a_set():
@@ -217,6 +234,7 @@ def test_one_of_is_a_set():
     assert hash(condition) == hash(OneOf(0, {"a", "b", 2.5, 9, 10}))
     assert OneOf(0, [2, 1.0]) == OneOf(0, [1, 2.0])
     assert condition.n_literals == 5
+    assert OneOf(0, ["a", "b"], missing=True).n_literals == 3
     assert not condition.is_trivial
 
 
@@ -271,7 +289,7 @@ def test_linear_compares_the_sum(coefficients, bounds):
     condition = Linear(
         [(1, b), (0, a)], bounds.lower, bounds.upper, bounds.lower_closed, bounds.upper_closed
     )
-    expected = [between(a * x + b * y, bounds) for x, y in rows]
+    expected = [between(a * x + b * y, condition) for x, y in rows]
     assert held(condition, *np.array(rows).T) == expected
 
 
@@ -308,10 +326,84 @@ def test_conjunction_has_one_form():
     assert Rule(iter(()), 1).conditions == ()
 
 
+@pytest.mark.parametrize(
+    ("given_conditions", "expected"),
+    [
+        ([Interval(0, upper=5, missing=True), Interval(0, 1)], [Interval(0, 1, 5)]),
+        (
+            [Interval(0, upper=5, missing=True), Interval(0, 1, missing=True)],
+            [Interval(0, 1, 5, missing=True)],
+        ),
+        ([Interval(0, upper=1, missing=True), Interval(0, 1, missing=True)], [Missing(0)]),
+        ([Missing(0), Interval(0, upper=1, missing=True)], [Missing(0)]),
+        ([Missing(0), OneOf(0, ["a"], missing=True)], [Missing(0)]),
+        ([Missing(0, negated=True), Interval(0, 1, missing=True)], [Interval(0, 1)]),
+        ([Missing(0, negated=True), OneOf(0, ["a"], missing=True)], [OneOf(0, ["a"])]),
+        ([Missing(0, negated=True), Interval(0, missing=True)], [Missing(0, negated=True)]),
+        (
+            [OneOf(0, [1, 2], missing=True), Interval(0, 1)],
+            [Interval(0, 1), OneOf(0, [1, 2])],
+        ),
+        (
+            [OneOf(4, ["a"]), Missing(3), Missing(1, negated=True), Interval(2, 1)],
+            [Interval(2, 1), Missing(1, negated=True), Missing(3), OneOf(4, ["a"])],
+        ),
+        ([Interval(0, missing=True), Interval(1)], []),
+    ],
+)
+def test_conditions_on_one_feature_agree_on_missing_values(given_conditions, expected):
+    for order in itertools.permutations(given_conditions):
+        assert Rule(order, 1).conditions == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [[Missing(3, negated=True)], [Interval(3, 1)], [OneOf(3, ["a"])]],
+    ids=["known", "interval", "one of"],
+)
+def test_a_value_is_missing_or_known(others):
+    for order in itertools.permutations([Missing(3), *others]):
+        with pytest.raises(ValueError, match="Feature 3 would have to be missing and known"):
+            Rule(order, 1)
+
+
+@st.composite
+def conditions_on_one_feature(draw):
+    listed = st.lists(st.sampled_from([-1.0, 0.0, 1.0, 3.0]), min_size=1)
+    kinds = [
+        intervals(),
+        st.builds(OneOf, st.just(0), listed, st.booleans(), st.booleans()),
+        st.builds(Missing, st.just(0), st.booleans()),
+    ]
+    return draw(st.lists(st.one_of(kinds), max_size=4))
+
+
+@given(conditions=conditions_on_one_feature())
+def test_the_one_form_holds_on_the_same_rows(conditions):
+    holds = np.ones(len(COLUMN), dtype=bool)
+    for condition in conditions:
+        if not condition.is_trivial:
+            holds &= condition.holds(lambda _: COLUMN)
+    try:
+        rule = Rule(conditions, 1)
+    except ValueError:
+        assert not holds.any()
+        return
+    assert rule.holds(lambda _: COLUMN, len(COLUMN)).tolist() == holds.tolist()
+    assert Rule(rule.conditions, 1).conditions == rule.conditions
+    assert len({type(c) for c in rule.conditions if isinstance(c, Missing)}) <= 1
+    if Missing(0) in rule.conditions or Missing(0, negated=True) in rule.conditions:
+        assert len(rule.conditions) == 1
+
+
 # --- values that do not change ---------------------------------------------------------------
 
 ONE_OF_EACH = [
     Interval(0, 1, 2),
+    Interval(0, 1, 2, missing=True),
+    OneOf(0, ["a", 1], missing=True),
+    Missing(0),
+    Missing(0, negated=True),
     OneOf(0, ["a", 1]),
     AtLeast(1, [Interval(0, 1), OneOf(1, ["a"])]),
     Linear([(0, 1), (1, 2)], 0, 1),

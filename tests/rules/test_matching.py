@@ -23,6 +23,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -55,9 +56,9 @@ FACES = [-INF, -LARGEST, -1.0, 0.0, math.nextafter(0, 1), 1.0, 2.0, LARGEST, INF
 # --- the slow and obvious way ----------------------------------------------------------------
 
 
-def between(value, c):
+def between(value, c, missing=False):
     if value != value:
-        return False
+        return missing
     above = c.lower == -INF or (c.lower <= value if c.lower_closed else c.lower < value)
     below = c.upper == INF or (value <= c.upper if c.upper_closed else value < c.upper)
     return above and below
@@ -65,11 +66,14 @@ def between(value, c):
 
 def holds(condition, row):
     if isinstance(condition, Interval):
-        return between(row[condition.feature], condition)
+        return between(row[condition.feature], condition, condition.missing)
+    if isinstance(condition, Missing):
+        value = row[condition.feature]
+        return (value is None or value != value) != condition.negated
     if isinstance(condition, OneOf):
         value = row[condition.feature]
         if value is None or value != value:
-            return False
+            return condition.missing
         return (value in condition.values) != condition.negated
     if isinstance(condition, AtLeast):
         return sum(holds(c, row) for c in condition.conditions) >= condition.m
@@ -135,8 +139,8 @@ def intervals(draw, n_features):
     if lower == upper:
         if math.isinf(lower):
             return Interval(feature)
-        return Interval(feature, lower, upper, True, True)
-    return Interval(feature, lower, upper, draw(st.booleans()), draw(st.booleans()))
+        return Interval(feature, lower, upper, True, True, draw(st.booleans()))
+    return Interval(feature, lower, upper, *(draw(st.booleans()) for _ in range(3)))
 
 
 def conditions(n_features, depth=2):
@@ -144,7 +148,10 @@ def conditions(n_features, depth=2):
     values = st.sampled_from([-1.0, 0.0, 1.0, 2.0, INF]).filter(math.isfinite)
     kinds = [
         intervals(n_features),
-        st.builds(OneOf, feature, st.lists(values, min_size=1, max_size=3), st.booleans()),
+        st.builds(Missing, feature, st.booleans()),
+        st.builds(
+            OneOf, feature, st.lists(values, min_size=1, max_size=3), st.booleans(), st.booleans()
+        ),
         st.tuples(feature, st.sampled_from([-2.0, 0.5, 1.0]), feature, intervals(1)).map(
             lambda drawn: Linear(
                 [(drawn[0], drawn[1]), (drawn[2], 4.0)],
@@ -322,6 +329,46 @@ def test_missing_values_satisfy_no_condition():
     assert ruleset[:2].covers(X).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    "colours",
+    [
+        np.array(["red", None, "blue", NAN], dtype=object),
+        pd.Series(["red", None, "blue", pd.NA], dtype="string"),
+        pd.Series(["red", None, "blue", NAN], dtype="category"),
+    ],
+    ids=["objects", "string", "category"],
+)
+def test_conditions_that_missing_values_satisfy(colours):
+    ruleset = RuleSet(
+        [
+            Rule([Interval(0, upper=30, missing=True)], 0),
+            Rule([Missing(0)], 1),
+            Rule([Missing(1)], 2),
+            Rule([OneOf(1, ["red"], missing=True), Missing(0, negated=True)], 3),
+        ],
+        ["age", "colour"],
+        task="regression",
+    )
+    ages = pd.array([20, None, 40, None], dtype="Int64")
+    X = pd.DataFrame({"age": ages, "colour": colours})
+    expected = [
+        [True, False, False, True],
+        [True, True, True, False],
+        [False, False, False, False],
+        [True, True, True, False],
+    ]
+    assert ruleset.match(X).tolist() == expected
+    rows = np.array([[20, "red"], [None, None], [40, "blue"], [pd.NA, pd.NA]], dtype=object)
+    assert ruleset.match(rows).tolist() == expected
+    assert ruleset.n_literals == 2 + 1 + 1 + 3
+    assert str(ruleset).splitlines()[:4] == [
+        "1. IF age ≤ 30 or missing THEN 0",
+        "2. ELSE IF age is missing THEN 1",
+        "3. ELSE IF colour is missing THEN 2",
+        "4. ELSE IF age is known AND colour = red or missing THEN 3",
+    ]
+
+
 def test_infinity_is_above_the_largest_number():
     premises = [
         [Interval(0, upper=LARGEST)],
@@ -461,6 +508,25 @@ def test_nearest_in_chunks_and_with_missing_and_infinite_values():
     )  # fmt: skip
     X = np.array([[2.0, NAN], [NAN, NAN], [4.0, INF], [-INF, 0.0], [2.0, -INF]] * 3)
     assert nearest_box(boxes, X, np.ones(2)).tolist() == [0, 0, 1, 0, 1] * 3
+
+
+def test_a_known_value_is_a_range_away_from_missing():
+    ruleset = RuleSet(
+        [
+            Rule([Missing(0)], "gone"),
+            Rule([Interval(0, 1, 2, missing=True)], "low"),
+            Rule([Missing(1), Interval(0, 8)], "both"),
+        ],
+        ["x", "colour"],
+        task="classification",
+        domain=Domain((0, 0), (10, 2), [(1, ["a", "b"])]),
+        fallback=Fallback("low", "nearest"),
+    )
+    rows = [[2.5, "a"], [7.0, "a"], [7.9, "a"], [7.9, None], [13.0, "b"], [None, "b"]]
+    X = np.array(rows, dtype=object)
+    assert ruleset.assign(X).tolist() == [-1, -1, -1, -1, -1, 0]
+    # 13 is a range away from a missing value and 1.1 ranges from 2.
+    assert ruleset.predict(X).tolist() == ["low", "low", "low", "both", "gone", "gone"]
 
 
 def test_nearest_does_not_look_at_columns_of_text():

@@ -7,6 +7,7 @@ import json
 import math
 import string
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -30,6 +32,7 @@ from skescore.rules import (
     as_ruleset,
 )
 
+FIRST_VERSION = Path(__file__).parents[2] / "data" / "ruleset_version_1.json"
 IRIS = RuleSet(
     [
         Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0))),
@@ -439,8 +442,9 @@ def conditions(n_features):
     values = st.lists(texts | st.integers() | finite | st.booleans(), min_size=1, max_size=4)
     terms = st.dictionaries(features, finite.filter(lambda c: c != 0), min_size=1, max_size=3)
     simple = st.one_of(
-        st.builds(lambda f, b: Interval(f, *b), features, pairs_of_bounds()),
-        st.builds(OneOf, features, values, st.booleans()),
+        st.builds(lambda f, b, m: Interval(f, *b, m), features, pairs_of_bounds(), st.booleans()),
+        st.builds(OneOf, features, values, st.booleans(), st.booleans()),
+        st.builds(Missing, features, st.booleans()),
         st.builds(lambda t, b: Linear(t.items(), *b), terms, pairs_of_bounds()),
     )
     return st.recursive(
@@ -573,6 +577,64 @@ def test_json_in_full():
     assert "é" in ruleset.to_json()
 
 
+def test_json_of_conditions_on_missing_values():
+    ruleset = RuleSet(
+        [
+            Rule([Interval(0, upper=30, missing=True), OneOf(1, ["a"], missing=True)], 1),
+            Rule([Missing(0), Missing(1, negated=True)], 2),
+        ],
+        ["age", "sex"],
+        task="regression",
+    )
+    data = json.loads(ruleset.to_json())
+    # The version that knows of missing values, where something is said of them.
+    assert data["version"] == 2
+    assert [rule["if"] for rule in data["rules"]] == [
+        [
+            {"type": "interval", "feature": 0, "upper": 30.0, "upper_closed": True,
+             "missing": True},
+            {"type": "one_of", "feature": 1, "values": ["a"], "negated": False, "missing": True},
+        ],
+        [
+            {"type": "missing", "feature": 0, "negated": False},
+            {"type": "missing", "feature": 1, "negated": True},
+        ],
+    ]  # fmt: skip
+    assert RuleSet.from_json(ruleset.to_json()) == ruleset
+    within = RuleSet(
+        [Rule([AtLeast(1, [Missing(0), Interval(1, 0)])], 1)], ["x", "y"], task="regression"
+    )
+    assert json.loads(within.to_json())["version"] == 2
+
+
+def test_json_of_the_first_version():
+    # Stored when there was no other version.
+    text = FIRST_VERSION.read_text(encoding="utf-8")
+    ruleset = RuleSet.from_json(text)
+    assert json.loads(text)["version"] == 1
+    assert ruleset == RuleSet(
+        [
+            Rule(
+                [Interval(0, 1.5, 30, lower_closed=True), OneOf(1, ["f", "m"], negated=True)],
+                "yes",
+                RuleStatistics(12, (2, 10)),
+            ),
+            Rule(
+                [AtLeast(1, [Interval(2, upper=0.1), Linear([(0, 1), (2, -2)], 0.5)])],
+                "no",
+                RuleStatistics(7, (6, 1)),
+            ),
+        ],
+        ["age", "sex", "fare"],
+        task="classification",
+        domain=Domain((0, 0, 0.25), (80, 2, 512.5), [(1, ["f", "m"])]),
+        ordered=False,
+        fallback=Fallback("no", "abstain", (8, 11), "?"),
+    )
+    # A set that says nothing of missing values is still written so, for earlier releases.
+    assert json.loads(ruleset.to_json()) == json.loads(text)
+
+
 # --- JSON, what cannot be read ---------------------------------------------------------------
 
 GOOD = json.loads(
@@ -623,7 +685,7 @@ def test_the_good_one_is_good():
         ("3", "got 'int'"),
         ("{}", "got None.*written by RuleSet.to_json"),
         (changed(["format"], "other"), "got 'other'"),
-        (changed(["version"], 2), "has version 2, this skescore reads version 1.*--upgrade"),
+        (changed(["version"], 3), "has version 3, this skescore reads versions 1 and 2.*--upgrade"),
         (changed(["version"], True), "has version True"),
         (changed(["version"], "1"), "has version '1'"),
         (changed(["version"], GONE), "has version None"),
@@ -669,7 +731,7 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "if"], {"type": "interval"}, "rule 1", "'if' must be a list"),
         (["rules", 0, "if", 0], "x > 1", "rule 1", "condition 1: a condition must be an object"),
         (["rules", 0, "if", 1, "type"], "near", "rule 1",
-         "condition 2: unknown type of condition 'near'; known: interval, one_of, at_least"),
+         "condition 2: unknown type of condition 'near'; known: interval, one_of, missing"),
         (["rules", 0, "if", 1, "type"], ["near"], "rule 1", "condition 2: unknown type"),
         (["rules", 0, "if", 0, "feature"], GONE, "rule 1", "condition 1: .* lacks the field 'fea"),
         (["rules", 0, "if", 0, "feature"], 7, "the rule set", "Rule 1 uses feature 7"),
