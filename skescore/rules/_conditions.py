@@ -535,9 +535,9 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     marked: dict[int, Missing] = {}
     others: list[Condition] = []
     for condition in kept:
-        if isinstance(condition, Interval | OneOf):
-            if condition.missing != allowed[condition.feature]:
-                condition = replace(condition, missing=False)
+        disagrees = isinstance(condition, Interval | OneOf) and condition.missing
+        if disagrees and not allowed[condition.feature]:
+            condition = replace(condition, missing=False)
         if isinstance(condition, Interval):
             known = intervals.setdefault(condition.feature, condition)
             if isinstance(known, Interval) and known is not condition:

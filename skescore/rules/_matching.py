@@ -1,10 +1,11 @@
 """Matching rows to rules, fast.
 
-A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis into
-a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit per
-box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one table
-entry per feature, 64 boxes at a time, and the first rule that answers is the lowest bit set. A row
-costs one small comparison per cut and one look-up per feature, whatever the number of conditions.
+A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis
+into a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit
+per box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one
+table entry per feature, 64 boxes at a time, and the first rule that answers is the lowest bit set.
+A row costs one small comparison per cut and one look-up per feature, whatever the number of
+conditions.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_bounds_become_python_numbers():
         (lambda: AtLeast(2, [Interval(0, 1)]), ValueError, "got 2"),
         (lambda: AtLeast(1, []), ValueError, r"number of conditions \(0\)"),
         (lambda: AtLeast(1.0, [Interval(0, 1)]), TypeError, "m must be an integer, got 1.0"),
-        (lambda: AtLeast(1, ["x0 > 1"]), TypeError, "must be Interval, OneOf, Missing, AtLeast or Linear"),
+        (lambda: AtLeast(1, ["x0 > 1"]), TypeError, "must be Interval, OneOf, Missing,"),
         (lambda: Linear([]), ValueError, "at least one coefficient that is not 0"),
         (lambda: Linear([(0, 1), (0, -1)]), ValueError, "at least one coefficient that is not 0"),
         (lambda: Linear([(0, INF)]), ValueError, "coefficient must be a finite number, got inf"),
