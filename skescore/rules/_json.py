@@ -85,7 +85,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "classes": None if ruleset.classes is None else list(ruleset.classes),
         "ordered": ruleset.ordered,
         "disjoint": ruleset.disjoint,
-        # Only where it is: readers of earlier releases know no other way to answer.
+        # Only where it is: readers of earlier releases know no other way to predict.
         **({"voting": ruleset.voting} if ruleset.voting else {}),
         "domain": domain and _domain_to_json(domain),
         "fallback": fallback

@@ -3,7 +3,7 @@
 A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis into
 a few pieces; a table holds, for every piece, one bit per box: does this box accept that piece? The
 boxes that hold a row are then the bitwise AND of one table entry per feature, 64 boxes at a time,
-and the first rule that answers is the lowest bit set. A row costs one small comparison per cut and
+and the first rule that predicts is the lowest bit set. A row costs one small comparison per cut and
 one look-up per feature, whatever the number of conditions.
 """
 
@@ -285,15 +285,15 @@ class Conclusions:
     outputs : ndarray of shape (n_rules,)
         Index of the class (int), or the number (float; NaN where `linear` has the output).
     n_rows : ndarray of shape (n_rules,), optional
-        Training rows that each rule answers.
+        Training rows assigned to each rule.
     class_counts : ndarray of shape (n_rules, n_classes), optional
-        Classification: the black box's answers there.
+        Classification: the black box's predictions there.
     mean, spread : ndarray of shape (n_rules,), optional
-        Regression: mean and population standard deviation of the black box's answers there.
+        Regression: mean and population standard deviation of the black box's predictions there.
     linear : mapping of int to LinearOutput, optional
         The rules that conclude an affine function.
     weights : ndarray of shape (n_rules,), optional
-        How much each rule says where rules answer together; 1 by default.
+        How much each rule says where rules predict together; 1 by default.
     """
 
     outputs: np.ndarray
@@ -334,7 +334,7 @@ class Conclusions:
             raise ValueError(f"weights must be finite numbers, got {self.weights!r}.")
         seen = [n for n in ("class_counts", "mean", "spread") if getattr(self, n) is not None]
         if seen and self.n_rows is None:
-            raise ValueError(f"{seen[0]} needs n_rows as well: the rows that each rule answers.")
+            raise ValueError(f"{seen[0]} needs n_rows as well: the rows assigned to each rule.")
         stray = [i for i in self.linear if not 0 <= i < n_rules or n_classes is not None]
         if stray:
             raise ValueError(

@@ -81,17 +81,17 @@ Output: TypeAlias = str | int | float | bool | LinearOutput
 
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
-    """What was seen where a rule answers, when it was made.
+    """What was seen where a rule predicts, when it was made.
 
     Parameters
     ----------
     n_rows : float
-        Training rows that the rule answers (a sum of weights for weighted rows).
+        Training rows assigned to the rule (a sum of weights for weighted rows).
     class_counts : tuple of float, optional
         Classification: how often the black box gave each class there, in the order of the rule
         set's classes; queried points count as well.
     mean, spread : float, optional
-        Regression: mean and population standard deviation of the black box's answers there.
+        Regression: mean and population standard deviation of the black box's predictions there.
     """
 
     n_rows: float
@@ -132,9 +132,9 @@ class Rule:
     output : str, int, float, bool or LinearOutput
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
-        What was seen where the rule answers.
+        What was seen where the rule predicts.
     weight : float or LinearOutput, default=1.0
-        How much the rule says in a set whose rules answer together, see the `voting` of
+        How much the rule says in a set whose rules predict together, see the `voting` of
         :class:`RuleSet`; an affine function weighs each row by itself. Without voting it has no
         meaning.
 
@@ -239,7 +239,7 @@ class Rule:
         return format_number(self.weight)
 
     def purity(self, output_index: int | None = None) -> float | None:
-        """Share of the rule's class (by default its majority class) where it answers.
+        """Share of the rule's class (by default its majority class) where it predicts.
 
         None where nothing was counted.
         """

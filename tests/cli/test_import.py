@@ -513,7 +513,7 @@ def test_what_was_read_is_shown(write, run):
         "features",
         "features: 'colour', 'size'",
         "classes: no, yes",
-        "who answers: the first rule that holds",
+        "who predicts: the first rule that holds",
         "where no rule holds: no",
         "domain: unknown, so that completeness by volume depends on the rows scored; --data gives "
         "it",

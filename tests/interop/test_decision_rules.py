@@ -1,4 +1,4 @@
-"""Rules read from decision-rules answer like its own rule sets, to the last row."""
+"""Rules read from decision-rules predict like its own rule sets, to the last row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules read from the real imodels answer like its models, to the last row."""
+"""Rules read from the real imodels predict like its models, to the last row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules read from RuleKit's models answer like the engine, to the last row."""
+"""Rules read from RuleKit's models predict like the engine, to the last row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that answer together, beside plain loops over rows and rules."""
+"""Rules that predict together, beside plain loops over rows and rules."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_settings_that_contradict_each_other(changes: dict[str, object], message
 
 
 def test_what_needs_one_answering_rule_says_so():
-    with pytest.raises(ValueError, match="assign needs rules of which one answers each row"):
+    with pytest.raises(ValueError, match="assign needs rules of which one predicts each row"):
         VOTES.assign(ROWS)
     with pytest.raises(ValueError, match="simplify needs rules"):
         VOTES.simplify()

@@ -14,7 +14,7 @@ Conditions = tuple[Condition, ...]
 
 
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
-    """What was seen where either of two rules answers; None if that is unknown of one of them.
+    """What was seen where either of two rules predicts; None if that is unknown of one of them.
 
     Rows and class counts add up; means weigh as many rows as they were taken from, and the
     spread follows from both means and spreads.
@@ -127,7 +127,7 @@ def hull(one: Rule, other: Rule) -> Rule:
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
 
 
-# ---------------------------------------------------------------- who answers first
+# ---------------------------------------------------------------- who predicts first
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
 
 
 def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
-    """Place of every rule in the order in which they answer; see :attr:`RuleSet.answer_order`."""
+    """Rank of every rule in the order of assignment; see :attr:`RuleSet.assignment_order`."""
     order = np.arange(len(priority))
     if by_priority:
         order = np.lexsort((-priority[:, 1], -priority[:, 0]))

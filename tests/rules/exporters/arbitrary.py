@@ -198,7 +198,7 @@ def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
         return None
     if classes is None:
         return Fallback(draw(numbers()), policy)
-    label = {str: "no answer", int: -7, float: -7.5}.get(type(classes[0]))
+    label = {str: "no prediction", int: -7, float: -7.5}.get(type(classes[0]))
     return Fallback(draw(st.sampled_from(classes)), policy, None, label)
 
 

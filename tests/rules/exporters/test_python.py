@@ -120,7 +120,7 @@ def test_it_reads_well():
 
 
         def species(row: Mapping[str, Any] | Sequence[Any]) -> str:
-            """Answer one row by 4 rules.
+            """Predict one row by 4 rules.
 
             The row is a mapping from these feature names to values, or a sequence of
             all values in this order; None and NaN are missing values.

@@ -479,7 +479,7 @@ def test_rows_shorten_the_numbers():
         (
             one_rule(ordered=False, voting="sum"),
             {"kind": "assign"},
-            "needs rules of which one answers",
+            "needs rules of which one predicts",
         ),
         (
             one_rule(1.0, Interval(0, 1), fallback=Fallback(1.0, "nearest")),

@@ -81,7 +81,7 @@ def test_unordered_text():
     [
         (Fallback("setosa"), "setosa"),
         (Fallback("setosa", "nearest"), "the rule whose box is nearest"),
-        (Fallback("setosa", "abstain"), "no answer"),
+        (Fallback("setosa", "abstain"), "no prediction"),
     ],
 )
 def test_last_line_tells_what_is_answered_without_a_rule(fallback, line):
@@ -250,7 +250,7 @@ def cells(ruleset):
 
 def test_html():
     table = cells(IRIS)
-    assert table.caption == "3 rules, the first that holds answers"
+    assert table.caption == "3 rules, the first that holds predicts"
     assert table.rows == [
         ["", "Premise", "Conclusion", "Seen"],
         ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % pure"],
@@ -323,7 +323,7 @@ def page(ruleset, **settings):
 def test_a_page_of_its_own():
     shown = page(IRIS)
     assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
-    assert shown.texts("caption") == ["3 rules, the first that holds answers"]
+    assert shown.texts("caption") == ["3 rules, the first that holds predicts"]
     scopes = [(attributes["scope"], text) for _, attributes, text in shown.all("th")]
     assert scopes == [
         *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],

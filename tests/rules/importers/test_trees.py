@@ -1,4 +1,4 @@
-"""Rules of scikit-learn's trees answer as the trees do, to the last bit."""
+"""Rules of scikit-learn's trees predict as the trees do, to the last bit."""
 
 from __future__ import annotations
 
