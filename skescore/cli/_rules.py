@@ -191,7 +191,7 @@ def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
             "a table does not say how rules predict together; to read it again: skescore import "
             f"FILE.csv --voting {ruleset.voting}"
         )
-        if ruleset.voting == "shares":
+        if ruleset.voting == "probabilities":
             notes.add(
                 "a table does not hold the class counts by which these rules share; JSON does"
             )

@@ -468,8 +468,8 @@ def _held_rule(ruleset: RuleSet, index: int, table: Table) -> HeldRule:
     votes = None
     if ruleset.classes is not None:
         votes = {output: weight}
-        if ruleset.voting == "shares":
-            shares = ruleset.conclusions.shares(len(ruleset.classes))[index].tolist()
+        if ruleset.voting == "probabilities":
+            shares = ruleset.conclusions.class_probabilities(len(ruleset.classes))[index].tolist()
             votes = {c: weight * s for c, s in zip(ruleset.classes, shares, strict=True) if s}
     return HeldRule(index, text, output, weight, votes)
 

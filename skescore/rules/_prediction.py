@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 #: How rules may predict together, by task.
 VOTINGS = {
-    "classification": ("votes", "shares", "logistic"),
+    "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
 #: What each of them means, for people.
 VOTING_TEXTS = {
     "votes": "all rules that hold vote with their weights",
-    "shares": "all rules that hold share out their weights by what they saw of each class",
+    "probabilities": "all rules that hold share out their weights by what they saw of each class",
     "logistic": "the weights of all rules that hold add up to log odds",
     "mean": "the weighted mean of all rules that hold",
     "sum": "the weighted sum of all rules that hold",
@@ -99,7 +99,11 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
     constants, functions = _split(ruleset.weights)
     outputs = ruleset.conclusions.outputs.astype(np.intp)
-    shares = ruleset.conclusions.shares(n_classes) if ruleset.voting == "shares" else None
+    shares = (
+        ruleset.conclusions.class_probabilities(n_classes)
+        if ruleset.voting == "probabilities"
+        else None
+    )
     for rows, row, rule in _pairs(ruleset, table):
         covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
@@ -113,7 +117,7 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     return sums, covered
 
 
-def class_shares(voting: str, sums: np.ndarray) -> np.ndarray:
+def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
     """Turn sums into class probabilities; where they cannot be any, the winner has it all."""
     if voting == "logistic":
         powers = np.exp(sums - sums.max(axis=1, keepdims=True))
@@ -217,23 +221,23 @@ def _labelled(ruleset: RuleSet, codes: np.ndarray, lost: np.ndarray) -> np.ndarr
 
 
 def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
-    """Class shares of the assigned rule; see :meth:`RuleSet.predict_proba`."""
+    """Class probabilities of the assigned rule; see :meth:`RuleSet.predict_proba`."""
     n_classes = len(ruleset.classes or ())
     if ruleset.voting is not None:
         sums, covered = class_sums(ruleset, table)
-        result = class_shares(ruleset.voting, sums)
+        result = class_probabilities(ruleset.voting, sums)
         lost = np.flatnonzero(~covered)
     else:
         index = assigned_rule(ruleset, table)
         nothing = np.full((1, n_classes), np.nan)
-        result = np.vstack([ruleset.conclusions.shares(n_classes), nothing])[index]
+        result = np.vstack([ruleset.conclusions.class_probabilities(n_classes), nothing])[index]
         lost = np.flatnonzero(index < 0)
     if len(lost):
-        result[lost] = _fallback_shares(ruleset, _fallback_for(ruleset, len(lost)))
+        result[lost] = _fallback_probabilities(ruleset, _fallback_for(ruleset, len(lost)))
     return result
 
 
-def _fallback_shares(ruleset: RuleSet, fallback: Fallback) -> Any:
+def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
     classes = ruleset.classes or ()
     if fallback.policy == "abstain":
         return 1 / len(classes)

@@ -90,26 +90,28 @@ class RuleStatistics:
     class_counts : tuple of float, optional
         Classification: how often the black box gave each class there, in the order of the rule
         set's classes; queried points count as well.
-    mean, spread : float, optional
+    mean, standard_deviation : float, optional
         Regression: mean and population standard deviation of the black box's predictions there.
     """
 
     n_rows: float
     class_counts: tuple[float, ...] | None = None
     mean: float | None = None
-    spread: float | None = None
+    standard_deviation: float | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "n_rows", _count("n_rows", self.n_rows))
         if self.class_counts is not None:
             put(self, "class_counts", tuple(_count("class_counts", c) for c in self.class_counts))
-        for name in ("mean", "spread"):
+        for name in ("mean", "standard_deviation"):
             value = getattr(self, name)
             if value is not None:
                 put(self, name, check_number(name, value, finite=True))
-        if self.spread is not None and self.spread < 0:
-            raise ValueError(f"spread must be 0 or more, got {self.spread!r}.")
+        if self.standard_deviation is not None and self.standard_deviation < 0:
+            raise ValueError(
+                f"standard_deviation must be 0 or more, got {self.standard_deviation!r}."
+            )
 
 
 def _count(name: str, value: Any) -> float:
@@ -228,8 +230,8 @@ class Rule:
         purity = self.purity(output_index)
         if purity is not None:
             parts.append(f"{percent_text(purity)} pure")
-        elif self.statistics.spread is not None:
-            parts.append(f"± {format_number(self.statistics.spread)}")
+        elif self.statistics.standard_deviation is not None:
+            parts.append(f"± {format_number(self.statistics.standard_deviation)}")
         return ", ".join(parts)
 
     def weight_text(self, names: Sequence[str] | None = None) -> str:

@@ -58,10 +58,10 @@ class RuleSet(Sequence[Rule]):
         Declares that no two rules ever hold together, which makes volumes cheap.
     fallback : Fallback, optional
         What to say where no rule holds. Without it :meth:`predict` raises a ValueError there.
-    voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
+    voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
         How all rules that hold predict together, each with its weight; None lets one rule predict.
         Needs ``ordered=False``. Classification: ``"votes"`` adds each rule's weight to its class,
-        ``"shares"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
+        ``"probabilities"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
         ``"votes"`` but means log odds; the greatest sum wins, the first class of equal ones.
         Regression: ``"mean"`` is the weighted mean of the outputs, ``"sum"`` their weighted sum.
 
@@ -523,8 +523,9 @@ class RuleSet(Sequence[Rule]):
           a single later rule of an ordered list does, it gets the rows and class counts;
         - two rules of one output become one where their union is a box, or where they differ in the
           values of one categorical feature, unless a rule of another output that predicts between
-          them sees a difference. Rows and class counts add up, mean and spread follow by moments.
-          In unordered sets this changes who is purest, so rules stay apart where that could matter;
+          them sees a difference. Rows and class counts add up, mean and standard deviation follow
+          by moments. In unordered sets this changes who is purest, so rules stay apart where that
+          could matter;
         - a bound goes that the domain sets as well: the rule then also predicts beyond the training
           range, and rows without a value if no bound is left;
         - a bound of an ordered list goes behind which earlier rules cover all that there is.
@@ -542,9 +543,9 @@ class RuleSet(Sequence[Rule]):
         whose prediction is off by one standard deviation. Rules declared disjoint remain so.
 
         With X, a rule that other rows of X are then assigned to tells their number; what was
-        seen there is unknown, so its class counts, mean and spread go. Other rules keep their
-        statistics, and so do all in an unordered set whose rules may overlap: there they decide who
-        predicts.
+        seen there is unknown, so its class counts, mean and standard deviation go. Other rules keep
+        their statistics, and so do all in an unordered set whose rules may overlap: there they
+        decide who predicts.
 
         Examples
         --------
@@ -907,7 +908,8 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
+            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and
+            ``standard_deviation``.
         """
         from skescore.rules.exporters import to_frame
 

@@ -89,9 +89,9 @@ def prune(
     ``ruleset.replace(ordered=True, disjoint=False)`` such boxes are tried as well.
 
     Once a step is taken, the statistics of all rules are counted anew: the rows of X that each
-    predictions, with the class counts or the mean and spread of `y_black_box` there. A rule that
-    predicts none has none. Only in an unordered set whose rules may overlap, where statistics
-    decide who predicts, they stay; those of merged rules add up.
+    predictions, with the class counts or the mean and standard deviation of `y_black_box` there. A
+    rule that predicts none has none. Only in an unordered set whose rules may overlap, where
+    statistics decide who predicts, they stay; those of merged rules add up.
 
     Q counts errors on covered rows only, so "neg_q" tends to throw out impure rules until little
     is covered; "ice" and "neg_fire" do not.
@@ -189,10 +189,10 @@ def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     if not math.isfinite(scale):
         return RuleStatistics(n_rows)
     if (numbers == numbers[0]).all():  # free of rounding
-        return RuleStatistics(n_rows, mean=float(numbers[0]), spread=0.0)
+        return RuleStatistics(n_rows, mean=float(numbers[0]), standard_deviation=0.0)
     shares = numbers / scale
-    mean, spread = float(shares.mean()), float(shares.std())
-    return RuleStatistics(n_rows, mean=mean * scale, spread=spread * scale)
+    mean, standard_deviation = float(shares.mean()), float(shares.std())
+    return RuleStatistics(n_rows, mean=mean * scale, standard_deviation=standard_deviation * scale)
 
 
 def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:

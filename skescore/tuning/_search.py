@@ -318,7 +318,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 self._make_studies(X, y, task, objective, folds, spaces),
                 Allocation(
                     self.extractors_, self.n_trials, self.timeout, self.allocation,
-                    merit="share of the front's hypervolume" if objective.minimised else "best",
+                    priority="share of the front's hypervolume" if objective.minimised else "best",
                 ),
                 FoldEvaluator(folds, objective.scorer, check_measures(self.measures), all_rows),
                 n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),

@@ -102,7 +102,10 @@ def rule_sets() -> dict[str, RuleSet]:
     """Rule sets of every way to predict."""
     random = np.random.default_rng(11)
     classes = ["maybe", "no", "yes"]
-    votes = {"classification": ("votes", "shares", "logistic"), "regression": ("mean", "sum")}
+    votes = {
+        "classification": ("votes", "probabilities", "logistic"),
+        "regression": ("mean", "sum"),
+    }
     found = {}
     for task in ("classification", "regression"):
         regression = task == "regression"

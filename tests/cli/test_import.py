@@ -149,7 +149,7 @@ def test_models_answer_as_before(make, wine, write, imported):
 def test_voting_rules_can_be_scored(wine, write, imported, run, tmp_path):
     model = forest(wine.X, wine.y)
     rules, _ = imported(write(model, "forest.pkl"), "--trust", "--data", "wine")
-    assert rules.voting == "shares"
+    assert rules.voting == "probabilities"
     code, out, _ = run("score", tmp_path / "imported.json", "wine", "--format", "json")
     assert code == 0
     expected = accuracy_score(wine.y, model.predict(wine.X))

@@ -197,7 +197,7 @@ def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, un
             else:
                 assert rule.output == pytest.approx(inside.mean(), rel=1e-12)
             assert rule.statistics.mean == pytest.approx(inside.mean(), rel=1e-12)
-            assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-9)
+            assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-9)
 
 
 def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, task):

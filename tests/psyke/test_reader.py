@@ -355,7 +355,7 @@ def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
     rules = read_psyke(numbers, X=X_DIABETES, y_black_box=y)
     first = y[rules.assign(X_DIABETES) == 0]
     assert rules[0].statistics.mean == pytest.approx(first.mean())
-    assert rules[0].statistics.spread == pytest.approx(first.std())
+    assert rules[0].statistics.standard_deviation == pytest.approx(first.std())
     with pytest.raises(ValueError, match="pass X as well"):
         read_psyke(numbers, y_black_box=y)
     with pytest.raises(ValueError, match=r"one entry per row of X \(150\), got 3"):

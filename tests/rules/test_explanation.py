@@ -31,7 +31,7 @@ from skescore.rules import (
 
 NAMES = ["length", "width", "colour"]
 VOTINGS = {
-    "classification": ("votes", "shares", "logistic"),
+    "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
 DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])

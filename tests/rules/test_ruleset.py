@@ -69,7 +69,7 @@ def by_boxes(**changes):
 def regression(**changes):
     settings = {
         "rules": [
-            Rule([Interval(0, upper=1)], 1.5, RuleStatistics(3, mean=1.5, spread=0.5)),
+            Rule([Interval(0, upper=1)], 1.5, RuleStatistics(3, mean=1.5, standard_deviation=0.5)),
             Rule([Interval(0, 1, 3)], LinearOutput(1, [(0, 2), (1, -1)])),
         ],
         "feature_names": NAMES,

@@ -151,14 +151,14 @@ class Rules {
       const rule = this.rules[i];
       let weight = rule.weight === undefined ? 1 : evaluate(rule.weight, row);
       if (Number.isNaN(weight)) weight = 0;
-      if (this.voting !== "shares") { sums[this.codes[i]] += weight; continue; }
-      const shares = this.sharesOf(i);
-      for (let k = 0; k < sums.length; k++) sums[k] += weight * shares[k];
+      if (this.voting !== "probabilities") { sums[this.codes[i]] += weight; continue; }
+      const probabilities = this.classProbabilities(i);
+      for (let k = 0; k < sums.length; k++) sums[k] += weight * probabilities[k];
     }
     return sums;
   }
 
-  sharesOf(i) {
+  classProbabilities(i) {
     const statistics = this.rules[i].statistics;
     const counts = statistics && statistics.class_counts;
     const total = counts ? counts.reduce((a, b) => a + b, 0) : 0;

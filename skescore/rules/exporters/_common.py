@@ -73,9 +73,9 @@ def class_votes(ruleset: RuleSet, index: int) -> list[tuple[int, float]]:
     """For which classes a rule votes, and with which share of its weight."""
     n_classes = len(ruleset.classes or ())
     rule = ruleset.rules[index]
-    if ruleset.voting != "shares":
+    if ruleset.voting != "probabilities":
         return [(int(ruleset.conclusions.outputs[index]), 1.0)]
-    shares: list[float] = ruleset.conclusions.shares(n_classes)[index].tolist()
+    shares: list[float] = ruleset.conclusions.class_probabilities(n_classes)[index].tolist()
     # An infinite weight times a share of 0 is no number, so a weight by row needs them all.
     everything = isinstance(rule.weight, LinearOutput)
     return [(k, share) for k, share in enumerate(shares) if share or everything]

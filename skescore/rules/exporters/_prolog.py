@@ -485,8 +485,8 @@ class _Theory:
         yield ""
         yield "% what each rule adds to the sums"
         shares = None
-        if ruleset.voting == "shares":
-            shares = ruleset.conclusions.shares(len(ruleset.classes or ())).tolist()
+        if ruleset.voting == "probabilities":
+            shares = ruleset.conclusions.class_probabilities(len(ruleset.classes or ())).tolist()
         for i, rule in enumerate(ruleset.rules):
             said, lines = contribution(ruleset, self.goals, rule, shares and shares[i])
             premise = self.goals.premise(rule.conditions)

@@ -422,7 +422,9 @@ class _Function:
             statements.append("weight = weight if weight == weight else 0.0  # missing values")
         for k, share in class_votes(self.ruleset, index):
             weight = "weight" if by_row else number(float(rule.weight) * share)  # type: ignore[arg-type]
-            times = f" * {number(share)}" if by_row and self.ruleset.voting == "shares" else ""
+            times = (
+                f" * {number(share)}" if by_row and self.ruleset.voting == "probabilities" else ""
+            )
             statements.append(f"sums[{k}] += {weight}{times}  # {self.classes[k]!r}")
         return statements
 

@@ -29,8 +29,8 @@ _OUR_WORDS = re.compile(r"\b(and|or|nor)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
     "with most is the prediction.",
-    "shares": "All rules that hold vote together: each divides its weight among the classes as it "
-    "has seen them, and the class with most is the prediction.",
+    "probabilities": "All rules that hold vote together: each divides its weight among the classes "
+    "as it has seen them, and the class with most is the prediction.",
     "logistic": "All rules that hold vote together: each adds its weight to the log odds of its "
     "class, and the class with most is the prediction.",
     "mean": "All rules that hold predict together: the prediction is the mean of what they say, by "
@@ -117,7 +117,9 @@ def _statistics(rule: Rule, index: int | None) -> str:
     text = f"{format_number(seen.n_rows)} row{'' if seen.n_rows == 1 else 's'}"
     purity = rule.purity(index)
     if purity is None:
-        return text if seen.spread is None else f"{text}, spread {format_number(seen.spread)}"
+        if seen.standard_deviation is not None:
+            text += f", standard deviation {format_number(seen.standard_deviation)}"
+        return text
     if purity == 1:
         share = "" if seen.n_rows == 1 else "all "
     else:

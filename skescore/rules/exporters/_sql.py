@@ -478,7 +478,7 @@ class _Writer:
         if not isinstance(rule.weight, LinearOutput):
             return self._summand(rule, self.style.number(rule.weight * share))
         weight = self.terms.affine(rule.weight.intercept, rule.weight.terms)
-        times = f" * {self.style.number(share)}" if self.ruleset.voting == "shares" else ""
+        times = f" * {self.style.number(share)}" if self.ruleset.voting == "probabilities" else ""
         # A weight that a missing value leaves unknown says nothing.
         known = self.terms.is_number(f"({weight})")
         none = self.style.number(0.0)

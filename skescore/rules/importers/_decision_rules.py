@@ -369,13 +369,13 @@ def _statistics(
         return None
     right, wrong = check_number("p", coverage["p"]), check_number("n", coverage["n"])
     if classes is None:
-        mean, spread = (
+        mean, standard_deviation = (
             value if isinstance(value, int | float) and math.isfinite(value) else None
             for value in (
                 data["conclusion"].get(f"train_covered_y_{name}") for name in ("mean", "std")
             )
         )
-        return RuleStatistics(right + wrong, None, mean, spread)
+        return RuleStatistics(right + wrong, None, mean, standard_deviation)
     counts = None
     if not wrong or len(classes) == 2:
         counts = tuple(right if label == output else wrong for label in classes)

@@ -528,7 +528,7 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         sums = _in_order(added) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
-    # These make the class shares those of the model, which divides the sums by both.
+    # These make the class probabilities those of the model, which divides the sums by both.
     scale = 1 / (total * (n_classes - 1))
     if _short_form_predicts_alike(trees, decide, scale, unknown=True):
         rules, complete = _short_rules(trees, classes, scale)
@@ -668,7 +668,8 @@ def tao_tree(model: Any, about: Frame) -> RuleSet:
         if classes is None:
             rules.append(Rule(conditions, float(value[0])))
             continue
-        # The class shares are still those from before the cuts moved; the model predicts by them.
+        # The class probabilities are still those from before the cuts moved; the model predicts by
+        # them.
         counts = tuple((value / value.sum() * weight).tolist())
         seen = RuleStatistics(weight, counts)
         rules.append(Rule(conditions, classes[int(np.argmax(value))], seen))

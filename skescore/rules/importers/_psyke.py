@@ -286,7 +286,9 @@ def _statistics(
         return [RuleStatistics(int(c.sum()), tuple(c.tolist())) for c in counts]
     values = np.asarray(y_black_box, dtype=float)
     return [
-        RuleStatistics(len(rows), mean=float(values[rows].mean()), spread=float(values[rows].std()))
+        RuleStatistics(
+            len(rows), mean=float(values[rows].mean()), standard_deviation=float(values[rows].std())
+        )
         if len(rows)
         else RuleStatistics(0)
         for rows in members
@@ -884,11 +886,11 @@ def _cart_statistics(
         counts = dict(zip(predictor.classes_.tolist(), statistics.class_counts, strict=True))
         return RuleStatistics(statistics.n_rows, tuple(counts.get(label, 0.0) for label in labels))
     assert statistics.mean is not None
-    assert statistics.spread is not None
+    assert statistics.standard_deviation is not None
     return RuleStatistics(
         statistics.n_rows,
         mean=float(units.output(statistics.mean)),
-        spread=statistics.spread * units.target[1],
+        standard_deviation=statistics.standard_deviation * units.target[1],
     )
 
 

@@ -174,10 +174,10 @@ def tree_to_ruleset(
         else:
             output = float(value[0])
             squared = model.criterion in ("squared_error", "friedman_mse")
-            spread = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
+            standard_deviation = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
             # With absolute errors, leaves predict their median.
             mean = None if model.criterion == "absolute_error" else output
-            statistics = RuleStatistics(n_rows, mean=mean, spread=spread)
+            statistics = RuleStatistics(n_rows, mean=mean, standard_deviation=standard_deviation)
         rules.append(Rule(conditions, output, statistics))
     return RuleSet(
         rules,
@@ -287,7 +287,7 @@ def read_forest(
     Returns
     -------
     RuleSet
-        The leaves of all trees, with ``voting="shares"`` (classification) or ``"mean"``.
+        The leaves of all trees, with ``voting="probabilities"`` (classification) or ``"mean"``.
 
     Raises
     ------
@@ -303,8 +303,8 @@ def read_forest(
 
     Notes
     -----
-    Predictions are those of the forest. Class shares are exact where rows were weighted by whole
-    numbers, as bootstrap samples are; with others they agree but for rounding errors.
+    Predictions are those of the forest. Class probabilities are exact where rows were weighted by
+    whole numbers, as bootstrap samples are; with others they agree but for rounding errors.
 
     On rows with missing values only those trees vote that need none of these: a missing value
     satisfies no condition, while the forest sends it to one side of every split.
@@ -339,7 +339,7 @@ def read_forest(
         classes=trees[0].classes,
         domain=domain,
         ordered=False,
-        voting="shares" if classification else "mean",
+        voting="probabilities" if classification else "mean",
     )
 
 

@@ -17,7 +17,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     """What was seen where either of two rules predicts; None if that is unknown of one of them.
 
     Rows and class counts add up; means weigh as many rows as they were taken from, and the
-    spread follows from both means and spreads.
+    standard_deviation follows from both means and standard deviations.
     """
     if one is None or other is None:
         return None
@@ -26,15 +26,18 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
         counts = tuple(a + b for a, b in zip(one.class_counts, other.class_counts, strict=True))
     n_rows = one.n_rows + other.n_rows
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
-    mean = spread = None
+    mean = standard_deviation = None
     if one.mean is not None and other.mean is not None:
         # One and the same mean must come out as itself, free of rounding.
         mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
-        if one.spread is not None and other.spread is not None:
-            within = math.hypot(math.sqrt(1 - share) * one.spread, math.sqrt(share) * other.spread)
+        if one.standard_deviation is not None and other.standard_deviation is not None:
+            within = math.hypot(
+                math.sqrt(1 - share) * one.standard_deviation,
+                math.sqrt(share) * other.standard_deviation,
+            )
             between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
-            spread = math.hypot(within, between)
-    return RuleStatistics(n_rows, counts, mean, spread)
+            standard_deviation = math.hypot(within, between)
+    return RuleStatistics(n_rows, counts, mean, standard_deviation)
 
 
 # ---------------------------------------------------------------- conditions beside the box

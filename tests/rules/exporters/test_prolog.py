@@ -266,7 +266,7 @@ def test_unordered_rules(tmp_path, disjoint):
 
 
 def random_voters(voting, rng, n_rules=60, rows=True):
-    classification = voting in ("votes", "shares", "logistic")
+    classification = voting in ("votes", "probabilities", "logistic")
     rules = []
     for i in range(n_rules):
         j, low = int(rng.integers(3)), round(float(rng.normal()), 1)
@@ -290,7 +290,7 @@ def random_voters(voting, rng, n_rules=60, rows=True):
 
 
 @needs_swipl
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic", "mean", "sum"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
 def test_voting(tmp_path, voting):
     rng = np.random.default_rng(3)
     for n_rules, rows in ((60, True), (4, False)):

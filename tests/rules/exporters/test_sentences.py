@@ -107,8 +107,10 @@ def test_what_was_seen(statistics, text):
 )
 def test_numbers(output, text):
     assert one([], output, task="regression") == f"In every case, the prediction is {text}."
-    seen = RuleStatistics(3, mean=1, spread=0.5)
-    assert one([], output, seen, task="regression").endswith(f" {text}. (3 rows, spread 0.5)")
+    seen = RuleStatistics(3, mean=1, standard_deviation=0.5)
+    assert one([], output, seen, task="regression").endswith(
+        f" {text}. (3 rows, standard deviation 0.5)"
+    )
 
 
 RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([], "c")]
@@ -153,7 +155,7 @@ def test_where_no_rule_holds(fallback, last):
     assert nothing[0] == "There are no rules."
 
 
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
 def test_rules_that_vote(voting):
     rules = [
         Rule([Interval(0, 1)], "a", weight=0.8),

@@ -43,7 +43,11 @@ IRIS = RuleSet(
 )
 NUMBERS = RuleSet(
     [
-        Rule([Interval(0, upper=0.5)], 1.23456, RuleStatistics(3, mean=1.23456, spread=0.5)),
+        Rule(
+            [Interval(0, upper=0.5)],
+            1.23456,
+            RuleStatistics(3, mean=1.23456, standard_deviation=0.5),
+        ),
         Rule([Interval(1, 2, 3)], LinearOutput(1, [(0, 2)])),
     ],
     ["a", "b"],
@@ -204,10 +208,17 @@ def test_frame_of_a_classification():
 
 def test_frame_of_a_regression():
     frame = NUMBERS.to_frame()
-    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "mean", "spread"]
+    assert list(frame.columns) == [
+        "premise",
+        "output",
+        "conditions",
+        "rows",
+        "mean",
+        "standard_deviation",
+    ]
     assert frame["output"].tolist() == [1.23456, "1 + 2·a"]
     assert frame["mean"].iloc[0] == 1.23456
-    assert frame["spread"].iloc[0] == 0.5
+    assert frame["standard_deviation"].iloc[0] == 0.5
     assert pd.isna(frame["rows"].iloc[1])
     assert list(NUMBERS[:0].to_frame().columns) == list(frame.columns)
 

@@ -107,7 +107,7 @@ def test_forests_are_scored_like_other_rules():
     model.fit(data.data, data.target)
     rules = as_ruleset(model)
     assert rules.feature_names == tuple(data.data.columns)
-    assert rules.voting == "shares"
+    assert rules.voting == "probabilities"
     assert (rules.predict(data.data) == model.predict(data.data)).all()
     score = make_ice_scorer()(model, data.data, data.target)
     assert 0.1 < score < 1
