@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import io
 import json
 import sys
@@ -54,11 +55,11 @@ def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Impo
 
     A source that is a package is given as its ``__init__``, unless the name is a module of it.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     for_types = {
         inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for node in nodes
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     package = module.split(".")[:-1]
@@ -70,7 +71,7 @@ def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Impo
                 return candidate
         return ".".join([*source, "__init__"])
 
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 first, *rest = alias.name.split(".")
@@ -89,6 +90,7 @@ def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Impo
                 yield Import(found, alias.name, node.lineno, node in for_types)
 
 
+@functools.cache
 def import_graph(package: Path) -> dict[str, list[Import]]:
     """All imports within a package, by importing module."""
     known = modules_of(package)

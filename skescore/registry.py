@@ -69,7 +69,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
         "skescore.extractors:CARTExtractor",
         _TASKS,
-        "decision tree on the black box's answers",
+        "decision tree on the black box's predictions",
         True,
     ),
     "cream": ExtractorSpec(
@@ -87,7 +87,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         "recursive grid of boxes with linear outputs",
     ),
     "iter": ExtractorSpec(
-        "skescore.extractors:ITERExtractor", _TASKS, "boxes that grow while answers stay alike"
+        "skescore.extractors:ITERExtractor", _TASKS, "boxes that grow while predictions stay alike"
     ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
@@ -128,7 +128,7 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
         ("gridex", _TASKS, "recursive grid of disjoint boxes"),
         ("gridrex", ("regression",), "recursive grid of boxes with linear outputs"),
         ("hex", _TASKS, "recursive grid that asks where boxes are needed"),
-        ("iter", _TASKS, "boxes that grow while answers stay alike"),
+        ("iter", _TASKS, "boxes that grow while predictions stay alike"),
         ("real", ("classification",), "conjunctions found by dropping literals"),
         ("trepan", ("classification",), "tree of tests on discretised features"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,14 @@ settings.load_profile("skescore")
 # What the command line keeps of searches that break off is not to be found by other runs.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
 
+# Where Python is told to keep no bytecode, as in containers, each of the many processes here would
+# compile all libraries anew, and pytest all tests. What they compile is kept apart from sources.
+if sys.dont_write_bytecode:
+    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 #: Beside other programs and libraries, for `tox -e engines`.
 ENGINES = (
     "browser", "interop", "metrics/test_survival.py", "psyke", "tuning/storage",
@@ -29,11 +38,15 @@ ENGINES = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs an engine by the folder that it is in."""
     here = Path(__file__).parent
+    needed: dict[Path, bool] = {}
     for item in items:
-        if item.path.is_relative_to(here):
-            place = item.path.relative_to(here).as_posix()
-            if any(place == name or place.startswith(f"{name}/") for name in ENGINES):
-                item.add_marker("engine")
+        if item.path not in needed:
+            place = os.path.relpath(item.path, here)
+            needed[item.path] = any(
+                place == name or place.startswith(f"{name}/") for name in ENGINES
+            )
+        if needed[item.path]:
+            item.add_marker("engine")
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
 from skescore.rules._matching import Table
-from skescore.rules._prediction import answering_rule
+from skescore.rules._prediction import assigned_rule
 
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
@@ -180,7 +180,7 @@ def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, P
         return None
     index_of = {cell.feature: at for at, cell in enumerate(cells)}
     result: list[tuple[int, Premise]] = []
-    for index in ruleset.answer_order.tolist():
+    for index in ruleset.assignment_order.tolist():
         written = _written_out(ruleset.rules[index].conditions, cells, index_of)
         if written is None or len(result) + len(written) > _MAX_PREMISES:
             return None
@@ -534,7 +534,7 @@ class _RowTrials:
         if self.ruleset.voting is None:
             rule_of: Callable[[Table], np.ndarray] = self.ruleset.assign
             if self.by == "prediction":
-                rule_of = partial(answering_rule, self.ruleset)
+                rule_of = partial(assigned_rule, self.ruleset)
             other = self.differ(int(rule_of(now)[0]))
             return lambda table: other[rule_of(table)]
         [covered], [as_it_is] = self._votes(now)
@@ -684,7 +684,7 @@ def rule_attribution(
     max_steps = check_integer("max_steps", max_steps, 1)
     check_flag("beyond_domain", beyond_domain)
     if by == "rule":
-        ruleset.check_one_answers("rule_attribution(by='rule')")
+        ruleset.check_one_rule_per_row("rule_attribution(by='rule')")
     table = Table(X, ruleset.feature_names)
     differ = _Differences(ruleset, by, tolerance)
     cells = _feature_cells(ruleset, beyond_domain=beyond_domain)

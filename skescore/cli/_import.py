@@ -249,7 +249,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voting",
         choices=tuple(VOTING_TEXTS),
-        help="table: how rules with weights answer together",
+        help="table: how rules with weights predict together",
     )
     group = parser.add_argument_group("features")
     group.add_argument(
@@ -362,7 +362,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if options.voting is not None and kind != "table":
         raise ValueError(
             f"--voting is for tables of conditions, but {options.model} is of the kind {kind!r}, "
-            "which says itself how its rules answer. Leave it out."
+            "which says itself how its rules predict. Leave it out."
         )
     if kind != "model":
         names = options.feature_names if columns is None else list(columns.columns)
@@ -461,7 +461,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
     printer.line(f"features: {listed(list(ruleset.feature_names))}")
     if ruleset.classes is not None:
         printer.line(f"classes: {', '.join(map(format_label, ruleset.classes))}")
-    printer.line(f"who answers: {_answer(ruleset)}")
+    printer.line(f"who predicts: {_prediction(ruleset)}")
     printer.line(f"where no rule holds: {_fallback(ruleset)}")
     printer.line(f"domain: {_domain(options, result, ruleset)}")
     printer.heading("rules")
@@ -470,7 +470,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
     return printer.text()
 
 
-def _answer(ruleset: RuleSet) -> str:
+def _prediction(ruleset: RuleSet) -> str:
     if ruleset.voting is not None:
         return f"{VOTING_TEXTS[ruleset.voting]} (voting: {ruleset.voting})"
     if ruleset.ordered:
@@ -487,11 +487,11 @@ def _answer(ruleset: RuleSet) -> str:
 def _fallback(ruleset: RuleSet) -> str:
     fallback = ruleset.fallback
     if fallback is None:
-        return "no answer is known"
+        return "no prediction is known"
     if fallback.policy == "nearest":
         return "the rule whose box is nearest"
     if fallback.policy == "abstain":
-        return "no answer, on purpose"
+        return "no prediction, on purpose"
     return format_label(fallback.output)
 
 

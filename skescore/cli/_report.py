@@ -27,7 +27,7 @@ from skescore.report._gathering import data_of_run
 DESCRIPTION = """\
 Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
 network and no Python: readers move the weights of the scores and see at once who wins, read the
-rules with what each is worth, type a row and see which rule answers it, and copy the rules as SQL,
+rules with what each is worth, type a row and see which rule predicts it, and copy the rules as SQL,
 Python or Prolog.
 """
 EXAMPLES = """\

@@ -111,8 +111,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
         choices=KINDS,
-        help="sql: the answer (predict, default) or the number of the rule that gives it (assign), "
-        "by which to count the rows of each rule and those of none",
+        help="sql: the prediction (predict, default) or the number of the rule that gives it "
+        "(assign), by which to count the rows of each rule and those of none",
     )
     parser.add_argument(
         "--boolean",
@@ -188,16 +188,16 @@ def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
     notes = output.Notes()
     if ruleset.voting is not None:
         notes.add(
-            "a table does not say how rules answer together; to read it again: skescore import "
+            "a table does not say how rules predict together; to read it again: skescore import "
             f"FILE.csv --voting {ruleset.voting}"
         )
-        if ruleset.voting == "shares":
+        if ruleset.voting == "probabilities":
             notes.add(
                 "a table does not hold the class counts by which these rules share; JSON does"
             )
     elif not (ruleset.ordered or ruleset.disjoint):
         notes.add(
-            "a table does not say that the purest of several rules answers; read again, the first "
+            "a table does not say that the purest of several rules predicts; read again, the first "
             "one will. JSON holds everything"
         )
 

@@ -39,7 +39,7 @@ _FIGURES = {
     "fraction_fwer_significant": "the same, corrected for any false one among them",
     "rules_per_example": "rules that hold for a row",
     "voting_conflicts": "rows that rules of different classes hold for",
-    "negative_voting_conflicts": "those of them that are answered wrongly",
+    "negative_voting_conflicts": "those of them that are predicted wrongly",
 }
 _NAMES = {
     "avg_rule_coverage": "coverage",
@@ -72,9 +72,9 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     right = "of its class" if result["data"]["task"] == "classification" else (
         "whose number is within a standard deviation of what it says"
     )  # fmt: skip
-    counted = "all rows that it holds for, also where another rule answers"
-    if result["answered_rows"]:
-        counted = "the rows that it answers"
+    counted = "all rows that it holds for, also where another rule predicts"
+    if result["assigned_rows"]:
+        counted = "the rows assigned to it"
     printer.line(
         f"(Every rule counts by itself, with {counted}. Right rows are those {right}. Overlap is "
         "the share of its rows that other rules hold for as well, alone the number of the others. "
@@ -88,7 +88,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     but = f", but for {', '.join(losses)}" if losses else ""
     printer.line(f"(Greater is better{but}; - where a measure is not defined.)")
     printer.heading("the rule set: means over rules, and how they meet")
-    if result["answered_rows"]:
+    if result["assigned_rows"]:
         printer.line("(Here all rows that rules hold for count.)")
     figures = result["characteristics"]
     rows = [
@@ -163,9 +163,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(MEASURES)}",
     )
     parser.add_argument(
-        "--answered-rows",
+        "--assigned-rows",
         action="store_true",
-        help="with --measures: count for each rule the rows that it answers rather than all that "
+        help="with --measures: count for each rule the rows assigned to it rather than all that "
         "it holds for; in an ordered list, later rules mean 'else'",
     )
     arguments.add_format_option(parser)
@@ -185,12 +185,12 @@ def run(options: argparse.Namespace) -> str:
             f"{options.rules} holds 0 rules, so there is nothing to score. Extract rules again, "
             "for example with: skescore tune DATA --output DIR"
         )
-    if options.answered_rows and not options.measures:
-        options.parser.error("--answered-rows counts for --measures; give their names, or all")
-    if options.answered_rows and ruleset.voting is not None:
+    if options.assigned_rows and not options.measures:
+        options.parser.error("--assigned-rows counts for --measures; give their names, or all")
+    if options.assigned_rows and ruleset.voting is not None:
         raise ValueError(
-            f"--answered-rows needs rules of which one answers each row, but those in "
-            f"{options.rules} answer together (voting {ruleset.voting!r}). Leave the option out."
+            f"--assigned-rows needs rules of which one predicts each row, but those in "
+            f"{options.rules} predict together (voting {ruleset.voting!r}). Leave the option out."
         )
     notes = output.Notes()
     dataset = _load(options, ruleset)
@@ -262,12 +262,12 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
 
 def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> dict[str, Any]:
     """Every rule by itself, and their averages."""
-    measures, answering = options.measures, options.answered_rows
-    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, assigned=answering)
+    measures, assigned = options.measures, options.assigned_rows
+    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, assigned=assigned)
     known = dict.fromkeys([*_COLUMNS, *measures])
     return {
         "measures": list(measures),
-        "answered_rows": answering,
+        "assigned_rows": assigned,
         "rules_by_themselves": [
             {"number": number, **{name: row[name] for name in known}}
             for number, row in zip(report.index, report.to_dict(orient="records"), strict=True)
@@ -321,7 +321,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
         for name, v in result["prediction"].items()
     ]
     printer.table(["measure", "covered rows", "all rows"], table, left=("measure",))
-    truth = "wrong" if data["task"] == "classification" else "answered by the mean"
+    truth = "wrong" if data["task"] == "classification" else "predicted by the mean"
     printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
     if "measures" in result:
         print_rules(printer, result)

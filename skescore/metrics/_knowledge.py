@@ -1,7 +1,7 @@
 """Scores of a body of rules as knowledge: FiRe, Q_s and ICE.
 
 Each is a formula over a few measured numbers: how well the rules predict, how many there are, and
-how much of the feature space they answer for. Nothing here knows an estimator or a data set.
+how much of the feature space they cover. Nothing here knows an estimator or a data set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fire_score(
 ) -> float | NDArray[np.float64]:
     r"""FiRe: predictive loss times the number of rules, counted in steps; 0 is perfect.
 
-    Use it to rank rule sets by fidelity and readability when all of them answer the same rows; it
+    Use it to rank rule sets by fidelity and readability when all of them predict the same rows; it
     knows nothing of completeness. Smaller is better. Arguments broadcast against each other.
 
     Parameters
@@ -117,7 +117,7 @@ def q_score(
     n_rules : float or array-like, > 0
         Readability loss: number of rules.
     completeness : float or array-like, from 0 to 1
-        Share of the feature space, or of the rows, that the rules answer for.
+        Share of the feature space, or of the rows, that the rules cover.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def ice_score(
     n_rules : float or array-like, > 0
         Number of rules. An average over folds need not be whole.
     completeness : float or array-like, from 0 to 1
-        Share of the feature space, or of the rows, that the rules answer for.
+        Share of the feature space, or of the rows, that the rules cover.
     phi : float or array-like, > 0, default=1.0
         Importance of predictive performance; above 1 it weighs more than completeness.
     rho : float or array-like, > 0, default=1.0

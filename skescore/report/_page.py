@@ -87,7 +87,7 @@ def write_report(
 
     Notes
     -----
-    The page computes scores, answers and counterfactuals itself, by the formulas of
+    The page computes scores, predictions and counterfactuals itself, by the formulas of
     :mod:`skescore.metrics` and :mod:`skescore.rules`; tests hold both against each other.
     A policy in the page forbids it to load or send anything.
     """

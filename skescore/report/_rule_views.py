@@ -116,23 +116,23 @@ def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
 
 
 def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
-    """What each rule is worth on the rows, and how many rows it holds for and answers."""
+    """What each rule is worth on the rows, and how many rows it holds for and is assigned."""
     held = ruleset.match(data.X)
-    result: dict[str, Any] = {"holds": held.sum(axis=0).tolist(), "answers": None, "report": None}
+    result: dict[str, Any] = {"holds": held.sum(axis=0).tolist(), "assigned": None, "report": None}
     if ruleset.voting is None:
-        answering = ruleset.assign(data.X)
-        result["answers"] = np.bincount(
-            answering[answering >= 0], minlength=len(ruleset)
+        assigned = ruleset.assign(data.X)
+        result["assigned"] = np.bincount(
+            assigned[assigned >= 0], minlength=len(ruleset)
         ).tolist()  # fmt: skip
     result["uncovered"] = int((~held.any(axis=1)).sum())
     try:
-        # In an ordered list most rules hold for rows that earlier ones answer.
+        # In an ordered list most rules hold for rows assigned to earlier ones.
         report = rule_report(ruleset, data.X, data.y, assigned=ruleset.ordered)
     except (TypeError, ValueError) as error:
         result["report_error"] = str(error)
         return result
     columns = ("p", "n", "precision", "coverage", "c2", "fdr_p_value", "significant")
-    result["by_answers"] = ruleset.ordered
+    result["by_assigned"] = ruleset.ordered
     result["report"] = {name: [plain(v) for v in report[name].tolist()] for name in columns}
     alone = held & (held.sum(axis=1) == 1)[:, None]
     shared = (held & ~alone).sum(axis=0)

@@ -1,7 +1,7 @@
 """Rules: the language that everything in this package shares.
 
 A :class:`Rule` is a premise and a conclusion; a :class:`RuleSet` is an immutable list of rules that
-answers rows, is read by people and travels as JSON. :func:`as_ruleset` makes one from other
+predicts rows, is read by people and travels as JSON. :func:`as_ruleset` makes one from other
 libraries' models.
 """
 

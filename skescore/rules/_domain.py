@@ -1,4 +1,4 @@
-"""The box in which rules are meant to answer, and what is said outside of all rules."""
+"""The box in which rules are meant to predict, and what is said outside of all rules."""
 
 from __future__ import annotations
 
@@ -148,14 +148,14 @@ class Fallback:
     Parameters
     ----------
     output : str, int, float or bool
-        The default answer: the black box's majority class or mean on the training rows.
+        The default prediction: the black box's majority class or mean on the training rows.
     policy : {"default", "nearest", "abstain"}, default="default"
-        ``"default"`` answers `output`, ``"nearest"`` asks the rule whose box is nearest (in units
-        of the features' ranges), ``"abstain"`` answers `abstain_label`.
+        ``"default"`` predicts `output`, ``"nearest"`` asks the rule whose box is nearest (in units
+        of the features' ranges), ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
         Classification: how often the black box gave each class on the training rows.
     abstain_label : str, int or float, optional
-        Answer of an abstaining rule set; NaN for regression.
+        Prediction of an abstaining rule set; NaN for regression.
     """
 
     output: Any
@@ -178,12 +178,12 @@ class Fallback:
         if classes is None:
             if isinstance(self.output, str | bool):
                 raise ValueError(
-                    f"The fallback of a regression must answer a number, got {self.output!r}."
+                    f"The fallback of a regression must predict a number, got {self.output!r}."
                 )
             return
         if self.output not in classes:
             raise ValueError(
-                f"The fallback answers {self.output!r}, which is not among the classes "
+                f"The fallback predicts {self.output!r}, which is not among the classes "
                 f"{list(classes)}."
             )
         if self.class_counts is not None and len(self.class_counts) != len(classes):
@@ -197,7 +197,7 @@ class Fallback:
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
-        """What an abstaining classification answers."""
+        """What an abstaining classification predicts."""
         if self.abstain_label is not None:
             return self.abstain_label
         return default_abstain_label(classes)
@@ -216,7 +216,7 @@ def default_abstain_label(classes: Sequence[Any]) -> Any:
         label = -1
     if label in classes:
         raise ValueError(
-            f"uncovered='abstain' would answer {label!r}, which is one of the classes: pass "
+            f"uncovered='abstain' would predict {label!r}, which is one of the classes: pass "
             "abstain_label=... with a label that is not."
         )
     return label

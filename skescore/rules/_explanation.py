@@ -1,7 +1,7 @@
-"""Why a rule set answers a row as it does, and what would change its answer.
+"""Why a rule set predicts a row as it does, and what would change its prediction.
 
-An explanation repeats what the rules themselves say: which of them hold, who among them answers,
-and the least change found that gets the row another answer. Every such change has been put to
+An explanation repeats what the rules themselves say: which of them hold, who among them predicts,
+and the least change found that gets the row another prediction. Every such change has been put to
 :meth:`RuleSet.predict` before it is told.
 """
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "HeldRule", "explain"]
 
 
-# --- the nearest change of a row that changes the answer of rules --------------------------------
+# --- the nearest change of a row that changes the prediction of rules ---------------------------
 
-#: Changed rows that are answered at a time, and in the second search altogether.
+#: Changed rows that are predicted at a time, and in the second search altogether.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
 #: How far beyond a bound a value may go, in ranges of its feature, to be written with few digits.
 _BEYOND = 0.01
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The least change found that gets another answer.
+    """The least change found that gets another prediction.
 
     Attributes
     ----------
@@ -57,17 +57,17 @@ class Counterfactual:
         The features that change.
     distance : float
         Sum over the changes, each in units of its feature's range.
-    answer : str, int, float or bool
-        What :meth:`RuleSet.predict` answers then.
+    prediction : str, int, float or bool
+        What :meth:`RuleSet.predict` predicts then.
     rule : int or None
-        Index of the rule that answers then; None for the fallback or a vote.
+        Index of the rule that predicts then; None for the fallback or a vote.
     rules : tuple of int
         Indices of the rules that hold then.
     """
 
     changes: tuple[Change, ...]
     distance: float
-    answer: Any
+    prediction: Any
     rule: int | None
     rules: tuple[int, ...]
 
@@ -152,34 +152,34 @@ class CounterfactualSearch:
         """Distance of a change."""
         return float(sum(self.options[j].costs[option] for j, option in change.items()))
 
-    def answering(self, table: Table) -> np.ndarray:
-        """Index of the rule that answers each row; -1 for the fallback or a vote."""
+    def assigned(self, table: Table) -> np.ndarray:
+        """Index of the rule that each row is assigned to; -1 for the fallback or a vote."""
         if self.ruleset.voting is not None:
             return np.full(len(table), -1)
-        return _prediction.answering_rule(self.ruleset, table)
+        return _prediction.assigned_rule(self.ruleset, table)
 
     def by_rules(self, table: Table) -> np.ndarray:
-        """Whether rules answer each row, rather than the fallback's own answer."""
+        """Whether rules predict each row, rather than the fallback's own prediction."""
         if self.ruleset.voting is None:
-            return np.asarray(self.answering(table) >= 0)
+            return np.asarray(self.assigned(table) >= 0)
         sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
         return sums(self.ruleset, table)[1]
 
-    def others(self, changes: list[dict[int, int]], answer: Any) -> np.ndarray:
-        """Whether each change gets another answer than the one given."""
+    def others(self, changes: list[dict[int, int]], prediction: Any) -> np.ndarray:
+        """Whether each change gets another prediction than the one given."""
         ruleset, changes = self.ruleset, [{}, *changes]
         table, kept = self.table(changes), np.arange(len(changes))
-        if ruleset.fallback is None:  # rows without a rule have no answer at all
+        if ruleset.fallback is None:  # rows without a rule have no prediction at all
             kept = np.flatnonzero(self.by_rules(table))
             table = self.table([changes[i] for i in kept])
         result = np.zeros(len(changes), dtype=bool)
         said = ruleset.predict(table)
         if ruleset.task == "classification":
-            result[kept] = [label != answer for label in said.tolist()]
+            result[kept] = [label != prediction for label in said.tolist()]
         else:
-            result[kept] = ~np.isclose(said, answer, rtol=1e-9, atol=0.0, equal_nan=True)
-            # Affine answers always differ a little: other rules must give them.
-            who = ruleset.match(table) if ruleset.voting else self.answering(table)[:, None]
+            result[kept] = ~np.isclose(said, prediction, rtol=1e-9, atol=0.0, equal_nan=True)
+            # Affine predictions always differ a little: other rules must give them.
+            who = ruleset.match(table) if ruleset.voting else self.assigned(table)[:, None]
             result[kept] &= (who != who[0]).any(axis=1)
         return result[1:]
 
@@ -199,36 +199,36 @@ class CounterfactualSearch:
             if held and all(holds.any() for holds in held.values()):
                 yield {j: int(holds.argmax()) for j, holds in held.items() if not holds[0]}
 
-    def nearest(self, answer: Any) -> Counterfactual | None:
-        """The least change that gets another answer."""
+    def nearest(self, prediction: Any) -> Counterfactual | None:
+        """The least change that gets another prediction."""
         singles = self.by_distance(self.singles())
         firsts = self.by_distance([*singles, *(c for c in self.entries() if len(c) > 1)])
-        found = self.first(firsts, answer)
+        found = self.first(firsts, prediction)
         if found is None:
             side = math.isqrt(_COMBINED)
             pairs = [{**one, **two} for one in reversed(firsts[:side]) for two in singles[:side]]
-            found = self.first(self.by_distance(pairs), answer)
+            found = self.first(self.by_distance(pairs), prediction)
         if found is None:
             return None
-        return self.told(self.without_needless(found, answer))
+        return self.told(self.without_needless(found, prediction))
 
-    def without_needless(self, change: dict[int, int], answer: Any) -> dict[int, int]:
+    def without_needless(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
         """What is left of a change without the parts, dear ones first, that it can do without."""
         for j in sorted(change, key=lambda j: -float(self.options[j].costs[change[j]])):
             fewer = {i: option for i, option in change.items() if i != j}
-            if fewer and self.others([fewer], answer)[0]:
-                return self.without_needless(fewer, answer)
+            if fewer and self.others([fewer], prediction)[0]:
+                return self.without_needless(fewer, prediction)
         return change
 
     def by_distance(self, changes: list[dict[int, int]]) -> list[dict[int, int]]:
         """Changes with the least first; of equal ones that of fewer features."""
         return sorted(changes, key=lambda change: (self.cost(change), len(change)))
 
-    def first(self, changes: list[dict[int, int]], answer: Any) -> dict[int, int] | None:
-        """The first change that gets another answer."""
+    def first(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
+        """The first change that gets another prediction."""
         for begin in range(0, len(changes), _BATCH):
             batch = changes[begin : begin + _BATCH]
-            hits = np.flatnonzero(self.others(batch, answer))
+            hits = np.flatnonzero(self.others(batch, prediction))
             if len(hits):
                 return batch[hits[0]]
         return None
@@ -236,7 +236,7 @@ class CounterfactualSearch:
     def told(self, change: dict[int, int]) -> Counterfactual:
         """A change in the words of the features."""
         table, names = self.table([change]), self.ruleset.feature_names
-        rule = int(self.answering(table)[0])
+        rule = int(self.assigned(table)[0])
         return Counterfactual(
             tuple(
                 Change(names[j], self.values[j], python_value(self.options[j].values[option]))
@@ -277,7 +277,7 @@ def _just_above(low: float, high: float, reach: float) -> float:
     return math.nextafter(low, math.inf)
 
 
-# --- Why a rule set answers a row as it does, and what would change its answer -------------------
+# --- Why a rule set predicts a row as it does, and what would change its prediction -------------
 
 
 @dataclass(frozen=True)
@@ -305,30 +305,30 @@ class HeldRule:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row gets its answer; ``print`` it to read it.
+    """Why a row gets its prediction; ``print`` it to read it.
 
     Attributes
     ----------
-    answer : str, int, float or bool
-        What :meth:`RuleSet.predict` answers.
+    prediction : str, int, float or bool
+        What :meth:`RuleSet.predict` predicts.
     row : mapping of str to value
         The values of the features that the rules look at; None where missing.
     held : tuple of HeldRule
         The rules that hold, in order.
     rule : int or None
-        Index of the answering rule; None for the fallback or a vote.
+        Index of the assigned rule; None for the fallback or a vote.
     reason : {"first", "purest", "vote", "nearest", "fallback"}
-        Who answers: the first rule that holds, the purest, all that hold together, the one whose
+        Who predicts: the first rule that holds, the purest, all that hold together, the one whose
         box is nearest, or the fallback.
     conditions : tuple of CheckedCondition
-        Those of the answering rule. All hold, unless it only is the nearest.
+        Those of the assigned rule. All hold, unless it only is the nearest.
     sums : mapping of label to float, or None
         Votes per class (log odds for ``voting="logistic"``), where classes are voted on.
     counterfactual : Counterfactual or None
-        What would change the answer; None if nothing was found.
+        What would change the prediction; None if nothing was found.
     """
 
-    answer: Any
+    prediction: Any
     row: Mapping[str, Any]
     held: tuple[HeldRule, ...]
     rule: int | None
@@ -340,7 +340,7 @@ class Explanation:
 
     @property
     def fallback(self) -> bool:
-        """Whether the fallback's own answer is given."""
+        """Whether the fallback's own prediction is given."""
         return self.reason == "fallback"
 
     def __str__(self) -> str:
@@ -349,7 +349,7 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         number = "" if self.rule is None else f"rule {self.rule + 1}"
         yield (
-            f"answer: {self._said(self.answer)}, "
+            f"predict: {self._said(self.prediction)}, "
             + {
                 "first": f"by {number}, the first that holds",
                 "purest": f"by {number}, the purest that holds",
@@ -370,16 +370,16 @@ class Explanation:
             yield from _condition_lines(self.conditions, "  ")
         found = self.counterfactual
         if found is None:
-            yield "no change found that gets another answer"
+            yield "no change found that gets another prediction"
             return
         by = "" if found.rule is None else f", by rule {found.rule + 1}"
-        yield f"nearest other answer: {self._said(found.answer)}{by}, if"
+        yield f"nearest other prediction: {self._said(found.prediction)}{by}, if"
         for change in found.changes:
             before, after = _value_text(change.before), _value_text(change.after)
             yield f"  {feature_name([change.feature], 0)} were {after} instead of {before}"
 
-    def _said(self, answer: Any) -> str:
-        return format_number(answer) if self._numeric else format_label(answer)
+    def _said(self, prediction: Any) -> str:
+        return format_number(prediction) if self._numeric else format_label(prediction)
 
 
 def _condition_lines(checked: tuple[CheckedCondition, ...], indent: str) -> Iterator[str]:
@@ -400,13 +400,13 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation:
     """Explain the prediction for one row; see :meth:`RuleSet.explain`."""
     search = CounterfactualSearch(ruleset, _one_row(ruleset, x))
     table = search.table([{}])
-    answer = python_value(ruleset.predict(table)[0])
+    prediction = python_value(ruleset.predict(table)[0])
     held = np.flatnonzero(ruleset.match(table)[0]).tolist()
     sums = None
     if ruleset.voting is not None and ruleset.classes is not None:
         said = _prediction.class_sums(ruleset, table)[0][0].tolist()
         sums = dict(zip(ruleset.classes, said, strict=True))
-    index = search.answering(table)[0]
+    index = search.assigned(table)[0]
     rule = None if index < 0 else int(index)
     if rule is not None:
         one = "first" if ruleset.ordered or ruleset.disjoint else "purest"
@@ -416,14 +416,14 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation:
     conditions = () if rule is None else ruleset.rules[rule].conditions
     names = ruleset.feature_names
     return Explanation(
-        answer,
+        prediction,
         {names[j]: search.values[j] for j in search.used},
         tuple(_held_rule(ruleset, i, table) for i in held),
         rule,
         reason,
         tuple(_checked(ruleset, condition, table) for condition in conditions),
         sums,
-        search.nearest(answer),
+        search.nearest(prediction),
         ruleset.task == "regression",
     )
 
@@ -468,8 +468,8 @@ def _held_rule(ruleset: RuleSet, index: int, table: Table) -> HeldRule:
     votes = None
     if ruleset.classes is not None:
         votes = {output: weight}
-        if ruleset.voting == "shares":
-            shares = ruleset.conclusions.shares(len(ruleset.classes))[index].tolist()
+        if ruleset.voting == "probabilities":
+            shares = ruleset.conclusions.class_probabilities(len(ruleset.classes))[index].tolist()
             votes = {c: weight * s for c, s in zip(ruleset.classes, shares, strict=True) if s}
     return HeldRule(index, text, output, weight, votes)
 

@@ -69,7 +69,8 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
         seen = rule.statistics
         counts = None if seen.class_counts is None else list(seen.class_counts)
         fields = {
-            "n_rows": seen.n_rows, "class_counts": counts, "mean": seen.mean, "spread": seen.spread,
+            "n_rows": seen.n_rows, "class_counts": counts, "mean": seen.mean,
+            "standard_deviation": seen.standard_deviation,
         }  # fmt: skip
         data["statistics"] = {name: value for name, value in fields.items() if value is not None}
     return data
@@ -105,7 +106,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "classes": None if ruleset.classes is None else list(ruleset.classes),
         "ordered": ruleset.ordered,
         "disjoint": ruleset.disjoint,
-        # Only where it is: readers of earlier releases know no other way to answer.
+        # Only where it is: readers of earlier releases know no other way to predict.
         **({"voting": ruleset.voting} if ruleset.voting else {}),
         "domain": domain and _domain_to_json(domain),
         "fallback": fallback
@@ -217,9 +218,19 @@ def _rule_from_json(data: Any) -> Rule:
     output, weight = _value_from_json(data["then"]), _value_from_json(data.get("weight", 1.0))
     statistics = data.get("statistics")
     if statistics is not None:
-        _fields("statistics", statistics, ("n_rows",), ("class_counts", "mean", "spread"))
+        statistics = _under_todays_name(statistics)
+        _fields(
+            "statistics", statistics, ("n_rows",), ("class_counts", "mean", "standard_deviation")
+        )
         statistics = RuleStatistics(**_with_counts(statistics))
     return Rule(_conditions_from_json("'if'", data["if"]), output, statistics, weight)
+
+
+def _under_todays_name(data: Any) -> Any:
+    """Statistics of older files, which wrote the standard deviation as "spread"."""
+    if isinstance(data, dict) and "spread" in data and "standard_deviation" not in data:
+        return {("standard_deviation" if k == "spread" else k): v for k, v in data.items()}
+    return data
 
 
 def _with_counts(data: dict[str, Any]) -> dict[str, Any]:
@@ -300,7 +311,7 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             domain=None if domain is None else _domain_from_json(domain),
             ordered=data["ordered"],
             disjoint=data.get("disjoint", False),
-            voting=data.get("voting"),
+            voting="probabilities" if data.get("voting") == "shares" else data.get("voting"),
             fallback=None if fallback is None else _fallback_from_json(fallback),
         )
     except (TypeError, ValueError) as error:

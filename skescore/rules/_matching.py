@@ -3,7 +3,7 @@
 A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis
 into a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit
 per box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one
-table entry per feature, 64 boxes at a time, and the first rule that answers is the lowest bit set.
+table entry per feature, 64 boxes at a time, and the first rule that predicts is the lowest bit set.
 A row costs one small comparison per cut and one look-up per feature, whatever the number of
 conditions.
 """
@@ -309,33 +309,34 @@ class Conclusions:
     outputs : ndarray of shape (n_rules,)
         Index of the class (int), or the number (float; NaN where `linear` has the output).
     n_rows : ndarray of shape (n_rules,), optional
-        Training rows that each rule answers.
+        Training rows assigned to each rule.
     class_counts : ndarray of shape (n_rules, n_classes), optional
-        Classification: the black box's answers there.
-    mean, spread : ndarray of shape (n_rules,), optional
-        Regression: mean and population standard deviation of the black box's answers there.
+        Classification: the black box's predictions there.
+    mean, standard_deviation : ndarray of shape (n_rules,), optional
+        Regression: mean and population standard deviation of the black box's predictions there.
     linear : mapping of int to LinearOutput, optional
         The rules that conclude an affine function.
     weights : ndarray of shape (n_rules,), optional
-        How much each rule says where rules answer together; 1 by default.
+        How much each rule says where rules predict together; 1 by default.
     """
 
     outputs: np.ndarray
     n_rows: np.ndarray | None = None
     class_counts: np.ndarray | None = None
     mean: np.ndarray | None = None
-    spread: np.ndarray | None = None
+    standard_deviation: np.ndarray | None = None
     linear: Mapping[int, LinearOutput] = field(default_factory=dict)
     weights: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "n_rows", "class_counts", "mean", "spread", "weights"):
+        for name in ("outputs", "n_rows", "class_counts", "mean", "standard_deviation", "weights"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _locked(getattr(self, name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Conclusions, (
-            self.outputs, self.n_rows, self.class_counts, self.mean, self.spread, dict(self.linear),
+            self.outputs, self.n_rows, self.class_counts, self.mean,
+            self.standard_deviation, dict(self.linear),
             self.weights,
         )  # fmt: skip
 
@@ -349,16 +350,20 @@ class Conclusions:
         n_classes : int or None
             Number of classes; None for a regression.
         """
-        for name in ("outputs", "n_rows", "class_counts", "mean", "spread", "weights"):
+        for name in ("outputs", "n_rows", "class_counts", "mean", "standard_deviation", "weights"):
             array = getattr(self, name)
             shape = (n_rules, n_classes) if name == "class_counts" else (n_rules,)
             if array is not None and array.shape != shape:
                 raise ValueError(f"{name} must have the shape {shape}, got {array.shape}.")
         if self.weights is not None and not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite numbers, got {self.weights!r}.")
-        seen = [n for n in ("class_counts", "mean", "spread") if getattr(self, n) is not None]
+        seen = [
+            n
+            for n in ("class_counts", "mean", "standard_deviation")
+            if getattr(self, n) is not None
+        ]
         if seen and self.n_rows is None:
-            raise ValueError(f"{seen[0]} needs n_rows as well: the rows that each rule answers.")
+            raise ValueError(f"{seen[0]} needs n_rows as well: the rows assigned to each rule.")
         stray = [i for i in self.linear if not 0 <= i < n_rules or n_classes is not None]
         if stray:
             raise ValueError(
@@ -411,13 +416,13 @@ class Conclusions:
                 self.n_rows[index],
                 None if counts is None else tuple(counts[index].tolist()),
                 None if self.mean is None else self.mean[index],
-                None if self.spread is None else self.spread[index],
+                None if self.standard_deviation is None else self.standard_deviation[index],
             )
         weight = 1.0 if self.weights is None else self.weights[index]
         return Rule(boxes.intervals(index), output, statistics, weight)
 
-    def shares(self, n_classes: int) -> np.ndarray:
-        """Class shares per rule; a rule without counts is sure of its class."""
+    def class_probabilities(self, n_classes: int) -> np.ndarray:
+        """Class probabilities per rule; a rule without counts is sure of its class."""
         certain = np.zeros((len(self.outputs), n_classes))
         certain[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

@@ -1,6 +1,6 @@
-"""Rule sets in which all rules that hold answer together.
+"""Rule sets in which all rules that hold predict together.
 
-Forests, boosted rules and additive models do not have one rule that answers: what their rules say
+Forests, boosted rules and additive models do not have one rule that predicts: what their rules say
 is summed. The sums run in the order of the rules and start from 0, so that every way of computing
 them (here, in SQL, in Prolog, in Python) rounds alike.
 """
@@ -20,15 +20,15 @@ from skescore.rules._rule import LinearOutput
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: How rules may answer together, by task.
+#: How rules may predict together, by task.
 VOTINGS = {
-    "classification": ("votes", "shares", "logistic"),
+    "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
 #: What each of them means, for people.
 VOTING_TEXTS = {
     "votes": "all rules that hold vote with their weights",
-    "shares": "all rules that hold share out their weights by what they saw of each class",
+    "probabilities": "all rules that hold share out their weights by what they saw of each class",
     "logistic": "the weights of all rules that hold add up to log odds",
     "mean": "the weighted mean of all rules that hold",
     "sum": "the weighted sum of all rules that hold",
@@ -38,7 +38,7 @@ _PAIRS = 1 << 22
 
 
 def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
-    """Give a kind of voting that suits the task; None where one rule answers."""
+    """Give a kind of voting that suits the task; None where one rule predicts."""
     if voting is None:
         return None
     known = VOTINGS[task]
@@ -47,8 +47,8 @@ def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
         raise ValueError(f"voting must be None or, for {task}, one of {listed}, got {voting!r}.")
     if ordered:
         raise ValueError(
-            f"voting={voting!r} lets all rules that hold answer together, but ordered=True lets "
-            "the first of them answer alone: pass ordered=False, or voting=None."
+            f"voting={voting!r} lets all rules that hold predict together, but ordered=True lets "
+            "the first of them predict alone: pass ordered=False, or voting=None."
         )
     return str(voting)
 
@@ -100,7 +100,11 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
     constants, functions = _split(ruleset.weights)
     outputs = ruleset.conclusions.outputs.astype(np.intp)
-    shares = ruleset.conclusions.shares(n_classes) if ruleset.voting == "shares" else None
+    shares = (
+        ruleset.conclusions.class_probabilities(n_classes)
+        if ruleset.voting == "probabilities"
+        else None
+    )
     for rows, row, rule in _pairs(ruleset, table):
         covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
@@ -114,7 +118,7 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     return sums, covered
 
 
-def class_shares(voting: str, sums: np.ndarray) -> np.ndarray:
+def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
     """Turn sums into class probabilities; where they cannot be any, the winner has it all."""
     if voting == "logistic":
         powers = np.exp(sums - sums.max(axis=1, keepdims=True))
@@ -131,27 +135,27 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     A row has none where no rule holds, or the weights of a mean add up to 0 or less.
     """
     totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
-    answered = np.zeros(len(table), dtype=bool)
+    predicted = np.zeros(len(table), dtype=bool)
     weights, _ = _split(ruleset.weights)
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
         said = _values(conclusions.outputs, linear, table, rows, row, rule)
-        answered[rows][row] = True
+        predicted[rows][row] = True
         np.add.at(totals[rows], row, weights[rule] * said)
         if ruleset.voting == "mean":
             np.add.at(total_weights[rows], row, weights[rule])
     if ruleset.voting == "mean":
-        answered &= total_weights > 0
-        totals /= np.where(answered, total_weights, 1.0)
-    return np.where(answered, totals, np.nan), answered
+        predicted &= total_weights > 0
+        totals /= np.where(predicted, total_weights, 1.0)
+    return np.where(predicted, totals, np.nan), predicted
 
 
-# --- what a rule set answers: the answering rule's output, or what the fallback says -------------
+# --- what a rule set predicts: the assigned rule's output, or what the fallback says -------------
 
 
-def answering_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
-    """The answering rule of every row, by the nearest-box policy if asked for; -1 for none."""
+def assigned_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
+    """The assigned rule of every row, by the nearest-box policy if asked for; -1 for none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
@@ -188,10 +192,10 @@ def _fallback_for(ruleset: RuleSet, n_lost: int) -> Fallback:
 
 
 def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
-    """Answer every row where rules answer together."""
+    """Predict every row where rules predict together."""
     if ruleset.task == "regression":
-        values, answered = numbers(ruleset, table)
-        lost = np.flatnonzero(~answered)
+        values, predicted = numbers(ruleset, table)
+        lost = np.flatnonzero(~predicted)
         if len(lost):
             fallback = _fallback_for(ruleset, len(lost))
             values[lost] = np.nan if fallback.policy == "abstain" else fallback.output
@@ -201,10 +205,10 @@ def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
 
 
 def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
-    """Answer every row; see :meth:`RuleSet.predict`."""
+    """Predict every row; see :meth:`RuleSet.predict`."""
     if ruleset.voting is not None:
         return _vote(ruleset, table)
-    index = answering_rule(ruleset, table)
+    index = assigned_rule(ruleset, table)
     lost = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
         result = _numbers(ruleset, table, index)
@@ -231,23 +235,23 @@ def _labelled(ruleset: RuleSet, codes: np.ndarray, lost: np.ndarray) -> np.ndarr
 
 
 def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
-    """Class shares of the answering rule; see :meth:`RuleSet.predict_proba`."""
+    """Class probabilities of the assigned rule; see :meth:`RuleSet.predict_proba`."""
     n_classes = len(ruleset.classes or ())
     if ruleset.voting is not None:
         sums, covered = class_sums(ruleset, table)
-        result = class_shares(ruleset.voting, sums)
+        result = class_probabilities(ruleset.voting, sums)
         lost = np.flatnonzero(~covered)
     else:
-        index = answering_rule(ruleset, table)
+        index = assigned_rule(ruleset, table)
         nothing = np.full((1, n_classes), np.nan)
-        result = np.vstack([ruleset.conclusions.shares(n_classes), nothing])[index]
+        result = np.vstack([ruleset.conclusions.class_probabilities(n_classes), nothing])[index]
         lost = np.flatnonzero(index < 0)
     if len(lost):
-        result[lost] = _fallback_shares(ruleset, _fallback_for(ruleset, len(lost)))
+        result[lost] = _fallback_probabilities(ruleset, _fallback_for(ruleset, len(lost)))
     return result
 
 
-def _fallback_shares(ruleset: RuleSet, fallback: Fallback) -> Any:
+def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
     classes = ruleset.classes or ()
     if fallback.policy == "abstain":
         return 1 / len(classes)
@@ -257,7 +261,7 @@ def _fallback_shares(ruleset: RuleSet, fallback: Fallback) -> Any:
 
 
 def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:
-    """Outputs of the answering rules; linear ones feature by feature for all rules at once."""
+    """Outputs of the assigned rules; linear ones feature by feature for all rules at once."""
     conclusions = ruleset.conclusions
     constant = np.append(conclusions.outputs, np.nan)
     slopes: dict[int, np.ndarray] = {}
@@ -268,7 +272,7 @@ def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:
     result = constant[index]
     for feature in sorted(slopes):
         slope = slopes[feature][index]
-        used = slope != 0  # a missing value must not spoil the answers that do not need it
+        used = slope != 0  # a missing value must not spoil the predictions that do not need it
         values = table.numbers(feature, slice(None))
         result += slope * values if used.all() else slope * np.where(used, values, 0.0)
     return result

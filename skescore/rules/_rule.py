@@ -81,35 +81,37 @@ Output: TypeAlias = str | int | float | bool | LinearOutput
 
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
-    """What was seen where a rule answers, when it was made.
+    """What was seen where a rule predicts, when it was made.
 
     Parameters
     ----------
     n_rows : float
-        Training rows that the rule answers (a sum of weights for weighted rows).
+        Training rows assigned to the rule (a sum of weights for weighted rows).
     class_counts : tuple of float, optional
         Classification: how often the black box gave each class there, in the order of the rule
         set's classes; queried points count as well.
-    mean, spread : float, optional
-        Regression: mean and population standard deviation of the black box's answers there.
+    mean, standard_deviation : float, optional
+        Regression: mean and population standard deviation of the black box's predictions there.
     """
 
     n_rows: float
     class_counts: tuple[float, ...] | None = None
     mean: float | None = None
-    spread: float | None = None
+    standard_deviation: float | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "n_rows", _count("n_rows", self.n_rows))
         if self.class_counts is not None:
             put(self, "class_counts", tuple(_count("class_counts", c) for c in self.class_counts))
-        for name in ("mean", "spread"):
+        for name in ("mean", "standard_deviation"):
             value = getattr(self, name)
             if value is not None:
                 put(self, name, check_number(name, value, finite=True))
-        if self.spread is not None and self.spread < 0:
-            raise ValueError(f"spread must be 0 or more, got {self.spread!r}.")
+        if self.standard_deviation is not None and self.standard_deviation < 0:
+            raise ValueError(
+                f"standard_deviation must be 0 or more, got {self.standard_deviation!r}."
+            )
 
 
 def _count(name: str, value: Any) -> float:
@@ -132,9 +134,9 @@ class Rule:
     output : str, int, float, bool or LinearOutput
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
-        What was seen where the rule answers.
+        What was seen where the rule predicts.
     weight : float or LinearOutput, default=1.0
-        How much the rule says in a set whose rules answer together, see the `voting` of
+        How much the rule says in a set whose rules predict together, see the `voting` of
         :class:`RuleSet`; an affine function weighs each row by itself. Without voting it has no
         meaning.
 
@@ -228,8 +230,8 @@ class Rule:
         purity = self.purity(output_index)
         if purity is not None:
             parts.append(f"{percent_text(purity)} pure")
-        elif self.statistics.spread is not None:
-            parts.append(f"± {format_number(self.statistics.spread)}")
+        elif self.statistics.standard_deviation is not None:
+            parts.append(f"± {format_number(self.statistics.standard_deviation)}")
         return ", ".join(parts)
 
     def weight_text(self, names: Sequence[str] | None = None) -> str:
@@ -239,7 +241,7 @@ class Rule:
         return format_number(self.weight)
 
     def purity(self, output_index: int | None = None) -> float | None:
-        """Share of the rule's class (by default its majority class) where it answers.
+        """Share of the rule's class (by default its majority class) where it predicts.
 
         None where nothing was counted.
         """

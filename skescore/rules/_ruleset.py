@@ -36,7 +36,7 @@ _PAIRS, _LEAST_ROWS = 1 << 22, 256
 
 
 class RuleSet(Sequence[Rule]):
-    """An immutable list of rules with all that is needed to answer by them.
+    """An immutable list of rules with all that is needed to predict by them.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ class RuleSet(Sequence[Rule]):
         The class labels, in the order of the statistics' class counts. By default the sorted
         outputs of the rules. Classification only.
     domain : Domain, optional
-        The box in which the rules are meant to answer; needed for completeness by volume.
+        The box in which the rules are meant to predict; needed for completeness by volume.
     ordered : bool, default=True
-        True: the first rule that holds answers. False: rules stand by themselves, and where
-        several hold the purest answers (then the one with most rows, then the first).
+        True: the first rule that holds predicts. False: rules stand by themselves, and where
+        several hold the purest predicts (then the one with most rows, then the first).
     disjoint : bool, default=False
         Declares that no two rules ever hold together, which makes volumes cheap.
     fallback : Fallback, optional
         What to say where no rule holds. Without it :meth:`predict` raises a ValueError there.
-    voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
-        How all rules that hold answer together, each with its weight; None lets one rule answer.
+    voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
+        How all rules that hold predict together, each with its weight; None lets one rule predict.
         Needs ``ordered=False``. Classification: ``"votes"`` adds each rule's weight to its class,
-        ``"shares"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
+        ``"probabilities"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
         ``"votes"`` but means log odds; the greatest sum wins, the first class of equal ones.
         Regression: ``"mean"`` is the weighted mean of the outputs, ``"sum"`` their weighted sum.
 
@@ -186,7 +186,7 @@ class RuleSet(Sequence[Rule]):
         voting = check_voting(voting, task, ordered=ordered)
         if voting is not None and fallback is not None and fallback.policy == "nearest":
             raise ValueError(
-                f"A fallback by policy='nearest' lets one rule answer, which does not go with "
+                f"A fallback by policy='nearest' lets one rule predict, which does not go with "
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
         made = (
@@ -335,11 +335,11 @@ class RuleSet(Sequence[Rule]):
         """Whether every rule is a pure box, so that :attr:`boxes` says it all."""
         return self._rules is None or not any(rule.others for rule in self._rules)
 
-    # --- answering ---------------------------------------------------------------------------
+    # --- predicting ---------------------------------------------------------------------------
 
     @cached_property
-    def answer_order(self) -> np.ndarray:
-        """Indices of the rules, the one that answers first in front (ndarray of int)."""
+    def assignment_order(self) -> np.ndarray:
+        """Indices of the rules, the one that predicts first in front (ndarray of int)."""
         if self.ordered or self.disjoint:
             return np.arange(len(self))
         purity = [rule.purity(self.output_index(rule)) or 0.0 for rule in self.rules]
@@ -352,7 +352,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def weights(self) -> Sequence[Any] | np.ndarray:
-        """Weight of each rule where rules answer together: numbers, or LinearOutput objects."""
+        """Weight of each rule where rules predict together: numbers, or LinearOutput objects."""
         if self._rules is not None:
             return [rule.weight for rule in self._rules]
         weights: Any = self.conclusions.weights
@@ -369,7 +369,7 @@ class RuleSet(Sequence[Rule]):
     def _matcher_by_priority(self) -> Matcher:
         if self.ordered or self.disjoint:
             return self.matcher
-        return self._matcher(self.answer_order)
+        return self._matcher(self.assignment_order)
 
     def _matcher(self, order: np.ndarray) -> Matcher:
         others: list[Any] = [()] * len(self)
@@ -427,37 +427,37 @@ class RuleSet(Sequence[Rule]):
         return self.matcher.covers(Table.of(X, self.feature_names))
 
     def assign(self, X: Any) -> np.ndarray:
-        """Find the rule that answers each row.
+        """Find the rule that each row is assigned to.
 
         Returns
         -------
         ndarray of int, shape (n_rows,)
-            Index of the answering rule, -1 where no rule holds.
+            Index of the assigned rule, -1 where no rule holds.
 
         Raises
         ------
         ValueError
-            If the rules answer together (:attr:`voting`).
+            If the rules predict together (:attr:`voting`).
         """
-        self.check_one_answers("assign")
+        self.check_one_rule_per_row("assign")
         first = self._matcher_by_priority.first(Table.of(X, self.feature_names))
         if self.ordered or self.disjoint:
             return first
-        return np.append(self.answer_order, -1)[first]
+        return np.append(self.assignment_order, -1)[first]
 
-    def check_one_answers(self, purpose: str) -> None:
-        """Raise a ValueError where all rules that hold answer together.
+    def check_one_rule_per_row(self, purpose: str) -> None:
+        """Raise a ValueError where all rules that hold predict together.
 
         Parameters
         ----------
         purpose : str
-            What needs one answering rule per row, to begin the message.
+            What needs one assigned rule per row, to begin the message.
         """
         if self.voting is not None:
             raise ValueError(
-                f"{purpose} needs rules of which one answers each row, but in this rule set "
-                f"(voting={self.voting!r}) all rules that hold answer together. match(X) and "
-                "covers(X) tell which rules hold; replace(voting=None) lets the purest answer."
+                f"{purpose} needs rules of which one predicts each row, but in this rule set "
+                f"(voting={self.voting!r}) all rules that hold predict together. match(X) and "
+                "covers(X) tell which rules hold; replace(voting=None) lets the purest predict."
             )
 
     def predict(self, X: Any) -> np.ndarray:
@@ -476,7 +476,7 @@ class RuleSet(Sequence[Rule]):
         return predict(self, Table.of(X, self.feature_names))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, by what the answering rule saw of each class.
+        """Class probabilities, by what the assigned rule saw of each class.
 
         Returns
         -------
@@ -491,16 +491,16 @@ class RuleSet(Sequence[Rule]):
     # --- fewer words -------------------------------------------------------------------------
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
-        """Make rules fewer and shorter without changing answers, or hardly.
+        """Make rules fewer and shorter without changing predictions, or hardly.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            The rows whose answers count. By default those of the whole domain do; without a domain
-            those of all rows whatever, missing values included.
+            The rows whose predictions count. By default those of the whole domain do; without a
+            domain those of all rows whatever, missing values included.
         tolerance : float, default=0.0
-            Share of the rows of X whose answers may change, from 0 to less than 1. In a regression
-            1 - R² against the answers of the original rules.
+            Share of the rows of X whose predictions may change, from 0 to less than 1. In a
+            regression 1 - R² against the predictions of the original rules.
 
         Returns
         -------
@@ -516,35 +516,36 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        Without X, a point of the domain has the same answer before and after, by a rule or by the
-        fallback. Proven, not sampled, these steps are taken until none is left:
+        Without X, a point of the domain has the same prediction before and after, by a rule or by
+        the fallback. Proven, not sampled, these steps are taken until none is left:
 
-        - a rule goes that holds nowhere, or for which earlier rules answer, or later ones alike; if
+        - a rule goes that holds nowhere, or for which earlier rules cover, or later ones alike; if
           a single later rule of an ordered list does, it gets the rows and class counts;
         - two rules of one output become one where their union is a box, or where they differ in the
-          values of one categorical feature, unless a rule of another output that answers between
-          them sees a difference. Rows and class counts add up, mean and spread follow by moments.
-          In unordered sets this changes who is purest, so rules stay apart where that could matter;
-        - a bound goes that the domain sets as well: the rule then also answers beyond the training
+          values of one categorical feature, unless a rule of another output that predicts between
+          them sees a difference. Rows and class counts add up, mean and standard deviation follow
+          by moments. In unordered sets this changes who is purest, so rules stay apart where that
+          could matter;
+        - a bound goes that the domain sets as well: the rule then also predicts beyond the training
           range, and rows without a value if no bound is left;
-        - a bound of an ordered list goes behind which earlier rules answer all that there is.
+        - a bound of an ordered list goes behind which earlier rules cover all that there is.
 
-        Questions that take too many steps of subtracting boxes are answered by "no", and the rule
-        stays as it is. Conditions that are not intervals are kept as they are; a categorical
-        feature may have values that nobody has listed. Where the nearest rule answers uncovered
+        Checks that take too many steps of subtracting boxes count as failed, and the rule stays as
+        it is. Conditions that are not intervals are kept as they are; a categorical
+        feature may have values that nobody has listed. Where the nearest rule predicts uncovered
         points, only bounds at the border go and neighbours in the list are joined.
 
-        With X, the answers elsewhere are free. Single steps are taken, those that cost nothing
+        With X, the predictions elsewhere are free. Single steps are taken, those that cost nothing
         first, then those that save most rules and comparisons for what they cost: a rule goes, a
         condition goes, two rules become the smallest box around both (in a regression also rules of
-        different numbers, which get their mean answer). A row that loses its rule, or gets one, has
-        changed, whatever the fallback says; in a regression it counts at least as much as a row
-        whose answer is off by one standard deviation. Rules declared disjoint remain so.
+        different numbers, which get their mean prediction). A row that loses its rule, or gets one,
+        has changed, whatever the fallback says; in a regression it counts at least as much as a row
+        whose prediction is off by one standard deviation. Rules declared disjoint remain so.
 
-        With X, a rule that then answers other rows of X than before tells their number; what was
-        seen there is unknown, so its class counts, mean and spread go. Other rules keep their
-        statistics, and so do all in an unordered set whose rules may overlap: there they decide who
-        answers.
+        With X, a rule that other rows of X are then assigned to tells their number; what was
+        seen there is unknown, so its class counts, mean and standard deviation go. Other rules keep
+        their statistics, and so do all in an unordered set whose rules may overlap: there they
+        decide who predicts.
 
         Examples
         --------
@@ -565,7 +566,7 @@ class RuleSet(Sequence[Rule]):
         """
         from skescore.rules.simplification import simplify
 
-        self.check_one_answers("simplify")
+        self.check_one_rule_per_row("simplify")
         return simplify(self, X, tolerance)
 
     def shorten(self, X: Any) -> RuleSet:
@@ -598,8 +599,9 @@ class RuleSet(Sequence[Rule]):
         more digits, and stays as it is where nothing shorter will do or where X holds no numbers.
 
         Equal bounds of one feature stay equal and the others keep their order, so that boxes touch,
-        overlap or keep apart as they did, on all possible rows. Where the nearest rule answers
-        uncovered rows, the bounds move less far, until these answers on X stay the same as well.
+        overlap or keep apart as they did, on all possible rows. Where the nearest rule predicts
+        uncovered rows, the bounds move less far, until these predictions on X stay the same as
+        well.
 
         Examples
         --------
@@ -620,9 +622,10 @@ class RuleSet(Sequence[Rule]):
         return shorten_numbers(self, X)
 
     def explain(self, x: Any) -> Explanation:
-        r"""Explain the answer to one row.
+        r"""Explain the prediction for one row.
 
-        Use it to show a person why the answer is what it is, and what would have to be otherwise.
+        Use it to show a person why the prediction is what it is, and what would have to be
+        otherwise.
 
         Parameters
         ----------
@@ -644,10 +647,10 @@ class RuleSet(Sequence[Rule]):
         the domain, 1 without a domain; another category, or a value for one that was missing,
         counts 1. Three kinds of changes are looked at: every change of one feature that makes a
         difference to an interval or list of values; the least change that makes a rule hold; and,
-        if none of these gets another answer, pairs of them. Sums of features are not solved for. In
-        a regression it is another answer if other rules give it and it differs by more than float
-        noise. Values stand a little inside of open bounds, so that they can be written with few
-        digits.
+        if none of these gets another prediction, pairs of them. Sums of features are not solved
+        for. In a regression it is another prediction if other rules give it and it differs by more
+        than float noise. Values stand a little inside of open bounds, so that they can be written
+        with few digits.
 
         References
         ----------
@@ -663,8 +666,8 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("versicolor"),
         ... )
         >>> print(rules.explain({"length": 4.5, "width": 1.5}))
-        answer: versicolor, by the fallback, since no rule holds
-        nearest other answer: virginica, by rule 2, if
+        predict: versicolor, by the fallback, since no rule holds
+        nearest other prediction: virginica, by rule 2, if
           width were 1.76 instead of 1.5
         """
         from skescore.rules._explanation import explain
@@ -751,8 +754,8 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            The numbered rules, and where it is needed a line on how they answer together and one on
-            what is said where no rule holds.
+            The numbered rules, and where it is needed a line on how they predict together and one
+            on what is said where no rule holds.
 
         Examples
         --------
@@ -766,10 +769,10 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("rose"),
         ... )
         >>> print(rules.to_sentences())
-        1. If petal length is at most 2.45, then the answer is setosa. (50 rows, all of that class)
-        2. Otherwise, if petal length is above 4 and at most 6, and colour is blue or red, then
-        the answer is rose. (1 row)
-        Where no rule holds, the answer is rose.
+        1. If petal length is at most 2.45, then the prediction is setosa. (50 rows, all of that
+        class) 2. Otherwise, if petal length is above 4 and at most 6, and colour is blue or red,
+        then the prediction is rose. (1 row)
+        Where no rule holds, the prediction is rose.
         """
         from skescore.rules.exporters import to_sentences
 
@@ -794,14 +797,14 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If all rules that hold answer together, which no tree can say.
+            If all rules that hold predict together, which no tree can say.
 
         Notes
         -----
         Rules that never hold together are drawn as the tree that parts them, however its leaves
-        were listed. All others keep the order in which they answer, neighbours sharing the
+        were listed. All others keep the order in which they predict, neighbours sharing the
         conditions that both begin with; from the top, the first conclusion whose conditions all
-        hold is the answer, and the first line says so.
+        hold is the prediction, and the first line says so.
 
         Examples
         --------
@@ -821,7 +824,7 @@ class RuleSet(Sequence[Rule]):
         """
         from skescore.rules.exporters import to_tree_text
 
-        self.check_one_answers("A tree")
+        self.check_one_rule_per_row("A tree")
         return to_tree_text(self, self.number if number is None else number)
 
     def to_markdown(self) -> str:
@@ -832,7 +835,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            A line that tells how the rules answer, and a table with one row per rule. Whatever
+            A line that tells how the rules predict, and a table with one row per rule. Whatever
             means something in Markdown or HTML is escaped in names and labels.
 
         Examples
@@ -846,7 +849,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("setosa"),
         ... )
         >>> print(rules.to_markdown())
-        2 rules, the first that holds answers; otherwise, where no rule holds: setosa
+        2 rules, the first that holds predicts; otherwise, where no rule holds: setosa
         <BLANKLINE>
         | Rule | Premise | Conclusion | Seen |
         | ---: | --- | --- | --- |
@@ -905,7 +908,8 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and ``spread``.
+            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and
+            ``standard_deviation``.
         """
         from skescore.rules.exporters import to_frame
 
@@ -919,7 +923,7 @@ class RuleSet(Sequence[Rule]):
         pandas.DataFrame
             With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``,
             ``>``, ``>=``, ``=``, ``in``, ``not in``), ``value``, ``class`` or ``number`` (what the
-            rule concludes), ``rows`` where rows were counted and ``weight`` where rules answer
+            rule concludes), ``rows`` where rows were counted and ``weight`` where rules predict
             together. A rule that always holds has one row without a feature. The fallback is the
             rule ``otherwise``.
 
@@ -975,7 +979,7 @@ class RuleSet(Sequence[Rule]):
     def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
         """Write a rule set as the source of one Python function that needs no package.
 
-        Use it to take rules where skescore is not installed: the function answers one row exactly
+        Use it to take rules where skescore is not installed: the function predicts one row exactly
         as :meth:`predict` does.
 
         Parameters
@@ -983,8 +987,8 @@ class RuleSet(Sequence[Rule]):
         function_name : str, default="predict"
             Name of the function.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose answers must stay the same: bounds are then written in as few digits as that
-            takes, see :meth:`shorten`.
+            Rows whose predictions must stay the same: bounds are then written in as few digits as
+            that takes, see :meth:`shorten`.
 
         Returns
         -------
@@ -1040,9 +1044,9 @@ class RuleSet(Sequence[Rule]):
         booleans: Sequence[str] = (),
         nan: bool = True,
     ) -> str:
-        """Write a rule set as a ``CASE`` expression, or as a query that answers a table.
+        """Write a rule set as a ``CASE`` expression, or as a query that predicts a table.
 
-        Use it to answer, or to count what each rule answers, where the data is: in DuckDB,
+        Use it to predict, or to count what each rule predicts, where the data is: in DuckDB,
         PostgreSQL, SQLite, Spark or a warehouse.
 
         Parameters
@@ -1055,11 +1059,11 @@ class RuleSet(Sequence[Rule]):
             Table to query, or its path such as ``("schema", "table")``. By default only the
             expression is written, which fits in any query.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose answers must stay the same: bounds are then written in as few digits as that
-            takes, see :meth:`shorten`.
+            Rows whose predictions must stay the same: bounds are then written in as few digits as
+            that takes, see :meth:`shorten`.
         kind : {"predict", "assign"}, default="predict"
-            ``"predict"`` gives the answer, ``"assign"`` the number of the answering rule (from 1;
-            NULL where no rule holds), for sets of which one rule answers.
+            ``"predict"`` gives the prediction, ``"assign"`` the number of the assigned rule (from
+            1; NULL where no rule holds), for sets of which one rule predicts.
         output_name : str, optional
             Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
         columns : mapping of str to str, optional
@@ -1083,7 +1087,7 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If the dialect is unknown; if a name, label or number cannot be written in it; if a name
             stands for two columns; if outputs are of different types; if the fallback asks the
-            nearest box; or, for ``kind="assign"``, if all rules answer together.
+            nearest box; or, for ``kind="assign"``, if all rules predict together.
         ImportError
             If the dialect needs sqlglot, which is not installed.
 
@@ -1091,7 +1095,7 @@ class RuleSet(Sequence[Rule]):
         -----
         NULL and the floating-point NaN satisfy no condition. Many databases sort NaN above all
         numbers; there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy
-        (unless ``nan=False`` says that there is none). Where no rule holds, the answer is the
+        (unless ``nan=False`` says that there is none). Where no rule holds, the prediction is the
         fallback's; NULL without a fallback, and where a regression abstains or a value that it
         needs is missing.
 
@@ -1123,16 +1127,16 @@ class RuleSet(Sequence[Rule]):
           ELSE 'versicolor'
         END
 
-        How many rows of a table each rule answers is one query; the share of those without a number
-        (NULL) is what the rules leave uncovered:
+        How many rows of a table each rule predicts is one query; the share of those without a
+        number (NULL) is what the rules leave uncovered:
 
         >>> names = {"petal length (cm)": "length"}
         >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)
-        >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS answered GROUP BY rule")
+        >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS predicted GROUP BY rule")
         SELECT rule, COUNT(*) FROM (SELECT *, CASE
           WHEN "length" <= 2.5e0 THEN 1
           WHEN "length" > 4.5e0 AND "length" <= 7 THEN 2
-        END AS "rule" FROM "iris") AS answered GROUP BY rule
+        END AS "rule" FROM "iris") AS predicted GROUP BY rule
         """
         from skescore.rules.exporters import to_sql
 
@@ -1161,8 +1165,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         predicate : str, default="prediction"
-            Name of the predicate, which takes the features in order and the answer. Helpers that
-            rules with voting need begin with the same name.
+            Name of the predicate, which takes the features in order and the prediction. Helpers
+            that rules with voting need begin with the same name.
         missing : sequence of str, default=("null", "nan")
             Atoms that stand for a missing value.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
@@ -1188,14 +1192,15 @@ class RuleSet(Sequence[Rule]):
         - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared
           with numbers takes numbers only (truth values as 1 and 0): anything else counts as missing
           there.
-        - A missing value satisfies no condition. A rule that needs it for its number answers
+        - A missing value satisfies no condition. A rule that needs it for its number predicts
           ``nan``.
-        - The first clause that holds answers, whatever answer is asked about; rules of unordered
-          sets stand in the order in which they answer. Without a fallback the query fails where no
+        - The first clause that holds predicts, whatever prediction is asked about; rules of
+        unordered
+          sets stand in the order in which they predict. Without a fallback the query fails where no
           rule holds.
         - Code is plain ASCII (but for rare characters such as emoji), so that atoms are the same
           under every locale; only comments hold other letters.
-        - SWI-Prolog computes with floats, as Python does, and answers alike to the last bit; it
+        - SWI-Prolog computes with floats, as Python does, and predicts alike to the last bit; it
           raises an error where a sum overflows. tuProlog computes with decimals: give it numbers in
           the shortest form, as Python's repr writes them, and expect sums of features or of weights
           to differ in the last digits.
@@ -1211,7 +1216,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("versicolor"),
         ... )
         >>> print(rules.to_prolog())
-        % 2 rules for classification; the first that holds answers.
+        % 2 rules for classification; the first that holds predicts.
         % prediction(Petal_length_cm, Output) takes the features in this order:
         %   Petal_length_cm  number  petal length (cm)
         % A missing value is null or nan and satisfies no condition.

@@ -301,12 +301,12 @@ class SurvivalRules:
 
     Notes
     -----
-    In an unordered rule set all rules that hold answer together: the curve of a row is the mean of
+    In an unordered rule set all rules that hold predict together: the curve of a row is the mean of
     theirs, and each is made from all rows that the rule holds for; so does RuleKit. In an ordered
-    one the first rule that holds answers, and its curve is made from the rows that it answers.
+    one the first rule that holds predicts, and its curve is made from the rows assigned to it.
 
     A rule without rows has nothing to say: it does not count in the mean, and rows that it alone
-    would answer get the curve of all rows.
+    would predict get the curve of all rows.
 
     References
     ----------
@@ -382,7 +382,7 @@ class SurvivalRules:
         return len(self.ruleset)
 
     def members(self, X: Any) -> Flags:
-        """Find which rules answer which rows: all that hold, or the first in an ordered set.
+        """Find which rules predict which rows: all that hold, or the first in an ordered set.
 
         Returns
         -------
@@ -442,7 +442,7 @@ class SurvivalRules:
 
 
 def _members(ruleset: RuleSet, X: Any) -> Flags:
-    """Which rules answer which rows."""
+    """Which rules predict which rows."""
     if not ruleset.ordered:
         return np.asarray(ruleset.match(X), dtype=bool)
     return np.asarray(ruleset.assign(X)[:, None] == np.arange(len(ruleset)))

@@ -237,7 +237,7 @@ def _all_below(values: Floats, limits: Floats, *, strict: bool) -> NDArray[np.ui
         ranks = np.searchsorted(values[order, column], limits[:, column], side=side)
         if ranks.min() == n_values:
             continue
-        # Row r of the table is the set of the r smallest values, so one gather answers a column.
+        # Row r of the table is the set of the r smallest values, so one gather computes a column.
         table = np.zeros((n_values + 1, n_words * 8), dtype=np.uint8)
         table[rows, order >> 3] = 128 >> (order & 7)
         sets = table.view(np.uint64)

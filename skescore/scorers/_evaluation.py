@@ -263,8 +263,8 @@ def _numbers(y_true: np.ndarray) -> np.ndarray:
         wrong = [v for v in y_true.tolist() if not (isinstance(v, Real) and math.isfinite(v))]
     if wrong:
         raise ValueError(
-            f"The rules answer numbers, so y must hold finite numbers, got {wrong[0]!r}. Drop such "
-            "rows, or score rules of a classifier."
+            f"The rules predict numbers, so y must hold finite numbers, got {wrong[0]!r}. Drop "
+            "such rows, or score rules of a classifier."
         )
     return y_true.astype(float)
 

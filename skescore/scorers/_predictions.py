@@ -1,6 +1,6 @@
 """Measures of predictions as scorers of any classifier or regressor, rules or not.
 
-They see what a model answers, not how: for what rules are worth as knowledge see
+They see what a model predicts, not how: for what rules are worth as knowledge see
 :mod:`skescore.scorers`.
 """
 
@@ -36,7 +36,7 @@ class PerformanceScorer(AsksForWeights):
     metric : str or PerformanceMetric
         The measure.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own answers.
+        Compare with y, or with the black box's own predictions.
     settings : dict, optional
         ``undefined`` and options of the measure.
     """
@@ -71,14 +71,14 @@ class PerformanceScorer(AsksForWeights):
     ) -> float:
         options = self._options()
         if metric.kind != "probability":
-            answers = estimator.predict(X)
+            predictions = estimator.predict(X)
         elif hasattr(estimator, "predict_proba"):
-            answers = estimator.predict_proba(X)
+            predictions = estimator.predict_proba(X)
             options.setdefault("labels", _classes(estimator))
         else:
             raise TypeError(
                 f"{self.name} needs a classifier with predict_proba, but "
-                f"{type(estimator).__name__} has none. Choose a measure of answers, or one of "
+                f"{type(estimator).__name__} has none. Choose a measure of predictions, or one of "
                 "numbers for a regressor."
             )
         if metric.kind == "binary":
@@ -86,7 +86,7 @@ class PerformanceScorer(AsksForWeights):
             _check_binary(self.name, _classes(estimator), options.get("pos_label"))
         truth = self._truth(estimator, X, y)
         return performance_value(
-            metric, truth, answers, sample_weight=sample_weight,
+            metric, truth, predictions, sample_weight=sample_weight,
             undefined=self._undefined(metric), **options,
         )  # fmt: skip
 
@@ -98,7 +98,7 @@ class PerformanceScorer(AsksForWeights):
         figures = characteristics(e.ruleset, e.X, e.y_true, sample_weight=e.sample_weight)
         if metric.name not in figures:
             raise ValueError(
-                f"{self.name} is for classes, but the rules of {type(estimator).__name__} answer "
+                f"{self.name} is for classes, but the rules of {type(estimator).__name__} predict "
                 "numbers. Choose rules_per_example, or a measure of regression."
             )
         return figures[metric.name]
@@ -162,7 +162,8 @@ def make_performance_scorer(
         A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a measure of your own. A loss is
         negated.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own answers (fidelity), which only extractors know.
+        Compare with y, or with the black box's own predictions (fidelity), which only extractors
+        know.
     undefined : float, default=NaN
         The score where the measure has no value, such as the specificity without negatives, not
         negated. A score of NaN comes with an ``UndefinedMetricWarning``.
@@ -184,7 +185,7 @@ def make_performance_scorer(
 
     Notes
     -----
-    All rows count as the model answers them, also those that no rule holds for; a rule set by
+    All rows count as the model predicts them, also those that no rule holds for; a rule set by
     itself needs a fallback for them.
 
     Confidences are taken in the order of the model's classes. Rows whose label the model does not

@@ -230,7 +230,7 @@ def make_score_scorer(
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalise"}, optional
-        Rows without a rule are left out, or count as wrong (classification) or as answered by the
+        Rows without a rule are left out, or count as wrong (classification) or as predicted by the
         mean (regression); by default as the score's row says.
     size : {"rules", "conditions", "literals"} or callable, default="rules"
         What is counted as size; a callable gets the RuleSet.
@@ -288,7 +288,7 @@ def make_fire_scorer(
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"penalise", "ignore"}, default="penalise"
         FiRe does not know completeness, so leaving out rows without a rule would call a list
-        perfect that answers one easy row.
+        perfect that predicts one easy row.
     size : {"rules", "conditions", "literals"} or callable, default="rules"
         What is counted as size.
     undefined : float, default=NaN
@@ -605,7 +605,7 @@ def make_rule_scorer(
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     assigned : bool, default=False
-        False judges each rule by all rows that it holds for; True by those that it answers, which
+        False judges each rule by all rows that it holds for; True by those assigned to it, which
         matters in ordered rule sets, whose later rules mean "else".
     undefined : float, default=NaN
         The value of a rule for which the measure is not defined, such as the precision of a rule

@@ -89,9 +89,9 @@ def prune(
     ``ruleset.replace(ordered=True, disjoint=False)`` such boxes are tried as well.
 
     Once a step is taken, the statistics of all rules are counted anew: the rows of X that each
-    answers, with the class counts or the mean and spread of `y_black_box` there. A rule that
-    answers none has none. Only in an unordered set whose rules may overlap, where statistics decide
-    who answers, they stay; those of merged rules add up.
+    predictions, with the class counts or the mean and standard deviation of `y_black_box` there. A
+    rule that predicts none has none. Only in an unordered set whose rules may overlap, where
+    statistics decide who predicts, they stay; those of merged rules add up.
 
     Q counts errors on covered rows only, so "neg_q" tends to throw out impure rules until little
     is covered; "ice" and "neg_fire" do not.
@@ -121,7 +121,7 @@ def prune(
     """
     remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
     check_instance("ruleset", ruleset, RuleSet, remedy=remedy)
-    ruleset.check_one_answers("prune")
+    ruleset.check_one_rule_per_row("prune")
     check_integer("max_steps", max_steps, 0, optional=True, remedy="None is no limit.")
     scorer = get_rule_scorer(scorer)
     if isinstance(scorer, RuleScorer):
@@ -158,12 +158,12 @@ def prune(
 
 
 def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
-    """The rules with statistics of the rows that each answers."""
-    order = np.argsort(rows.answer, kind="stable")
-    answer, places = rows.answer[order], rows.indices
+    """The rules with statistics of the rows assigned to each."""
+    order = np.argsort(rows.assigned, kind="stable")
+    assigned, places = rows.assigned[order], rows.indices
     ends = zip(
-        np.searchsorted(answer, places).tolist(),
-        np.searchsorted(answer, places, side="right").tolist(),
+        np.searchsorted(assigned, places).tolist(),
+        np.searchsorted(assigned, places, side="right").tolist(),
         strict=True,
     )
     rules = [
@@ -177,7 +177,7 @@ def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
 
 
 def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
-    """What was seen where a rule answers some rows, at least one."""
+    """What was seen where a rule predicts some rows, at least one."""
     n_rows = len(y)
     if ruleset.classes is not None:
         counted = Counter(y.tolist())
@@ -189,10 +189,10 @@ def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     if not math.isfinite(scale):
         return RuleStatistics(n_rows)
     if (numbers == numbers[0]).all():  # free of rounding
-        return RuleStatistics(n_rows, mean=float(numbers[0]), spread=0.0)
+        return RuleStatistics(n_rows, mean=float(numbers[0]), standard_deviation=0.0)
     shares = numbers / scale
-    mean, spread = float(shares.mean()), float(shares.std())
-    return RuleStatistics(n_rows, mean=mean * scale, spread=spread * scale)
+    mean, standard_deviation = float(shares.mean()), float(shares.std())
+    return RuleStatistics(n_rows, mean=mean * scale, standard_deviation=standard_deviation * scale)
 
 
 def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:

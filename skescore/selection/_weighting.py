@@ -48,7 +48,7 @@ def with_weights(
         Their labels: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
-    voting : {"votes", "shares", "logistic", "mean", "sum"}, optional
+    voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
         How rules vote, see :class:`RuleSet`; by default ``"votes"`` for classes and
         ``"mean"`` for numbers.
     undefined : float, default=0.0

@@ -46,7 +46,7 @@ class Fold:
     test: np.ndarray
 
 
-def target_or_answers(black_box: Any, X: Any, y: Any) -> Any:
+def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
     """Give y, or a fitted black box's predictions in its place, so that fidelity is scored."""
     return Oracle(black_box, like=X).query(X) if y is None else y
 
@@ -118,7 +118,7 @@ def evaluate_on_fold(
     dict
         ``score``, what all scores are made of, `measures`, ``seconds`` of the
         extraction, ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have
-        been answered from memory), and ``warnings`` raised.
+        been taken from the cache), and ``warnings`` raised.
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     its_scores = [spec.scorer_name for spec in knowledge.specs]
@@ -190,7 +190,7 @@ class ExtractorObjective:
         The rows.
     y : array-like of shape (n_rows,) or None
         The target that scores compare with. With None the black box must be fitted, and its own
-        answers stand for the target (fidelity).
+        predictions stand for the target (fidelity).
     extractor : str or extractor, default="cart"
         A registered name, or an extractor whose parameters outside of `space` are kept; what was
         set on it is not searched by default.
@@ -253,7 +253,7 @@ class ExtractorObjective:
         if "random_state" in prototype.get_params(deep=False) and random_state is not None:
             prototype.set_params(random_state=random_state)
         fitted = y is None or is_prefit(estimator)
-        y = target_or_answers(estimator, X, y)
+        y = target_or_predictions(estimator, X, y)
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
@@ -373,7 +373,7 @@ class ExtractorObjective:
         params = self.suggest(trial)
         # The number of an earlier trial says something in its own study only.
         key = getattr(study, "study_name", ""), params_key(params)
-        if key in self._known:  # small spaces repeat themselves; the answer would be the same
+        if key in self._known:  # small spaces repeat themselves; the prediction would be the same
             first, results = self._known[key]
             return self.record(trial, results, same_as=first)
         results = []

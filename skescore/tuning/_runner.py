@@ -85,12 +85,12 @@ class Allocation:
         timeout: float | None,
         policy: str,
         *,
-        merit: str = "best",
+        priority: str = "best",
     ) -> None:
         self.names = list(names)
         self.n_trials = n_trials
         self.timeout = timeout
-        self.merit = merit
+        self.priority = priority
         self.rounds = _rounds(len(self.names), n_trials, policy)
         self._halted: Collection[str] = ()
         #: Why extractors were stopped, as far as :meth:`allowed` knows.
@@ -173,8 +173,8 @@ class Allocation:
         kept = {leader}
         after = "so far" if first is None else f"after {first} trial{'s' if first > 1 else ''}"
         for rank, name in enumerate(ranked[1:], start=2):
-            merit, bound = known[name]
-            if merit == -math.inf:
+            priority, bound = known[name]
+            if priority == -math.inf:
                 self.stopped[name] = f"no trial gave a score {after}"
             elif bound < best and (first is None or first >= _LEAST_TO_BOUND):
                 self.stopped[name] = (
@@ -183,7 +183,7 @@ class Allocation:
                 )
             elif rank > keep:
                 self.stopped[name] = (
-                    f"{after} its {self.merit} was {merit:.4g}, place {rank} of {len(live)}; "
+                    f"{after} its {self.priority} was {priority:.4g}, place {rank} of {len(live)}; "
                     f"the first {keep} went on ({leader} had {best:.4g})"
                 )
             else:
@@ -1078,7 +1078,7 @@ class Runner:
         """Give how good extractors are by their first trials, and how good they could be."""
         if self.objective.minimised:
             done = {name: self._complete(name, first) for name in names}
-            return {name: (merit, math.inf) for name, merit in contributions(done).items()}
+            return {name: (priority, math.inf) for name, priority in contributions(done).items()}
         scorer = self.objective.scorer
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
 

@@ -39,7 +39,7 @@ from skescore.tuning._objective import (
     check_measures,
     fold_of_all_rows,
     make_folds,
-    target_or_answers,
+    target_or_predictions,
 )
 from skescore.tuning._pareto import pareto_front
 from skescore.tuning._runner import (
@@ -299,14 +299,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If it was interrupted; the attributes then tell what was found so far.
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
-            delattr(self, name)  # nothing of an earlier fit may answer for this one
+            delattr(self, name)  # nothing of an earlier fit may stand for this one
         task = black_box_task(self.estimator)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()
         checked = self._check_rows(X, y, task)
         fitted = y is None or is_prefit(self.estimator)
-        X, y = indexable(X, target_or_answers(self.estimator, X, checked))
+        X, y = indexable(X, target_or_predictions(self.estimator, X, checked))
         spaces = self._make_spaces(X, y, task)
         begin = time.perf_counter()
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
@@ -318,7 +318,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 self._make_studies(X, y, task, objective, folds, spaces),
                 Allocation(
                     self.extractors_, self.n_trials, self.timeout, self.allocation,
-                    merit="share of the front's hypervolume" if objective.minimised else "best",
+                    priority="share of the front's hypervolume" if objective.minimised else "best",
                 ),
                 FoldEvaluator(folds, objective.scorer, check_measures(self.measures), all_rows),
                 n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),
@@ -732,7 +732,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has_classes)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities of the winner's rule that answers each row.
+        """Class probabilities of the winner's rule that each row is assigned to.
 
         Parameters
         ----------

@@ -84,6 +84,14 @@ class Browser:
         assert part in text
         return text
 
+    def wait_until(self, script: str, seconds: float = 30.0) -> Any:
+        """Wait until a script gives something else than null; gives it."""
+        end = time.monotonic() + seconds
+        while (found := self.run(script)) is None and time.monotonic() < end:
+            time.sleep(0.02)
+        assert found is not None, script
+        return found
+
     def texts(self, selector: str) -> list[str]:
         found = self.run(
             "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",

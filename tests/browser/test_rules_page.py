@@ -1,4 +1,4 @@
-"""Rules in the page answer, explain and are copied as those of Python."""
+"""Rules in the page predict, explain and are copied as those of Python."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ DOMAIN = Domain((0, -5, 0, 0), (10, 5, 3, 1), [(2, COLOURS)])
 #: Scripts of the page, called on a rule set that came as JSON.
 EXPLAIN = """
 const rules = new Rules(arguments[0]);
-const said = (answer) => !answer.answered ? null
-  : rules.regression ? (Number.isNaN(answer.value) ? "NaN" : answer.value) : rules.label(answer);
+const said = (prediction) => !prediction.predicted ? null
+  : rules.regression ? (Number.isNaN(prediction.value) ? "NaN" : prediction.value) :
+  rules.label(prediction);
 const value = (v) => typeof v === "number" && !Number.isFinite(v) ? String(v) : v;
 return arguments[1].map((row) => {
   const found = explainRow(rules, row), other = found.counterfactual;
   return {
-    answer: said(found.answer), rule: found.answer.rule, held: found.held, reason: found.reason,
-    conditions: found.conditions, sums: found.answer.sums || null,
-    other: other && { answer: said(other.answer), rule: other.rule, rules: other.rules,
+    prediction: said(found.prediction), rule: found.prediction.rule, held: found.held, reason:
+    found.reason, conditions: found.conditions, sums: found.prediction.sums || null,
+    other: other && { prediction: said(other.prediction), rule: other.rule, rules: other.rules,
       distance: other.distance,
       changes: other.changes.map((c) =>
         [rules.names[c.feature], value(c.before), value(c.after)]) },
@@ -98,10 +99,13 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
 
 
 def rule_sets() -> dict[str, RuleSet]:
-    """Rule sets of every way to answer."""
+    """Rule sets of every way to predict."""
     random = np.random.default_rng(11)
     classes = ["maybe", "no", "yes"]
-    votes = {"classification": ("votes", "shares", "logistic"), "regression": ("mean", "sum")}
+    votes = {
+        "classification": ("votes", "probabilities", "logistic"),
+        "regression": ("mean", "sum"),
+    }
     found = {}
     for task in ("classification", "regression"):
         regression = task == "regression"
@@ -171,10 +175,10 @@ def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
         try:
             expected = ruleset.explain(row)
         except ValueError:  # no rule, no fallback
-            assert said["answer"] is None
+            assert said["prediction"] is None
             assert ruleset.fallback is None
             continue
-        assert same(expected.answer, said["answer"]), row
+        assert same(expected.prediction, said["prediction"]), row
         assert said["held"] == [held.index for held in expected.held], row
         assert said["rule"] == (-1 if expected.rule is None else expected.rule), row
         assert said["reason"] == expected.reason, row
@@ -189,7 +193,7 @@ def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
         assert told["distance"] == pytest.approx(other.distance, rel=1e-9), row
         changes = [[c.feature, c.before, c.after] for c in other.changes]
         assert told["changes"] == changes, row
-        assert same(other.answer, told["answer"]), row
+        assert same(other.prediction, told["prediction"]), row
         assert told["rule"] == (-1 if other.rule is None else other.rule), row
         assert told["rules"] == list(other.rules), row
     assert counterfactuals > 5
@@ -206,9 +210,9 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
                 field.send_keys(str(value))
         expected = rules.explain([5.0, 3.0, *row])
         said = browser.wait_for(
-            "#answer", f"Nearest other prediction: {expected.counterfactual.answer}"
+            "#prediction", f"Nearest other prediction: {expected.counterfactual.prediction}"
         )
-        assert f"Prediction: {expected.answer}" in said
+        assert f"Prediction: {expected.prediction}" in said
         if expected.rule is None:
             assert "by the fallback, since no rule holds" in said
         else:
@@ -220,7 +224,7 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
     assert length.get_attribute("value") != "4.9"
     width.clear()
     width.send_keys("1e")  # a number that is not finished
-    assert "not a number" in browser.text("#answer")
+    assert "not a number" in browser.text("#prediction")
     assert width.get_attribute("aria-invalid") == "true"
 
 
@@ -242,7 +246,7 @@ def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
         assert cells["If"] == rules.rules[i].premise_text(rules.feature_names, rules.number)
         assert cells["Then"] == rules.rules[i].output
         assert int(cells["Holds for"]) == held[:, i].sum()
-        assert int(cells["Answers"]) == (rules.assign(iris.X) == i).sum()
+        assert int(cells["Assigned rows"]) == (rules.assign(iris.X) == i).sum()
         for title, column in (("Precision", "precision"), ("Coverage", "coverage"), ("C2", "c2")):
             assert float(cells[title]) == pytest.approx(report[column].iloc[i], abs=6e-4)
         assert cells["Significant"] == "yes"
@@ -335,7 +339,7 @@ def test_names_cannot_become_code(opened, runs) -> None:
         "const s = byId('value-2'); s.value = '0'; s.dispatchEvent(new Event('input'));"
         "const n = byId('value-0'); n.value = '5'; n.dispatchEvent(new Event('input'));"
     )
-    assert f"Prediction: {rules.predict([[5, 0, NASTY[2], 0]])[0]}" in browser.text("#answer")
+    assert f"Prediction: {rules.predict([[5, 0, NASTY[2], 0]])[0]}" in browser.text("#prediction")
     browser.run(
         "byId('plot').emit('plotly_hover', { points: [{ customdata: 0 }],"
         "  event: { clientX: 300, clientY: 300 } })"
@@ -367,7 +371,7 @@ def test_linear_formulae_and_all_measures_fit_beside_each_other(opened, runs) ->
         rules.view.report = Object.fromEntries(Object.entries(page.rules.view.report)
           .map(([name, values]) => [name, Array.isArray(values) ? values.slice(0, 2) : values]));
         rules.view.holds = [347, 95];
-        rules.view.answers = [347, 95];
+        rules.view.assigned = [347, 95];
         showRules(rules, page.content.rows, true, "gridrex");
         //then
         const table = document.getElementById("rule-table"), box = table.parentElement;

@@ -149,7 +149,7 @@ def test_models_answer_as_before(make, wine, write, imported):
 def test_voting_rules_can_be_scored(wine, write, imported, run, tmp_path):
     model = forest(wine.X, wine.y)
     rules, _ = imported(write(model, "forest.pkl"), "--trust", "--data", "wine")
-    assert rules.voting == "shares"
+    assert rules.voting == "probabilities"
     code, out, _ = run("score", tmp_path / "imported.json", "wine", "--format", "json")
     assert code == 0
     expected = accuracy_score(wine.y, model.predict(wine.X))
@@ -513,7 +513,7 @@ def test_what_was_read_is_shown(write, run):
         "features",
         "features: 'colour', 'size'",
         "classes: no, yes",
-        "who answers: the first rule that holds",
+        "who predicts: the first rule that holds",
         "where no rule holds: no",
         "domain: unknown, so that completeness by volume depends on the rows scored; --data gives "
         "it",

@@ -493,21 +493,21 @@ def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch,
 def test_the_rows_that_each_rule_answers(write, kinds, run):
     listed = write(CLASSES.replace(rules=[CLASSES.rules[0], Rule((), "high")]), "r.json")
     held = scored(run, listed, kinds, "--measures", "precision")
-    answered = scored(run, listed, kinds, "--measures", "precision", "--answered-rows")
+    answered = scored(run, listed, kinds, "--measures", "precision", "--assigned-rows")
     counts = [(r["rules_by_themselves"][1]["p"], r["rules_by_themselves"][1]["n"])
               for r in (held, answered)]  # fmt: skip
     assert counts == [(3, 5), (2, 2)]
     words = (listed, kinds, "--target", "y", "--measures", "precision")
-    assert "also where another rule answers" in run(*words)[1]
-    assert "with the rows that it answers" in run(*words, "--answered-rows")[1]
+    assert "also where another rule predicts" in run(*words)[1]
+    assert "with the rows assigned to it" in run(*words, "--assigned-rows")[1]
 
 
 def test_rules_that_vote_do_not_answer_one_by_one(write, kinds, run):
     votes = write(CLASSES.replace(ordered=False, disjoint=False, voting="votes"), "r.json")
     words = (votes, kinds, "--target", "y", "--measures", "c2")
     assert run(*words)[0] == 0
-    err = failed(run, *words, "--answered-rows")
-    assert f"those in {votes} answer together (voting 'votes'). Leave the option out." in err
+    err = failed(run, *words, "--assigned-rows")
+    assert f"those in {votes} predict together (voting 'votes'). Leave the option out." in err
 
 
 def test_rules_of_numbers_by_themselves(write, run):
@@ -526,7 +526,7 @@ def test_measures_that_do_not_exist_are_a_wrong_usage(rules, kinds, run):
     for words, told in [
         (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
         (["--measures", ","], "needs at least one measure of rules"),
-        (["--answered-rows"], "--answered-rows counts for --measures"),
+        (["--assigned-rows"], "--assigned-rows counts for --measures"),
     ]:
         code, out, err = run(rules, kinds, "--target", "y", *words)
         assert (code, out) == (2, "")

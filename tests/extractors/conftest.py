@@ -1,17 +1,22 @@
-"""Every registered extractor with light settings, for the tests that concern all of them."""
+"""Every registered extractor, for the tests that concern all of them.
+
+A new extractor needs an entry in `SETTINGS`, and each parameter that no other has one in `WRONG`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from skescore.registry import EXTRACTORS, extractor_class
+from skescore.testing import parametrize_with_extractor_checks
 
-#: Settings under which each extractor is quick on some hundred rows, and draws random numbers if
-#: it ever does. A new extractor needs an entry.
+#: Settings under which each extractor is quick on some hundred rows, gives several rules, and draws
+#: random numbers if it ever does.
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart": {"max_leaf_nodes": 6, "max_features": 1},
     "cream": {"depth": 2, "max_samples": 100},
@@ -23,6 +28,80 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "trepan": {"max_nodes": 5, "min_sample": 200},
 }
 
+FLAG: tuple[list[Any], list[Any]] = (["no", None, 2, 0, 1], [])
+#: For every parameter values of the wrong type, then of the right type but out of range; under
+#: "extractor.parameter" those of one extractor that takes other values than the rest.
+WRONG: dict[str, tuple[list[Any], list[Any]]] = {
+    "abstain_label": ([["a"], {"a": 1}, b"a"], []),
+    "batch_size": (["all", 2.0, True, [5]], [0, -3]),
+    "beam_width": (["3", 3.0, None, True], [0]),
+    "ccp_alpha": (["0", None, True], [-0.1, np.nan]),
+    "coefficient_tolerance": (["0.1", None, True], [-0.1, np.nan]),
+    "confidence": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+    "criterion": ([], ["aic", 1]),
+    "cart.criterion": ([], ["mse", 1, "", "squared_error"]),
+    "depth": (["2", 2.0, None, True], [0, -1]),
+    "discretiser": (["quantile", 4], []),
+    "error_threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
+    "fill_gaps": FLAG,
+    "gauss_components": (["2", 2.0, None, True], [1, 0]),
+    "ignore_dimensions": ([5, 1.5, None, [1.5]], [[4], [-1], ["z"]]),
+    "ignore_threshold": (["0.1", None, True], [-0.1, 1.5, np.nan]),
+    "importance_threshold": (
+        ["0.5", True, ["a"], [None], {"a": 1}],
+        [-0.1, 1.1, np.nan, [], [0.1, 0.5]],
+    ),
+    "importances": (
+        [],
+        [{}, [1.0, 2.0], 3.0, [1, 2, 3, np.nan], ["a", "b", "c", "d"], [[1, 2, 3, 4]], "abcd"],
+    ),
+    "level_strategies": (
+        [5, "ab", [5], [None], ["n_slices"]],
+        [
+            [],
+            {},
+            {"n_slices": 2},
+            [{}],
+            [{"importance_threshold": 0.5}],
+            [{"n_slices": 2, "depth": 1}],
+            [{"n_slices": 2}, {"n_slices": 0}],
+            [{"n_slices": [2, 3], "importance_threshold": 0.5}],
+            [{"n_slices": [2, 3], "importance_threshold": [0.5, 0.5]}],
+        ],
+    ),
+    "max_depth": (["3", 3.0, True, np.nan], [0, -1]),
+    "max_features": ([[2], {}, True], ["all", 0, -1, 1.5]),
+    "max_iterations": (["1", 1.0, None, True], [0, -1]),
+    "max_leaf_nodes": (["3", 3.0, True, np.inf], [1, 0, -1]),
+    "max_literals": (["3", 3.0, None, True], [0]),
+    "max_nodes": (["3", 3.0, True], [0]),
+    "max_rules": (["1", 1.0, True], [0]),
+    "max_samples": (["all", 5000.0, True], [0, -1]),
+    "min_examples": (["1", 1.0, None, True], [-1]),
+    "min_gain": (["0.9", None, True], [-0.1, np.nan]),
+    "min_precision": (["0.9", None, True], [0, 1.1, np.nan]),
+    "min_sample": (["3", 3.0, None, True], [-1]),
+    "min_samples_leaf": (["3", 3.0, None, True], [-1]),
+    "cart.min_samples_leaf": (["1", None, True, [1]], [0, -1, 0.0, 1.5, np.nan]),
+    "min_update": (["0.1", None, True], [0, -0.1, 1.5, np.nan]),
+    "n_points": (["1", 1.0, None, True], [0, -1]),
+    "n_queries": (["1", 1.0, None, True], [-1]),
+    "n_slices": (["2", 2.0, None, True, [2.5], [[2]], {"a": 2}], [0, -2, [], [2, 3], 2**40]),
+    "output": ([], ["plane", None]),
+    "prune": ([5, ["ice"], True], ["icee", ""]),
+    "purity": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+    "random_state": ([], ["seed", -1, 1.5]),
+    "refresh_output": FLAG,
+    "scale": FLAG,
+    "significance": (["0.9", None, True], [-0.1, 1.1, np.nan]),
+    "simplify": FLAG,
+    "subsumption": FLAG,
+    "threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
+    "tolerance": (["0.1", None, True], [-0.1, 0.6, np.nan]),
+    "uncovered": ([], [None, "majority", 0, ["default"]]),
+    "weighted": FLAG,
+}
+
 
 def make_extractor(name: str, black_box: Any, **options: Any) -> Any:
     extractor = extractor_class(name)(black_box, **(SETTINGS[name] | options))
@@ -32,6 +111,36 @@ def make_extractor(name: str, black_box: Any, **options: Any) -> Any:
 
 
 CASES = [(name, task) for name, spec in EXTRACTORS.items() for task in spec.tasks]
+
+
+def wrong_values() -> list[Any]:
+    """Parameters: an extractor, a parameter of it, a value it refuses and the error it raises."""
+    return [
+        pytest.param(name, parameter, value, error, id=f"{name}-{parameter}-{value!r:.40}")
+        for name in EXTRACTORS
+        for parameter in extractor_class(name)(None).get_params(deep=False)
+        if parameter != "estimator"
+        for error, group in zip(
+            (TypeError, ValueError),
+            WRONG.get(f"{name}.{parameter}") or WRONG[parameter],
+            strict=True,
+        )
+        for value in group
+    ]
+
+
+def pytest_generate_tests(metafunc) -> None:
+    """What is to be tried of every extractor, for the tests that ask for it."""
+    if {"extractor_name", "wrong_value"} <= set(metafunc.fixturenames):
+        names = ("extractor_name", "parameter", "wrong_value", "error")
+        metafunc.parametrize(names, wrong_values())
+    if metafunc.function.__name__ == "test_the_contract":
+        boxes = {"classification": KNeighborsClassifier(), "regression": KNeighborsRegressor()}
+        mark = parametrize_with_extractor_checks(
+            [make_extractor(name, clone(boxes[task])) for name, task in CASES],
+            exclude=["check_hash_seed"],  # test_faults.py starts two processes for all at once
+        )
+        metafunc.parametrize(*mark.args)
 
 
 @pytest.fixture(params=CASES, ids=lambda case: "-".join(case))

@@ -1,4 +1,4 @@
-"""CART: the tree on the black box's answers, read as rules."""
+"""CART: the tree on the black box's predictions, read as rules."""
 
 from __future__ import annotations
 

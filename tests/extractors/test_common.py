@@ -1,6 +1,6 @@
 """What every extractor must do, whatever it extracts.
 
-The module finds the extractors by itself: a new one needs no more than an entry in `OPTIONS`. The
+The module finds the extractors by itself; their settings are in `conftest.py`. The
 contract that everyone's extractors keep is the suite of :mod:`skescore.testing`; here are, beside
 it, scikit-learn's own checks and what holds of ours alone.
 """
@@ -22,32 +22,9 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore import extractors
-from skescore.extractors import (
-    BaseExtractor,
-    CARTExtractor,
-    CREAMExtractor,
-    ExACTExtractor,
-    GridExExtractor,
-    GridRExExtractor,
-    ITERExtractor,
-    REALExtractor,
-    TrepanExtractor,
-)
+from skescore.extractors import BaseExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import AtLeast, LinearOutput
-from skescore.testing import parametrize_with_extractor_checks
-
-#: Every extractor, with parameters under which it gives several rules on the data below.
-OPTIONS: dict[type[BaseExtractor], dict[str, Any]] = {
-    CARTExtractor: {"max_leaf_nodes": 6, "random_state": 0},
-    CREAMExtractor: {"depth": 2, "random_state": 0},
-    ExACTExtractor: {"depth": 2, "random_state": 0},
-    GridExExtractor: {"n_slices": 3, "depth": 1, "random_state": 0},
-    GridRExExtractor: {"n_slices": 2, "depth": 1, "random_state": 0},
-    ITERExtractor: {"min_examples": 0, "min_update": 0.2, "random_state": 0},
-    REALExtractor: {},
-    TrepanExtractor: {"max_nodes": 4, "min_sample": 0, "random_state": 0},
-}
 
 #: Classes of one kind of black box, numbers of the other.
 BLACK_BOXES = [LogisticRegression(), DecisionTreeRegressor(random_state=0)]
@@ -73,33 +50,21 @@ def test_every_extractor_is_exported_registered_and_tested_here():
         if c.__module__.startswith("skescore.") and (c in EXPORTED or not c.__subclasses__())
     }
     assert ours - {BaseExtractor, PSYKE} == EXPORTED
-    assert set(OPTIONS) == EXPORTED
     assert {extractor_class(name) for name in EXTRACTORS} == EXPORTED
 
 
 @parametrize_with_checks(
     [
-        cls(black_box)
-        for cls in OPTIONS
+        extractor_class(name)(black_box)
+        for name, spec in EXTRACTORS.items()
         for black_box in BLACK_BOXES
-        if ("classification" if is_classifier(black_box) else "regression") in cls.tasks
+        if ("classification" if is_classifier(black_box) else "regression") in spec.tasks
     ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@parametrize_with_extractor_checks(
-    [
-        cls(
-            KNeighborsClassifier() if task == "classification" else KNeighborsRegressor(),
-            **OPTIONS[cls],
-        )
-        for cls in OPTIONS
-        for task in cls.tasks
-    ],
-    exclude=["check_hash_seed"],  # test_faults.py starts two processes for all of them at once
-)
 def test_the_contract(extractor, check):
     check(extractor)
 
@@ -113,22 +78,14 @@ def data_of(task: str) -> tuple[np.ndarray, np.ndarray]:
     return make_friedman1(150, 5, random_state=1)
 
 
-CASES = [(cls, task) for cls in OPTIONS for task in cls.tasks]
-
-
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0].__name__}-{case[1]}")
-def case(request):
-    return request.param
+@pytest.fixture
+def cls(name):
+    return extractor_class(name)
 
 
 @pytest.fixture
-def cls(case):
-    return case[0]
-
-
-@pytest.fixture
-def task(case):
-    return case[1]
+def task(able):
+    return able
 
 
 @pytest.fixture
@@ -137,9 +94,8 @@ def data(task):
 
 
 @pytest.fixture
-def unfitted(cls, task):
-    model = KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5)
-    return cls(model, **OPTIONS[cls])
+def unfitted(make, task):
+    return make(KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5))
 
 
 @pytest.fixture
@@ -219,8 +175,10 @@ def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
             np.testing.assert_allclose(share, counts / counts.sum())
 
 
-def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, fitted, task):
+def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, unfitted, task):
     X, y = data
+    drawn = {"min_examples", "min_sample"} & set(unfitted.get_params())  # points beside the rows
+    fitted = unfitted.set_params(**dict.fromkeys(drawn, 0)).fit(X, y)
     answers = clone(fitted.estimator).fit(X, y).predict(X)
     index = fitted.rules_.assign(X)
     for number, rule in enumerate(fitted.rules_):
@@ -239,7 +197,7 @@ def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, fi
             else:
                 assert rule.output == pytest.approx(inside.mean(), rel=1e-12)
             assert rule.statistics.mean == pytest.approx(inside.mean(), rel=1e-12)
-            assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-9)
+            assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-9)
 
 
 def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, task):
@@ -266,14 +224,16 @@ def test_fidelity_asks_about_the_rows_of_fit_no_more(data, fitted):
 
 
 @pytest.mark.parametrize(
-    "case", [(cls, "both") for cls in OPTIONS if len(cls.tasks) == 2], ids=lambda c: c[0].__name__
+    "case",
+    [(name, "both") for name, spec in EXTRACTORS.items() if len(spec.tasks) == 2],
+    ids=lambda case: case[0],
 )
-def test_a_second_fit_leaves_nothing_of_the_first(cls):
+def test_a_second_fit_leaves_nothing_of_the_first(make):
     X, y = data_of("classification")
-    extractor = cls(KNeighborsClassifier(5), **OPTIONS[cls]).fit(X, y)
+    extractor = make(KNeighborsClassifier(5)).fit(X, y)
     other_X, other_y = data_of("regression")
     extractor.set_params(estimator=KNeighborsRegressor(5)).fit(other_X, other_y)
-    fresh = cls(KNeighborsRegressor(5), **OPTIONS[cls]).fit(other_X, other_y)
+    fresh = make(KNeighborsRegressor(5)).fit(other_X, other_y)
     assert extractor.rules_ == fresh.rules_
     assert set(vars(extractor)) == set(vars(fresh))
     assert extractor.oracle_.n_rows == fresh.oracle_.n_rows

@@ -1,4 +1,4 @@
-"""Class labels of every kind, and what is answered where no rule holds."""
+"""Class labels of every kind, and what is predicted where no rule holds."""
 
 from __future__ import annotations
 
@@ -220,8 +220,8 @@ def test_abstain_labels(labels, abstain_label, answer):
     ("labels", "abstain_label", "message"),
     [
         ([False, True], None, "no label left beside True and False: pass abstain_label="),
-        ([-1, 1], None, "would answer -1, which is one of the classes: pass abstain_label="),
-        (["no rule", "b"], None, "would answer 'no rule', which is one of the classes"),
+        ([-1, 1], None, "would predict -1, which is one of the classes: pass abstain_label="),
+        (["no rule", "b"], None, "would predict 'no rule', which is one of the classes"),
         (["a", "b"], "a", "abstain_label must be none of the classes, got 'a'"),
         ([0, 1], 1.0, r"abstain_label must be none of the classes, got 1\.0"),
         ([False, True], False, "abstain_label must be none of the classes, got False"),

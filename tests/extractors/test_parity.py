@@ -123,7 +123,7 @@ def our_boxes(
         if rule.statistics.class_counts is not None:
             diversity = 1 - max(rule.statistics.class_counts) / sum(rule.statistics.class_counts)
         else:
-            diversity = rule.statistics.spread
+            diversity = rule.statistics.standard_deviation
         boxes.append((low, high, rule.output, diversity))
     return sorted(boxes, key=lambda box: tuple(np.round(np.concatenate(box[:2]), 4)))
 

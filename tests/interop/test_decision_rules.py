@@ -1,4 +1,4 @@
-"""Rules read from decision-rules answer like its own rule sets, to the last row."""
+"""Rules read from decision-rules predict like its own rule sets, to the last row."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_diabetes_with_means_and_spreads() -> None:
     for rule, rows in zip(ours, ours.match(X).T, strict=True):
         assert rule.statistics.n_rows == rows.sum()
         assert rule.statistics.mean == pytest.approx(y[rows].mean())
-        assert rule.statistics.spread == pytest.approx(y[rows].std(ddof=0))
+        assert rule.statistics.standard_deviation == pytest.approx(y[rows].std(ddof=0))
 
 
 def test_a_rule_without_weight_is_left_out_and_said_so() -> None:

@@ -1,4 +1,4 @@
-"""Rules read from the real imodels answer like its models, to the last row."""
+"""Rules read from the real imodels predict like its models, to the last row."""
 
 from __future__ import annotations
 
@@ -659,7 +659,7 @@ def test_shrunken_ensembles_of_classifiers(inner: Any, n_classes: int) -> None:
     y = np.array(["b", "c", "a"])[target(X, n_classes)]
     model = fitted(imodels.HSTreeClassifier(inner, reg_param=3), X, y)
     rules = read_imodels(model)
-    assert rules.voting in ("shares", "logistic")
+    assert rules.voting in ("probabilities", "logistic")
     assert_answers_alike(model, rules, "", X)
 
 
@@ -717,7 +717,9 @@ def test_shrunken_leaves_claim_no_mean() -> None:
         assert rule.statistics is not None
         assert rule.statistics.mean is None
         assert rule.statistics.n_rows == np.sum(answering == i)
-        assert rule.statistics.spread == pytest.approx(np.std(y[answering == i]), abs=1e-7)
+        assert rule.statistics.standard_deviation == pytest.approx(
+            np.std(y[answering == i]), abs=1e-7
+        )
 
 
 def test_leaves_that_moved_cuts_leave_out_of_reach_are_left_out() -> None:

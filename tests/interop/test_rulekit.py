@@ -1,4 +1,4 @@
-"""Rules read from RuleKit's models answer like the engine, to the last row."""
+"""Rules read from RuleKit's models predict like the engine, to the last row."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def assert_counted(model: Any, ours: RuleSet, X: Any, y: Any) -> None:
         assert rule.statistics.n_rows == theirs.weighted_p + theirs.weighted_n == rows.sum()
         if ours.classes is None:
             assert rule.statistics.mean == pytest.approx(np.mean(np.asarray(y)[rows]))
-            assert rule.statistics.spread == pytest.approx(np.std(np.asarray(y)[rows]))
+            assert rule.statistics.standard_deviation == pytest.approx(np.std(np.asarray(y)[rows]))
         else:
             counts = tuple((np.asarray(y)[rows] == label).sum() for label in ours.classes)
             assert rule.statistics.class_counts == counts

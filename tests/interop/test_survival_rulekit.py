@@ -1,4 +1,4 @@
-"""Survival rules made of RuleKit's premises answer with RuleKit's curves."""
+"""Survival rules made of RuleKit's premises predict with RuleKit's curves."""
 
 from __future__ import annotations
 

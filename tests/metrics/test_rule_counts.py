@@ -453,7 +453,7 @@ def test_bad_input(rules: RuleSet, X: Any, y: Any, options: Any, message: str) -
 def test_rules_that_answer_together_answer_no_rows_of_their_own() -> None:
     voting = LETTERS.replace(ordered=False, voting="votes")
     assert confusion(voting, [[0.0]], ["a"]).p.tolist() == [1.0]
-    with pytest.raises(ValueError, match="answer together"):
+    with pytest.raises(ValueError, match="predict together"):
         confusion(voting, [[0.0]], ["a"], assigned=True)
 
 

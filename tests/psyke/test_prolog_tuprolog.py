@@ -151,10 +151,10 @@ def test_no_fallback():
     assert Solver(ruleset[:0].to_prolog()).ask([1.0]) is None
 
 
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic", "mean", "sum"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
 def test_voting(voting):
     rng = np.random.default_rng(3)
-    classification = voting in ("votes", "shares", "logistic")
+    classification = voting in ("votes", "probabilities", "logistic")
     rules = []
     for i in range(10):
         j, low = int(rng.integers(3)), round(float(rng.normal()), 1)

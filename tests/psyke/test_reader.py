@@ -1,4 +1,4 @@
-"""Extractors that the real PSyKE has fitted, read as rules: they answer like PSyKE's predict."""
+"""Extractors that the real PSyKE has fitted, read as rules: they predict like PSyKE's predict."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_half_open_and_closed_boxes_and_open_borders(flower_rules):
 def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
     extractor = flower_rules("gridex")
     answers = FLOWERS.predict(X_IRIS)
-    rules = read_psyke(extractor, X=X_IRIS, answers=answers)
+    rules = read_psyke(extractor, X=X_IRIS, y_black_box=answers)
     assert all(rule.statistics is None for rule in read_psyke(extractor))
     index = rules.assign(X_IRIS)
     for i, rule in enumerate(rules):
@@ -352,17 +352,17 @@ def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
     assert [r.statistics.n_rows for r in only_rows] == [r.statistics.n_rows for r in rules]
     numbers = patient_rules("gridex")
     y = PATIENTS.predict(X_DIABETES)
-    rules = read_psyke(numbers, X=X_DIABETES, answers=y)
+    rules = read_psyke(numbers, X=X_DIABETES, y_black_box=y)
     first = y[rules.assign(X_DIABETES) == 0]
     assert rules[0].statistics.mean == pytest.approx(first.mean())
-    assert rules[0].statistics.spread == pytest.approx(first.std())
+    assert rules[0].statistics.standard_deviation == pytest.approx(first.std())
     with pytest.raises(ValueError, match="pass X as well"):
-        read_psyke(numbers, answers=y)
+        read_psyke(numbers, y_black_box=y)
     with pytest.raises(ValueError, match=r"one entry per row of X \(150\), got 3"):
-        read_psyke(numbers, X=X_DIABETES, answers=y[:3])
+        read_psyke(numbers, X=X_DIABETES, y_black_box=y[:3])
     with pytest.raises(ValueError, match=r"must be among the classes .* got 'rose'"):
         read_psyke(extractor, classes={v: v for v in set(Y_IRIS)}, X=X_IRIS[:1],
-                   answers=["rose"])  # fmt: skip
+                   y_black_box=["rose"])  # fmt: skip
 
 
 @pytest.mark.parametrize("simplify", [True, False])
@@ -377,7 +377,7 @@ def test_cart_remembers_what_its_leaves_saw(engine, simplify):
         assert rule.statistics.class_counts == tuple(seen.count(label) for label in classes)
         assert rule.statistics.n_rows == len(seen)
     assert rules == read_psyke(cart, classes=classes, X=X_IRIS,
-                               answers=[classes[v] for v in answers],
+                               y_black_box=[classes[v] for v in answers],
                                domain=None).replace(domain=None)  # fmt: skip
 
 
@@ -517,7 +517,7 @@ def test_labels_of_any_type(flower_rules, name, labels):
     extractor = flower_rules(name)
     classes = dict(zip(sorted(set(Y_IRIS)), labels, strict=True))
     rules = read_psyke(extractor, classes=classes, X=X_IRIS,
-                       answers=[classes[v] for v in FLOWERS.predict(X_IRIS)])  # fmt: skip
+                       y_black_box=[classes[v] for v in FLOWERS.predict(X_IRIS)])  # fmt: skip
     assert rules.classes == tuple(labels)
     rows = probes(X_IRIS, rules)
     check(rules, extractor, rows, 0, classes=classes)
@@ -649,8 +649,8 @@ def test_boxes_without_a_label_are_left_out(gaps):
 
 
 def test_or_get_the_label_of_their_rows(gaps):
-    with pytest.warns(UserWarning, match="now answers? what their rows of X got"):
-        rules = read_psyke(gaps.extractor, X=gaps.X, answers=gaps.y)
+    with pytest.warns(UserWarning, match="now predicts? what their rows of X got"):
+        rules = read_psyke(gaps.extractor, X=gaps.X, y_black_box=gaps.y)
     theirs = psyke_predictions(gaps.extractor, gaps.X)["answer"]
     assert (theirs == "").sum() >= 1
     assert rules.covers(gaps.X).tolist() == theirs.notna().tolist()
@@ -668,8 +668,8 @@ def test_a_cluster_that_could_not_be_split_has_no_output(engine, output):
     extract(clusterer, X, y)
     with pytest.warns(UserWarning, match="never gave an output to 1 of its 1 rules"):
         assert len(read_psyke(clusterer)) == 0
-    with pytest.warns(UserWarning, match="1 now answers"):
-        rules = read_psyke(clusterer, X=X, answers=y)
+    with pytest.warns(UserWarning, match="1 now predicts"):
+        rules = read_psyke(clusterer, X=X, y_black_box=y)
     assert rules.predict(X).tolist() == ["p" if output == "CLASSIFICATION" else 9.5] * 20
 
 

@@ -1,4 +1,4 @@
-"""The box of the training rows, and answers outside of all rules."""
+"""The box of the training rows, and predicts outside of all rules."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def test_fallback_values_become_pythons():
 @pytest.mark.parametrize(
     ("fallback", "classes", "text"),
     [
-        (Fallback("c"), ["a", "b"], r"answers 'c', which is not among the classes \['a', 'b'\]"),
+        (Fallback("c"), ["a", "b"], r"predicts 'c', which is not among the classes \['a', 'b'\]"),
         (Fallback("a", "default", (1,)), ["a", "b"], "has 1 class_counts for 2 classes"),
         (Fallback("a", "abstain", None, "b"), ["a", "b"], "none of the classes, got 'b'"),
-        (Fallback("a"), None, "must answer a number, got 'a'"),
-        (Fallback(True), None, "must answer a number, got True"),
+        (Fallback("a"), None, "must predict a number, got 'a'"),
+        (Fallback(True), None, "must predict a number, got True"),
     ],
 )
 def test_what_does_not_fit_the_classes(fallback, classes, text):
@@ -119,9 +119,9 @@ def test_default_abstain_label(classes, label):
     ("classes", "text"),
     [
         ([True, False], "no label left beside True and False: pass abstain_label"),
-        (["no rule", "a"], "would answer 'no rule', which is one of the classes"),
-        ([-1, 1], "would answer -1, which is one of the classes: pass abstain_label"),
-        ([-1.0, 1.0], "would answer -1, which is one of the classes"),
+        (["no rule", "a"], "would predict 'no rule', which is one of the classes"),
+        ([-1, 1], "would predict -1, which is one of the classes: pass abstain_label"),
+        ([-1.0, 1.0], "would predict -1, which is one of the classes"),
     ],
 )
 def test_no_abstain_label_left(classes, text):

@@ -1,4 +1,4 @@
-"""Explanations say what the rules do, and every change that they tell gets another answer."""
+"""Explanations say what the rules do, and every change that they tell gets another prediction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from skescore.rules import (
 
 NAMES = ["length", "width", "colour"]
 VOTINGS = {
-    "classification": ("votes", "shares", "logistic"),
+    "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
 DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])
@@ -111,7 +111,7 @@ ROWS = st.tuples(
 def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
     said = rules.explain(row)
     rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "colour": object})
-    assert same(said.answer, rules.predict(rows)[0])
+    assert same(said.prediction, rules.predict(rows)[0])
     assert [held.index for held in said.held] == np.flatnonzero(rules.match(rows)[0]).tolist()
     if rules.voting is None:
         index = int(rules.assign(rows)[0])
@@ -148,13 +148,13 @@ def test_the_changed_row_really_gets_another_answer(rules: RuleSet, row: list[An
     assert found.changes
     after = [changed(row, found, NAMES)]
     frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "colour": object})
-    assert same(rules.predict(frame)[0], found.answer)
-    assert not same(found.answer, said.answer)
+    assert same(rules.predict(frame)[0], found.prediction)
+    assert not same(found.prediction, said.prediction)
     assert tuple(np.flatnonzero(rules.match(frame)[0])) == found.rules
     if rules.voting is None and found.rules:
         assert found.rule == rules.assign(frame)[0]
     again = rules.explain(after[0])
-    assert same(again.answer, found.answer)
+    assert same(again.prediction, found.prediction)
 
 
 def slow_nearest(rules: RuleSet, row: list[float]) -> float:
@@ -202,24 +202,24 @@ def test_iris_tree_by_hand() -> None:
         domain=Domain((1, 0), (7, 2.5)),
     )
     said = rules.explain([5.0, 1.7])
-    assert (said.answer, said.rule, said.reason, said.row) == (
+    assert (said.prediction, said.rule, said.reason, said.row) == (
         "versicolor", 1, "first", {"length": 5.0, "width": 1.7},
     )  # fmt: skip
     found = said.counterfactual
     assert found is not None
-    assert (found.answer, found.rule, found.rules) == ("virginica", 2, (2,))
+    assert (found.prediction, found.rule, found.rules) == ("virginica", 2, (2,))
     assert [(c.feature, c.before, c.after) for c in found.changes] == [("width", 1.7, 1.76)]
     assert found.distance == pytest.approx(0.06 / 2.5)
     assert str(said) == "\n".join(
         [
-            "answer: versicolor, by rule 2, the first that holds",
+            "predict: versicolor, by rule 2, the first that holds",
             "rules that hold:",
             "  2. ELSE IF length > 2.5 AND width ≤ 1.75 THEN versicolor",
             "  3. ELSE virginica",
             "conditions of rule 2:",
             "  length > 2.5: holds",
             "  width ≤ 1.75: holds",
-            "nearest other answer: virginica, by rule 3, if",
+            "nearest other prediction: virginica, by rule 3, if",
             "  width were 1.76 instead of 1.7",
         ]
     )
@@ -236,12 +236,12 @@ def test_votes_and_categories_by_hand() -> None:
         fallback=Fallback("a"),
     )  # fmt: skip
     said = rules.explain({"length": 5, "width": None, "colour": "red", "further": 1})
-    assert (said.answer, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
+    assert (said.prediction, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
     assert [held.weight for held in said.held] == [2.0, 1.5, 0.25]
     assert said.held[2].votes == {"b": 0.25}
     found = said.counterfactual
     assert found is not None
-    assert (found.answer, found.rule, found.distance) == ("b", None, 1.0)
+    assert (found.prediction, found.rule, found.distance) == ("b", None, 1.0)
     assert (found.changes[0].before, found.changes[0].after) == ("red", "blue")
     assert "sums: a 2, b 1.75" in str(said)
 
@@ -269,7 +269,7 @@ def test_a_rule_in_front_must_be_left_as_well() -> None:
     )  # fmt: skip
     found = rules.explain([1, 1, 1]).counterfactual
     assert found is not None
-    assert (found.answer, found.rule, len(found.changes)) == ("b", 1, 3)
+    assert (found.prediction, found.rule, len(found.changes)) == ("b", 1, 3)
 
 
 def test_nothing_to_change() -> None:
@@ -278,7 +278,7 @@ def test_nothing_to_change() -> None:
     assert "no change found" in str(always.explain([1]))
     empty = RuleSet([], ["x"], task="regression", fallback=Fallback(2.0, "nearest"))
     said = empty.explain([1])
-    assert (said.answer, said.fallback, said.counterfactual) == (2.0, True, None)
+    assert (said.prediction, said.fallback, said.counterfactual) == (2.0, True, None)
 
 
 def test_the_nearest_rule_and_what_fails_of_it() -> None:
@@ -287,7 +287,7 @@ def test_the_nearest_rule_and_what_fails_of_it() -> None:
         ["x", "y"], task="classification", fallback=Fallback("a", "nearest"),
     )  # fmt: skip
     said = rules.explain([5.0, 2.0])
-    assert (said.answer, said.rule, said.reason, said.held) == ("b", 0, "nearest", ())
+    assert (said.prediction, said.rule, said.reason, said.held) == ("b", 0, "nearest", ())
     assert [(c.text, c.holds) for c in said.conditions] == [("x > 6", False), ("y ≤ 3", True)]
 
 
@@ -315,8 +315,8 @@ def test_trees_of_real_data(kind: str | None) -> None:
             found = said.counterfactual
             assert found is not None
             after = changed(row.tolist(), found, list(rules.feature_names))
-            assert tree.predict([after])[0] == pytest.approx(found.answer)
-            assert found.answer != said.answer
+            assert tree.predict([after])[0] == pytest.approx(found.prediction)
+            assert found.prediction != said.prediction
 
 
 ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallback=Fallback("b"))
@@ -369,4 +369,4 @@ def test_rule_sets_explain_themselves():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], task="classification"
     )
-    assert rules.explain([0.5]).answer == "a"
+    assert rules.explain([0.5]).prediction == "a"

@@ -568,14 +568,14 @@ def test_moments_of_joined_rules_are_those_of_all_values(
     one: list[float], other: list[float]
 ) -> None:
     parts = [
-        RuleStatistics(len(v), mean=float(np.mean(v)), spread=float(np.std(v)))
+        RuleStatistics(len(v), mean=float(np.mean(v)), standard_deviation=float(np.std(v)))
         for v in (one, other)
     ]
     both = combined(*parts)
     assert both is not None
     assert both.n_rows == len(one) + len(other)
     assert both.mean == pytest.approx(np.mean(one + other), abs=1e-9)
-    assert both.spread == pytest.approx(np.std(one + other), abs=1e-7)
+    assert both.standard_deviation == pytest.approx(np.std(one + other), abs=1e-7)
 
 
 def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -762,11 +762,11 @@ def test_conclusions_make_rules():
     line = LinearOutput(1, [(0, 2)])
     numbers = Conclusions(
         np.array([0.5, NAN]), n_rows=np.array([2, 3]), mean=np.array([0.5, 2]),
-        spread=np.array([0, 0.5]), linear={1: line},
+        standard_deviation=np.array([0, 0.5]), linear={1: line},
     )  # fmt: skip
     assert [numbers.rule(i, boxes, None) for i in range(2)] == [
-        Rule([Interval(0, 0, 1)], 0.5, RuleStatistics(2, mean=0.5, spread=0)),
-        Rule([Interval(0, 1)], line, RuleStatistics(3, mean=2, spread=0.5)),
+        Rule([Interval(0, 0, 1)], 0.5, RuleStatistics(2, mean=0.5, standard_deviation=0)),
+        Rule([Interval(0, 1)], line, RuleStatistics(3, mean=2, standard_deviation=0.5)),
     ]
     assert Conclusions(np.array([1.0, 2.0])).rule(1, boxes, None) == Rule([Interval(0, 1)], 2.0)
 
@@ -778,9 +778,13 @@ def test_shares():
         class_counts=np.array([[3, 1, 0], [0, 0, 0], [0, 1, 1]]),
     )
     # A rule that has counted nothing is sure of its class.
-    assert conclusions.shares(3).tolist() == [[0.75, 0.25, 0], [0, 1, 0], [0, 0.5, 0.5]]
-    assert Conclusions(np.array([1])).shares(2).tolist() == [[0, 1]]
-    assert Conclusions(np.array([], dtype=int)).shares(2).shape == (0, 2)
+    assert conclusions.class_probabilities(3).tolist() == [
+        [0.75, 0.25, 0],
+        [0, 1, 0],
+        [0, 0.5, 0.5],
+    ]
+    assert Conclusions(np.array([1])).class_probabilities(2).tolist() == [[0, 1]]
+    assert Conclusions(np.array([], dtype=int)).class_probabilities(2).shape == (0, 2)
 
 
 @pytest.mark.parametrize(

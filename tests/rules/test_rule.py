@@ -55,7 +55,7 @@ def test_linear_output_evaluates():
 def test_whole_counts_are_ints():
     seen = RuleStatistics(np.float64(50.0), np.array([49.0, 0.5, 0.0]), np.float32(0.5), 0)
     assert seen == RuleStatistics(50, (49, 0.5, 0), 0.5, 0.0)
-    kinds = [type(v) for v in (seen.n_rows, *seen.class_counts, seen.mean, seen.spread)]
+    kinds = [type(v) for v in (seen.n_rows, *seen.class_counts, seen.mean, seen.standard_deviation)]
     assert kinds == [int, int, float, int, float, float]
 
 
@@ -78,7 +78,11 @@ def test_whole_counts_are_ints():
         (lambda: RuleStatistics(None), TypeError, "n_rows must be a number, got None"),
         (lambda: RuleStatistics(1, (1, -1)), ValueError, "class_counts must be 0 or more"),
         (lambda: RuleStatistics(1, mean=math.nan), ValueError, "mean must be a finite number"),
-        (lambda: RuleStatistics(1, spread=-0.1), ValueError, "spread must be 0 or more, got -0.1"),
+        (
+            lambda: RuleStatistics(1, standard_deviation=-0.1),
+            ValueError,
+            "standard_deviation must be 0 or more, got -0.1",
+        ),
         (lambda: Rule([], None), TypeError, "output must be a str, int, float or bool, got None"),
         (lambda: Rule([], b"a"), TypeError, "output must be a str, int, float or bool, got b'a'"),
         (lambda: Rule([], np.datetime64("2020-01-01")), TypeError, "output must be a str"),
@@ -158,7 +162,7 @@ def test_holds_where_all_conditions_hold():
         ),
         (Rule([], "a", RuleStatistics(4, (0, 0))), {}, "ALWAYS a   [4 rows]"),
         (
-            Rule([], 3.0, RuleStatistics(10, mean=3.0, spread=0.12345)),
+            Rule([], 3.0, RuleStatistics(10, mean=3.0, standard_deviation=0.12345)),
             {},
             "ALWAYS 3   [10 rows, ± 0.1235]",
         ),
@@ -190,7 +194,7 @@ def test_purity():
     [
         Rule([Interval(0, 1, 2), OneOf(1, ["a"])], "a", RuleStatistics(3, (1, 2))),
         LinearOutput(1, [(0, 2)]),
-        RuleStatistics(3, mean=1.0, spread=0.5),
+        RuleStatistics(3, mean=1.0, standard_deviation=0.5),
     ],
     ids=lambda v: type(v).__name__,
 )

@@ -69,7 +69,7 @@ def by_boxes(**changes):
 def regression(**changes):
     settings = {
         "rules": [
-            Rule([Interval(0, upper=1)], 1.5, RuleStatistics(3, mean=1.5, spread=0.5)),
+            Rule([Interval(0, upper=1)], 1.5, RuleStatistics(3, mean=1.5, standard_deviation=0.5)),
             Rule([Interval(0, 1, 3)], LinearOutput(1, [(0, 2), (1, -1)])),
         ],
         "feature_names": NAMES,
@@ -292,9 +292,9 @@ def test_classes_are_found_in_the_outputs():
         ({"fallback": "a", "classes": None}, TypeError, "fallback must be a Fallback or None"),
         ({"domain": ((0, 0), (1, 1))}, TypeError, "domain must be a Domain or None"),
         ({"disjoint": 1}, TypeError, "disjoint must be True or False, got 1"),
-        ({"fallback": Fallback("z")}, ValueError, "fallback answers 'z', which is not among"),
+        ({"fallback": Fallback("z")}, ValueError, "fallback predicts 'z', which is not among"),
         ({"task": "regression"}, ValueError, "pass classes=None for regression"),
-        ({"task": "regression", "classes": None}, ValueError, "must answer a number, got 'c'"),
+        ({"task": "regression", "classes": None}, ValueError, "must predict a number, got 'c'"),
         ({"task": "regression", "classes": None, "fallback": None}, ValueError,
          "Rule 1 of a regression has the output 'a'"),
     ],
@@ -414,7 +414,7 @@ def test_abstaining_needs_a_label():
     assert make((True, False)).predict([[-1]]).tolist() == [True]
     with pytest.raises(ValueError, match="no label left beside True and False"):
         make((True, False)).predict([[7]])
-    with pytest.raises(ValueError, match="would answer -1, which is one of the classes"):
+    with pytest.raises(ValueError, match="would predict -1, which is one of the classes"):
         make((-1, 1)).predict([[7]])
     with pytest.raises(ValueError, match="abstain_label must be none of the classes, got 1"):
         make((-1, 1), label=1)

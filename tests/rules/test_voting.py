@@ -1,4 +1,4 @@
-"""Rules that answer together, beside plain loops over rows and rules."""
+"""Rules that predict together, beside plain loops over rows and rules."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_votes_add_up_and_ties_go_to_the_first_class():
 
 
 def test_shares_divide_a_weight_by_the_class_counts():
-    both = VOTES.replace(voting="shares")
+    both = VOTES.replace(voting="probabilities")
     # 0.5 * (2/3, 1/3) + 0.25 * (1/4, 3/4) = (0.396, 0.354)
     assert both.predict([[0.5, -1.0]]).tolist() == ["a"]
     assert both.predict_proba([[0.5, -1.0]])[0].tolist() == pytest.approx([0.52777778, 0.47222222])
@@ -134,7 +134,7 @@ def loop(ruleset: RuleSet, row: list[float]) -> object:
         if ruleset.task == "regression":
             total += weight * rule.output
             weights += weight
-        elif ruleset.voting != "shares":
+        elif ruleset.voting != "probabilities":
             sums[rule.output] += weight
         else:
             counts = rule.statistics.class_counts
@@ -156,7 +156,7 @@ conditions = st.builds(
 
 @st.composite
 def rule_sets(draw: st.DrawFn) -> RuleSet:
-    voting = draw(st.sampled_from(["votes", "shares", "logistic", "mean", "sum"]))
+    voting = draw(st.sampled_from(["votes", "probabilities", "logistic", "mean", "sum"]))
     regression = voting in {"mean", "sum"}
     rules = []
     for _ in range(draw(st.integers(1, 8))):
@@ -197,7 +197,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
     assert (VOTES.predict_proba(X) == before).all()
 
 
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
 def test_blocks_of_rules_change_nothing(voting: str, monkeypatch: pytest.MonkeyPatch):
     rules = VOTES.rules * 7
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
@@ -260,7 +260,10 @@ def test_rules_made_from_arrays_have_weights():
     ("changes", "message"),
     [
         ({"ordered": True}, r"voting='votes' lets all rules that hold .* pass ordered=False"),
-        ({"voting": "mean"}, r"for classification, one of 'votes', 'shares', 'logistic', got 'm"),
+        (
+            {"voting": "mean"},
+            r"for classification, one of 'votes', 'probabilities', 'logistic', got 'm",
+        ),
         ({"voting": 3}, "got 3"),
         ({"fallback": Fallback("a", "nearest")}, "choose policy='default' or 'abstain'"),
     ],
@@ -271,7 +274,7 @@ def test_settings_that_contradict_each_other(changes: dict[str, object], message
 
 
 def test_what_needs_one_answering_rule_says_so():
-    with pytest.raises(ValueError, match="assign needs rules of which one answers each row"):
+    with pytest.raises(ValueError, match="assign needs rules of which one predicts each row"):
         VOTES.assign(ROWS)
     with pytest.raises(ValueError, match="simplify needs rules"):
         VOTES.simplify()
@@ -302,3 +305,13 @@ def test_a_frame_is_read_by_names():
     frame = pd.DataFrame(ROWS, columns=["x", "y"])[["y", "x"]]
     assert VOTES.predict(frame).tolist() == VOTES.predict(ROWS).tolist()
     assert len(Table(frame, VOTES.feature_names)) == len(ROWS)
+
+
+def test_files_with_the_earlier_words_are_read():
+    votes = VOTES.replace(voting="probabilities")
+    assert RuleSet.from_json(votes.to_json().replace('"probabilities"', '"shares"')) == votes
+    seen = RuleStatistics(3, mean=2.0, standard_deviation=0.5)
+    numbers = RuleSet([Rule([], 2.0, seen)], ["x"], task="regression")
+    written = numbers.to_json()
+    assert '"spread"' not in written
+    assert RuleSet.from_json(written.replace('"standard_deviation"', '"spread"')) == numbers

@@ -345,7 +345,7 @@ def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics 
         else:
             mean = math.fsum(seen) / len(seen)
             square = math.fsum((a - mean) ** 2 for a in seen) / len(seen)
-            found.append(RuleStatistics(len(seen), mean=mean, spread=math.sqrt(square)))
+            found.append(RuleStatistics(len(seen), mean=mean, standard_deviation=math.sqrt(square)))
     return found
 
 
@@ -366,7 +366,7 @@ def test_statistics_are_those_of_the_rows_that_rules_now_answer(
         assert (seen.n_rows, seen.class_counts) == (expected.n_rows, expected.class_counts)
         if pruned.task == "regression":
             assert seen.mean == pytest.approx(expected.mean)
-            assert seen.spread == pytest.approx(expected.spread, abs=1e-9)
+            assert seen.standard_deviation == pytest.approx(expected.standard_deviation, abs=1e-9)
 
 
 def test_a_rule_that_answers_for_those_gone_tells_so() -> None:

@@ -154,7 +154,7 @@ def test_parameters_weights_of_rows_voting_and_undefined() -> None:
     heavy = with_weights(rules, "precision", X, Y, sample_weight=[3, 1, 1])
     assert heavy[0].weight == pytest.approx(0.75)
     assert with_weights(rules, "precision", X, Y, undefined=-1.0)[1].weight == -1.0
-    assert with_weights(rules, "precision", X, Y, voting="shares").voting == "shares"
+    assert with_weights(rules, "precision", X, Y, voting="probabilities").voting == "probabilities"
 
 
 def test_disjoint_lists_may_vote() -> None:

@@ -36,7 +36,7 @@ class OneCut(MetaEstimatorMixin, BaseEstimator):
             classes = getattr(self.black_box_, "classes_", np.unique(answers))
             self.classes_ = np.asarray(classes)
             if (answers == answers[0]).all():
-                warnings.warn("There is one answer only.", UserWarning, stacklevel=2)
+                warnings.warn("There is one prediction only.", UserWarning, stacklevel=2)
         names = getattr(self, "feature_names_in_", None)
         feature, cut = self._best_cut(rows, answers)
         rules = [

@@ -1,4 +1,4 @@
-"""ExtractorSearchCV: what it finds, records, answers and refuses."""
+"""ExtractorSearchCV: what it finds, records, predicts and refuses."""
 
 from __future__ import annotations
 

@@ -146,14 +146,18 @@ class NumberTarget:
         squares = (self._values - mean[index]) ** 2
         deviation = np.sqrt(np.bincount(index, weights=squares, minlength=n_rules) / n_rows)
         if not self._linear:
-            return Conclusions(mean, n_rows=n_rows, mean=mean, spread=deviation)
+            return Conclusions(mean, n_rows=n_rows, mean=mean, standard_deviation=deviation)
         linear = {}
         groups = np.split(np.argsort(index, kind="stable"), np.cumsum(n_rows)[:-1])
         for rule, rows in enumerate(groups):
             intercept, slopes = fit_linear_model(self._X, self._values, rows)
             linear[rule] = LinearOutput(intercept, tuple(enumerate(slopes.tolist())))
         return Conclusions(
-            np.full(n_rules, np.nan), n_rows=n_rows, mean=mean, spread=deviation, linear=linear
+            np.full(n_rules, np.nan),
+            n_rows=n_rows,
+            mean=mean,
+            standard_deviation=deviation,
+            linear=linear,
         )
 
 

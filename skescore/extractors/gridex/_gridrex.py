@@ -95,7 +95,7 @@ class LinearModels:
             np.where(level, intercepts, np.nan),
             n_rows=n_rows,
             mean=self.units.origin[-1] + self.mean * self.units.unit[-1],
-            spread=self.deviation * self.units.unit[-1],
+            standard_deviation=self.deviation * self.units.unit[-1],
             linear=linear,
         )
 

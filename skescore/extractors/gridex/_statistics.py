@@ -240,7 +240,7 @@ class MomentsTable:
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
         """Outputs and statistics of the rules that the boxes become."""
         mean = self.moments[:, 1]
-        return Conclusions(mean, n_rows=n_rows, mean=mean, spread=self.impurity)
+        return Conclusions(mean, n_rows=n_rows, mean=mean, standard_deviation=self.impurity)
 
 
 def joined_conclusions(parts: Sequence[Conclusions]) -> Conclusions:
@@ -251,5 +251,8 @@ def joined_conclusions(parts: Sequence[Conclusions]) -> Conclusions:
         return None if arrays[0] is None else np.concatenate(arrays)
 
     return Conclusions(
-        *(joined(name) for name in ("outputs", "n_rows", "class_counts", "mean", "spread"))
+        *(
+            joined(name)
+            for name in ("outputs", "n_rows", "class_counts", "mean", "standard_deviation")
+        )
     )

@@ -220,7 +220,9 @@ class ITERExtractor(BaseExtractor):
             squares = (y_pred - mean[box]) ** 2
             deviation = np.sqrt(np.bincount(box, squares) / n_rows)
             outputs = mean if self.refresh_output else at_first
-            conclusions = Conclusions(outputs, n_rows=n_rows, mean=mean, spread=deviation)
+            conclusions = Conclusions(
+                outputs, n_rows=n_rows, mean=mean, standard_deviation=deviation
+            )
         closed = np.isfinite(lower)
         return BoxTable(lower, upper, closed, np.zeros_like(closed)), conclusions
 

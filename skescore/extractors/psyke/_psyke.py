@@ -358,13 +358,13 @@ class PSyKEExtractor(BaseExtractor):
 
     def _read(self, extractor: Any, extraction: Extraction) -> RuleSet:
         """Turn what PSyKE has extracted into a rule set."""
-        settings, answers, labels = extraction.settings, extraction.predictions, None
+        settings, y_black_box, labels = extraction.settings, extraction.predictions, None
         if extraction.classes is not None:
-            answers = extraction.classes[answers]
+            y_black_box = extraction.classes[y_black_box]
             texts = class_texts(len(extraction.classes)).tolist()
             labels = dict(zip(texts, settings["classes"], strict=True))
         rules = read_psyke(
-            extractor, classes=labels, X=extraction.X, answers=answers,
+            extractor, classes=labels, X=extraction.X, y_black_box=y_black_box,
             domain=settings["domain"], fallback=settings["fallback"],
         )  # fmt: skip
         # PSyKE knows the columns by plain names, which may be those of other columns here.

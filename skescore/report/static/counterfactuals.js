@@ -116,23 +116,23 @@ class CounterfactualSearch {
     return total;
   }
 
-  // The answer to the changed row, and who gives it.
+  // The prediction for the changed row, and who gives it.
   status(change) {
-    const row = this.changed(change), answer = this.rules.answer(row);
+    const row = this.changed(change), prediction = this.rules.predict(row);
     let who = "";
     if (this.rules.regression) {
-      who = this.rules.voting ? this.rules.held(row).join() : String(answer.rule);
+      who = this.rules.voting ? this.rules.held(row).join() : String(prediction.rule);
     }
-    return { answer, who };
+    return { prediction, who };
   }
 
   isOther(change) {
-    const { answer, who } = this.status(change), base = this.base.answer;
-    if (!answer.answered) return false;
-    if (!this.rules.regression) return answer.code !== base.code;
-    const same = Object.is(answer.value, base.value) || answer.value === base.value ||
-      Math.abs(answer.value - base.value) <= 1e-9 * Math.abs(base.value);
-    // Affine answers always differ a little: other rules must give them.
+    const { prediction, who } = this.status(change), base = this.base.prediction;
+    if (!prediction.predicted) return false;
+    if (!this.rules.regression) return prediction.code !== base.code;
+    const same = Object.is(prediction.value, base.value) || prediction.value === base.value ||
+      Math.abs(prediction.value - base.value) <= 1e-9 * Math.abs(base.value);
+    // Affine predictions always differ a little: other rules must give them.
     return !same && who !== this.base.who;
   }
 
@@ -200,21 +200,21 @@ class CounterfactualSearch {
   }
 
   told(change) {
-    const row = this.changed(change), answer = this.rules.answer(row);
+    const row = this.changed(change), prediction = this.rules.predict(row);
     const changes = [...change].sort((a, b) => a[0] - b[0]).map(([j, option]) => ({
       feature: j, before: this.row[j], after: this.options.get(j).values[option],
     }));
-    return { changes, distance: this.cost(change), answer, rule: answer.rule,
+    return { changes, distance: this.cost(change), prediction, rule: prediction.rule,
              rules: this.rules.held(row) };
   }
 }
 
-// Why a row is answered as it is; `reason` as skescore.rules.explanation has it.
+// Why a row is predicted as it is; `reason` as skescore.rules.explanation has it.
 function explainRow(rules, row) {
-  const answer = rules.answer(row), held = rules.held(row);
-  let reason = answer.byRules ? "vote" : "fallback";
-  if (answer.rule >= 0) {
-    reason = !held.includes(answer.rule) ? "nearest"
+  const prediction = rules.predict(row), held = rules.held(row);
+  let reason = prediction.byRules ? "vote" : "fallback";
+  if (prediction.rule >= 0) {
+    reason = !held.includes(prediction.rule) ? "nearest"
       : rules.set.ordered || rules.set.disjoint ? "first" : "purest";
   }
   const checked = (condition) => ({
@@ -222,8 +222,8 @@ function explainRow(rules, row) {
     parts: (condition.conditions || []).map(checked),
   });
   return {
-    answer, held, reason,
-    conditions: answer.rule < 0 ? [] : rules.rules[answer.rule].if.map(checked),
-    counterfactual: answer.answered ? new CounterfactualSearch(rules, row).nearest() : null,
+    prediction, held, reason,
+    conditions: prediction.rule < 0 ? [] : rules.rules[prediction.rule].if.map(checked),
+    counterfactual: prediction.predicted ? new CounterfactualSearch(rules, row).nearest() : null,
   };
 }

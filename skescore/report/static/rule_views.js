@@ -67,9 +67,9 @@ const REPORT_COLUMNS = [
 function showRules(rules, rows, isWinner, extractor) {
   const view = rules.view, report = view.report, regression = rules.regression;
   byId("rules-hint").textContent = rules.voting
-    ? "All rules that hold answer together." : rules.set.ordered
-      ? "The first rule that holds answers." : rules.set.disjoint
-        ? "No two rules hold for the same row." : "Of several rules that hold the purest answers.";
+    ? "All rules that hold predict together." : rules.set.ordered
+      ? "The first rule that holds predicts." : rules.set.disjoint
+        ? "No two rules hold for the same row." : "Of several rules that hold the purest predicts.";
   byId("rule-caption").textContent =
     `${plural(view.rules.length, "rule")} of ${extractor}, extracted from all rows` +
     (rows ? `. The measures are counted on the ${rows.total} rows of the data, which the rules ` +
@@ -78,7 +78,7 @@ function showRules(rules, rows, isWinner, extractor) {
   if (rules.voting) heads.push("Weight");
   if (!view.holds) heads.push("Seen");
   if (view.holds) heads.push("Holds for");
-  if (view.answers) heads.push("Answers");
+  if (view.assigned) heads.push("Assigned rows");
   if (report) heads.push(...REPORT_COLUMNS.map((column) => column[1]), "Significant");
   if (rows) heads.push("Rows");
   const texts = new Set(["Rule", "If", "Then", "Weight", "Seen"]);
@@ -92,7 +92,7 @@ function showRules(rules, rows, isWinner, extractor) {
     if (rules.voting) cells.push(element("td", { class: "text", text: rule.weight }));
     if (!view.holds) cells.push(element("td", { class: "text", text: rule.seen }));
     if (view.holds) cells.push(element("td", { class: "number", text: String(view.holds[i]) }));
-    if (view.answers) cells.push(element("td", { class: "number", text: String(view.answers[i]) }));
+    if (view.assigned) cells.push(element("td", { class: "number", text: String(view.assigned[i]) }));
     if (report) {
       for (const [key, , digits] of REPORT_COLUMNS) {
         cells.push(element("td", { class: "number", text: fixed(report[key][i], digits) }));
@@ -123,8 +123,8 @@ function showRules(rules, rows, isWinner, extractor) {
         "corrected for false discoveries (Benjamini and Hochberg)."
       : "Precision: share of the rule's rows that have its class. Coverage: share of the class's " +
         "rows among them. p-value: corrected for false discoveries (Benjamini and Hochberg).");
-    closing.push(`A rule's rows are here those that it ${view.by_answers ? "answers, since the first " +
-      "rule that holds answers alone" : "holds for"}. Overlap: share of the rows it holds for that ` +
+    closing.push(`A rule's rows are here those that ${view.by_assigned ? "are assigned to it, since the first " +
+      "rule that holds predicts alone" : "it holds for"}. Overlap: share of the rows it holds for that ` +
       "other rules hold for as well. Only it: rows that no other rule holds for.");
   } else if (view.report_error) closing.push(`No measures of single rules: ${view.report_error}`);
   byId("rule-closing").replaceChildren(...closing.map((text) => element("p", { class: "hint", text })));
@@ -140,7 +140,7 @@ function sampleRow(rules, rows, k) {
 function showRows(rules, rows, i) {
   const found = rows.numbers.map((_, k) => k)
     .filter((k) => rules.ruleHolds(i, sampleRow(rules, rows, k)));
-  const answered = (k) => rules.says(rules.answer(sampleRow(rules, rows, k)));
+  const predicted = (k) => rules.says(rules.predict(sampleRow(rules, rows, k)));
   const total = rules.view.holds[i];
   const box = byId("rule-rows");
   box.replaceChildren(
@@ -161,7 +161,7 @@ function showRows(rules, rows, i) {
           ...rows.columns.map((column) => element("td", { class: "number",
                                                           text: fullValue(column[k]) })),
           element("td", { class: "number", text: fullValue(rows.targets[k]) }),
-          element("td", { class: "number", text: answered(k) }),
+          element("td", { class: "number", text: predicted(k) }),
           element("td", {}, element("button", {
             type: "button", class: "choose", text: "try", "aria-label": `Try row ${rows.numbers[k]}`,
             onclick: () => {
@@ -214,7 +214,7 @@ class TryRow {
     } else if (this.isText(j)) made = element("input", { id, type: "text" });
     else made = element("input", { id, type: "number", step: "any" });
     // Some ways of clearing a field only say that it has changed.
-    for (const event of ["input", "change"]) made.addEventListener(event, () => this.answer());
+    for (const event of ["input", "change"]) made.addEventListener(event, () => this.update());
     return made;
   }
 
@@ -254,7 +254,7 @@ class TryRow {
         input.value = at < 0 ? "" : String(at);
       } else input.value = String(value);
     }
-    this.answer();
+    this.update();
   }
 
   // The row as typed; null where a value is no number.
@@ -272,8 +272,8 @@ class TryRow {
     return row;
   }
 
-  answer() {
-    const row = this.read(), box = byId("answer");
+  update() {
+    const row = this.read(), box = byId("prediction");
     if (row === null) {
       box.replaceChildren(element("p", { text: "One of the values is not a number." }));
       return;
@@ -283,28 +283,28 @@ class TryRow {
   }
 
   tell(explained) {
-    const { rules } = this, { answer, held, reason } = explained;
-    const number = `rule ${answer.rule + 1}`;
+    const { rules } = this, { prediction, held, reason } = explained;
+    const number = `rule ${prediction.rule + 1}`;
     const why = {
       first: `by ${number}, the first that holds`, purest: `by ${number}, the purest that holds`,
       vote: "by the vote of all rules that hold",
       nearest: `by ${number}, the nearest, since no rule holds`,
-      fallback: answer.answered
+      fallback: prediction.predicted
         ? `by the fallback, since ${held.length ? "the weights leave no mean" : "no rule holds"}`
         : "since no rule holds and there is no fallback",
     }[reason];
     const parts = [element("p", { class: "verdict" },
-      element("strong", { text: `Prediction: ${rules.says(answer)}` }), `, ${why}.`)];
-    if (answer.sums) {
-      const sums = rules.view.class_texts.map((text, k) => `${text} ${shortNumber(answer.sums[k])}`);
+      element("strong", { text: `Prediction: ${rules.says(prediction)}` }), `, ${why}.`)];
+    if (prediction.sums) {
+      const sums = rules.view.class_texts.map((text, k) => `${text} ${shortNumber(prediction.sums[k])}`);
       parts.push(element("p", { text: `Sums: ${sums.join(", ")}` }));
     }
     if (explained.conditions.length) {
-      const texts = rules.view.rules[answer.rule].conditions;
+      const texts = rules.view.rules[prediction.rule].conditions;
       parts.push(element("p", { text: `Conditions of ${number}:` }),
         this.conditionList(explained.conditions, texts));
     }
-    const others = held.filter((i) => i !== answer.rule);
+    const others = held.filter((i) => i !== prediction.rule);
     if (others.length) {
       const listed = others.slice(0, 20).map((i) => i + 1).join(", ");
       parts.push(element("p", {
@@ -322,8 +322,8 @@ class TryRow {
         ...(condition.parts.length ? [this.conditionList(condition.parts, texts[at].parts)] : []))));
   }
 
-  tellChange({ answer, counterfactual }) {
-    if (!answer.answered) return [];
+  tellChange({ prediction, counterfactual }) {
+    if (!prediction.predicted) return [];
     if (!counterfactual) {
       return [element("p", { text: "No change was found that gets another prediction." })];
     }
@@ -332,7 +332,7 @@ class TryRow {
       element("strong", { text: this.rules.names[feature] }),
       ` were ${fullValue(after)} instead of ${fullValue(before)}`));
     return [
-      element("p", { text: `Nearest other prediction: ${this.rules.says(counterfactual.answer)}${by}, if` }),
+      element("p", { text: `Nearest other prediction: ${this.rules.says(counterfactual.prediction)}${by}, if` }),
       element("ul", {}, ...changes),
     ];
   }

@@ -1,4 +1,4 @@
-// Rule sets as skescore.rules answers them. A row is a list of values by feature: a number, a text,
+// Rule sets as skescore.rules predicts for them. A row is a list of values by feature: a number, a text,
 // a boolean, or null where it is missing.
 
 function asNumber(value) {
@@ -55,7 +55,7 @@ function evaluate(part, row) {
   return total;
 }
 
-// What a rule set answers; `set` is what RuleSet.to_json writes.
+// What a rule set predicts; `set` is what RuleSet.to_json writes.
 class Rules {
   constructor(view) {
     this.view = view;
@@ -69,12 +69,12 @@ class Rules {
     this.domain = view.set.domain;
     this.codes = this.regression ? null
       : this.rules.map((rule) => this.classes.findIndex((label) => identical(label, rule.then)));
-    this.priority = this.orderOfAnswering();
+    this.priority = this.assignmentOrder();
     this.boxes = this.fallback && this.fallback.policy === "nearest" ? this.boxesOfRules() : null;
   }
 
-  // Unordered rules: the purest answers, then the one with most rows, then the first.
-  orderOfAnswering() {
+  // Unordered rules: the purest predicts, then the one with most rows, then the first.
+  assignmentOrder() {
     const order = this.rules.map((_, i) => i);
     if (this.set.ordered || this.set.disjoint) return order;
     const purity = this.rules.map((rule, i) => {
@@ -98,8 +98,8 @@ class Rules {
     return found;
   }
 
-  // Index of the rule that answers; -1 for the fallback or a vote.
-  answering(row) {
+  // Index of the rule that a row is assigned to; -1 for the fallback or a vote.
+  assign(row) {
     if (this.voting) return -1;
     for (const i of this.priority) if (this.ruleHolds(i, row)) return i;
     return this.boxes && this.rules.length ? this.nearestBox(row) : -1;
@@ -151,14 +151,14 @@ class Rules {
       const rule = this.rules[i];
       let weight = rule.weight === undefined ? 1 : evaluate(rule.weight, row);
       if (Number.isNaN(weight)) weight = 0;
-      if (this.voting !== "shares") { sums[this.codes[i]] += weight; continue; }
-      const shares = this.sharesOf(i);
-      for (let k = 0; k < sums.length; k++) sums[k] += weight * shares[k];
+      if (this.voting !== "probabilities") { sums[this.codes[i]] += weight; continue; }
+      const probabilities = this.classProbabilities(i);
+      for (let k = 0; k < sums.length; k++) sums[k] += weight * probabilities[k];
     }
     return sums;
   }
 
-  sharesOf(i) {
+  classProbabilities(i) {
     const statistics = this.rules[i].statistics;
     const counts = statistics && statistics.class_counts;
     const total = counts ? counts.reduce((a, b) => a + b, 0) : 0;
@@ -174,49 +174,49 @@ class Rules {
       total += weight * evaluate(rule.then, row);
       weights += weight;
     }
-    if (this.voting === "sum") return { value: total, answered: held.length > 0 };
-    const answered = held.length > 0 && weights > 0;
-    return { value: answered ? total / weights : NaN, answered };
+    if (this.voting === "sum") return { value: total, predicted: held.length > 0 };
+    const predicted = held.length > 0 && weights > 0;
+    return { value: predicted ? total / weights : NaN, predicted };
   }
 
-  // Who answers and what: `code` is the class's index (their number for an abstention), `value` a
-  // regression's number; `answered` is false where there is neither a rule nor a fallback.
-  answer(row) {
-    const rule = this.answering(row);
+  // Who predicts and what: `code` is the class's index (their number for an abstention), `value` a
+  // regression's number; `predicted` is false where there is neither a rule nor a fallback.
+  predict(row) {
+    const rule = this.assign(row);
     const held = this.voting ? this.held(row) : null;
     if (this.regression) {
       if (this.voting) {
         const vote = this.voteNumber(row, held);
-        if (vote.answered) return { rule, value: vote.value, byRules: true, answered: true };
+        if (vote.predicted) return { rule, value: vote.value, byRules: true, predicted: true };
       } else if (rule >= 0) {
         const value = evaluate(this.rules[rule].then, row);
-        return { rule, value, byRules: true, answered: true };
+        return { rule, value, byRules: true, predicted: true };
       }
-      if (!this.fallback) return { rule, value: NaN, byRules: false, answered: false };
+      if (!this.fallback) return { rule, value: NaN, byRules: false, predicted: false };
       const value = this.fallback.policy === "abstain" ? NaN : Number(this.fallback.output);
-      return { rule, value, byRules: false, answered: true };
+      return { rule, value, byRules: false, predicted: true };
     }
     if (this.voting && held.length) {
       const sums = this.classSums(row, held);
-      return { rule, code: sums.indexOf(Math.max(...sums)), sums, byRules: true, answered: true };
+      return { rule, code: sums.indexOf(Math.max(...sums)), sums, byRules: true, predicted: true };
     }
-    if (rule >= 0) return { rule, code: this.codes[rule], byRules: true, answered: true };
-    if (!this.fallback) return { rule, code: -1, byRules: false, answered: false };
+    if (rule >= 0) return { rule, code: this.codes[rule], byRules: true, predicted: true };
+    if (!this.fallback) return { rule, code: -1, byRules: false, predicted: false };
     const code = this.fallback.policy === "abstain" ? this.classes.length
       : this.classes.findIndex((label) => identical(label, this.fallback.output));
-    return { rule, code, byRules: false, answered: true };
+    return { rule, code, byRules: false, predicted: true };
   }
 
-  label(answer) {
-    if (this.regression) return answer.value;
-    return answer.code === this.classes.length ? this.view.abstention : this.classes[answer.code];
+  label(prediction) {
+    if (this.regression) return prediction.value;
+    return prediction.code === this.classes.length ? this.view.abstention : this.classes[prediction.code];
   }
 
-  says(answer) {
-    if (!answer.answered) return "no answer";
-    if (this.regression) return shortNumber(answer.value);
-    return answer.code === this.classes.length ? String(this.view.abstention)
-      : this.view.class_texts[answer.code];
+  says(prediction) {
+    if (!prediction.predicted) return "no prediction";
+    if (this.regression) return shortNumber(prediction.value);
+    return prediction.code === this.classes.length ? String(this.view.abstention)
+      : this.view.class_texts[prediction.code];
   }
 }
 

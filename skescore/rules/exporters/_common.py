@@ -1,4 +1,4 @@
-"""What the writers of programs ask of a rule set: which rules can answer, and in what order."""
+"""What the writers of programs ask of a rule set: which rules can predict, and in what order."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-def answering_rules(ruleset: RuleSet) -> list[int]:
-    """Indices of the rules that can answer, the one that is asked first in front.
+def rules_in_order(ruleset: RuleSet) -> list[int]:
+    """Indices of the rules that can predict, the one that is asked first in front.
 
-    Where rules answer together that is all of them, in their order; otherwise those up to the first
-    one without conditions.
+    Where rules predict together that is all of them, in their order; otherwise those up to the
+    first one without conditions.
     """
     if ruleset.voting is not None:
         return list(range(len(ruleset)))
-    order: list[int] = ruleset.answer_order.tolist()
+    order: list[int] = ruleset.assignment_order.tolist()
     for place, index in enumerate(order):
         if not ruleset.rules[index].conditions:
             return order[: place + 1]
     return order
 
 
-def always_answers(ruleset: RuleSet) -> bool:
+def always_predicts(ruleset: RuleSet) -> bool:
     """Whether some rule holds for every row, so that the fallback is never asked."""
     return any(not rule.conditions for rule in ruleset.rules)
 
@@ -50,17 +50,17 @@ def plain_letters(name: str) -> str:
 
 
 def class_labels(ruleset: RuleSet) -> list[Any]:
-    """The classes as the rule set answers them: whole numbers among floats are floats."""
-    return _answers(ruleset)[: len(ruleset.classes or ())]
+    """The classes as the rule set predicts them: whole numbers among floats are floats."""
+    return _labels(ruleset)[: len(ruleset.classes or ())]
 
 
 def abstention(ruleset: RuleSet) -> Any:
-    """What an abstaining classification answers."""
-    return _answers(ruleset)[-1]
+    """What an abstaining classification predicts."""
+    return _labels(ruleset)[-1]
 
 
-def _answers(ruleset: RuleSet) -> list[Any]:
-    """The classes, and what an abstaining rule set answers instead."""
+def _labels(ruleset: RuleSet) -> list[Any]:
+    """The classes, and what an abstaining rule set predicts instead."""
     labels = list(ruleset.classes or ())
     fallback = ruleset.fallback
     if labels and fallback is not None and fallback.policy == "abstain":
@@ -73,9 +73,9 @@ def class_votes(ruleset: RuleSet, index: int) -> list[tuple[int, float]]:
     """For which classes a rule votes, and with which share of its weight."""
     n_classes = len(ruleset.classes or ())
     rule = ruleset.rules[index]
-    if ruleset.voting != "shares":
+    if ruleset.voting != "probabilities":
         return [(int(ruleset.conclusions.outputs[index]), 1.0)]
-    shares: list[float] = ruleset.conclusions.shares(n_classes)[index].tolist()
+    shares: list[float] = ruleset.conclusions.class_probabilities(n_classes)[index].tolist()
     # An infinite weight times a share of 0 is no number, so a weight by row needs them all.
     everything = isinstance(rule.weight, LinearOutput)
     return [(k, share) for k, share in enumerate(shares) if share or everything]

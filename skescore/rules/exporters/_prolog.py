@@ -239,11 +239,11 @@ class Goals:
         return f"( {' ; '.join(options)} )" if len(options) > 1 else options[0]
 
 
-# --- prolog clauses for rules that answer together: what each says, and how it is added u --------
+# --- prolog clauses for rules that predict together: what each says, and how it is added u --------
 
 
-def answer_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
-    """The body of the clause that answers."""
+def prediction_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
+    """The body of the clause that predicts."""
     zeros = ", ".join(["0.0"] * _n_sums(ruleset))
     goals = [
         f"findall(Said, {rule_head}, [Said1|Rest])",
@@ -366,8 +366,8 @@ class _Theory:
         if ruleset.n_features >= _MOST_ARGUMENTS:
             raise ValueError(
                 f"The rules have {ruleset.n_features} features, but a Prolog predicate takes "
-                f"{_MOST_ARGUMENTS} arguments at most, the answer among them: make the rules from "
-                "fewer columns."
+                f"{_MOST_ARGUMENTS} arguments at most, the prediction among them: make the rules "
+                "from fewer columns."
             )
         self.ruleset, self.predicate = ruleset, predicate
         self.goals = Goals(ruleset, missing)
@@ -383,9 +383,9 @@ class _Theory:
         if ruleset.voting:
             how = f"; {VOTING_TEXTS[ruleset.voting]}"
         elif len(ruleset) > 1 and ruleset.ordered:
-            how = "; the first that holds answers"
+            how = "; the first that holds predicts"
         elif len(ruleset) > 1:
-            how = "; in the order in which they answer"
+            how = "; in the order in which they predict"
         count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
         yield f"% {count} for {ruleset.task}{how}."
         yield f"% {self._head(range(ruleset.n_features))} takes the features in this order:"
@@ -415,21 +415,21 @@ class _Theory:
         middle = domain.lower[feature] / 2 + domain.upper[feature] / 2 if domain else 0.0
         return number_text(float(f"{middle:.4g}"))
 
-    # --- the first rule that holds answers ---
+    # --- the first rule that holds predicts ---
 
     def _first_match(self) -> Iterator[str]:
         ruleset = self.ruleset
-        for i in ruleset.answer_order.tolist():
+        for i in ruleset.assignment_order.tolist():
             rule = ruleset.rules[i]
             output = rule.output
             if isinstance(output, LinearOutput) and output.terms:
-                answer = self.goals.function("Output", output, NO_NUMBER)
+                prediction = self.goals.function("Output", output, NO_NUMBER)
             else:
                 constant = output.intercept if isinstance(output, LinearOutput) else output
-                answer = f"Output = {self._answer(constant)}"
-            # The cut stands before the answer: a question about another answer must not get on
-            # to the rules that come later.
-            lines = [*self.goals.premise(rule.conditions), f"!, {answer}"]
+                prediction = f"Output = {self._prediction(constant)}"
+            # The cut stands before the prediction: a question about another prediction must not get
+            # on to the rules that come later.
+            lines = [*self.goals.premise(rule.conditions), f"!, {prediction}"]
             yield self._rule_comment(i)
             yield self._clause(self._head(self._features(i)), lines)
         if all(rule.conditions for rule in ruleset.rules):
@@ -439,40 +439,40 @@ class _Theory:
         ruleset, fallback = self.ruleset, self.ruleset.fallback
         if fallback is None:
             if not len(ruleset):
-                yield "% no rule ever answers"
+                yield "% no rule ever predicts"
                 yield f"{self._head((), '_')} :- fail."
             return
         if fallback.policy == "nearest" and len(ruleset):
             raise ValueError(
                 "Prolog clauses cannot look for the nearest rule, as the fallback's "
                 "policy='nearest' asks. Pass ruleset.replace(fallback=Fallback("
-                f"{fallback.output!r})) to answer {fallback.output!r} there, or fallback=None to "
+                f"{fallback.output!r})) to predict {fallback.output!r} there, or fallback=None to "
                 "let the query fail."
             )
-        answer = self._answer(fallback.output)
+        prediction = self._prediction(fallback.output)
         if fallback.policy == "abstain":
-            answer = NO_NUMBER
+            prediction = NO_NUMBER
             if ruleset.classes is not None:
                 labels = [*ruleset.classes, fallback.abstention(ruleset.classes)]
-                answer = value_text(label_array(labels).tolist()[-1])
+                prediction = value_text(label_array(labels).tolist()[-1])
         yield f"% {comment}"
-        yield f"{self._head((), answer)}."
+        yield f"{self._head((), prediction)}."
 
-    def _answer(self, output: Any) -> str:
-        """A constant answer, of the type in which the rule set answers it."""
+    def _prediction(self, output: Any) -> str:
+        """A constant prediction, of the type in which the rule set predicts it."""
         classes = self.ruleset.classes
         if classes is None:
             return number_text(float(output))
         return value_text(class_labels(self.ruleset)[classes.index(output)])
 
-    # --- all rules that hold answer together ---
+    # --- all rules that hold predict together ---
 
     def _together(self) -> Iterator[str]:
         ruleset = self.ruleset
         everything = range(ruleset.n_features)
         if len(ruleset):
             rule_head = self._head(everything, "Said", "_rule")
-            lines = answer_goals(ruleset, self.predicate, rule_head)
+            lines = prediction_goals(ruleset, self.predicate, rule_head)
             yield self._clause(self._head(everything), lines)
         if can_be_lost(ruleset):
             or_weightless = " or the weights add up to 0 or less"
@@ -485,8 +485,8 @@ class _Theory:
         yield ""
         yield "% what each rule adds to the sums"
         shares = None
-        if ruleset.voting == "shares":
-            shares = ruleset.conclusions.shares(len(ruleset.classes or ())).tolist()
+        if ruleset.voting == "probabilities":
+            shares = ruleset.conclusions.class_probabilities(len(ruleset.classes or ())).tolist()
         for i, rule in enumerate(ruleset.rules):
             said, lines = contribution(ruleset, self.goals, rule, shares and shares[i])
             premise = self.goals.premise(rule.conditions)

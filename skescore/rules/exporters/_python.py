@@ -15,12 +15,12 @@ from skescore.rules._conditions import Condition, Interval, Linear, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
-    always_answers,
-    answering_rules,
+    always_predicts,
     class_labels,
     class_votes,
     elementary,
     plain_letters,
+    rules_in_order,
 )
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _one_of(condition: OneOf, value: str) -> str:
 
 _WIDTH = 88
 _OWN_NAMES = (
-    "Any", "Mapping", "Sequence", "answers", "box", "boxes", "distance", "gap", "given", "held",
+    "Any", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap", "given", "held",
     "high", "i", "k", "label", "labels", "least", "low", "named", "nearest", "number", "row",
     "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
 )  # fmt: skip
@@ -191,12 +191,12 @@ def to_python(ruleset: RuleSet, function_name: str) -> str:
 
 
 class _Function:
-    """The parts of the function that answers by a rule set."""
+    """The parts of the function that predicts by a rule set."""
 
     def __init__(self, ruleset: RuleSet, name: str) -> None:
         self.ruleset, self.name = ruleset, name
         self.classes = class_labels(ruleset)
-        self.rules = answering_rules(ruleset)
+        self.rules = rules_in_order(ruleset)
         self.names = Variables(ruleset.feature_names, [*_OWN_NAMES, name])
         used = [ruleset.rules[i] for i in self.rules]
         fallback = ruleset.fallback
@@ -204,7 +204,7 @@ class _Function:
             fallback is not None
             and fallback.policy == "nearest"
             and len(ruleset) > 0
-            and not always_answers(ruleset)
+            and not always_predicts(ruleset)
         )
         self.box_features, self.units = self._box_units() if self.asks_nearest else ([], [])
         numbers = list(self.box_features)
@@ -232,15 +232,15 @@ class _Function:
     def _return_type(self) -> str:
         if self.ruleset.task == "regression":
             return "float"
-        answers = list(self.classes)
+        predictions = list(self.classes)
         if self.ruleset.fallback is not None and self.ruleset.fallback.policy == "abstain":
-            answers.append(abstention(self.ruleset))
-        return " | ".join(sorted({type(answer).__name__ for answer in answers})) or "Any"
+            predictions.append(abstention(self.ruleset))
+        return " | ".join(sorted({type(label).__name__ for label in predictions})) or "Any"
 
     def _docstring(self) -> str:
         ruleset = self.ruleset
         count = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
-        lines = [f"Answer one row by {count}.", ""]
+        lines = [f"Predict one row by {count}.", ""]
         lines.append("The row is a mapping from these feature names to values, or a sequence of")
         lines.append("all values in this order; None and NaN are missing values.")
         lines += ["", *(f"    {i}: {name!r}" for i, name in enumerate(ruleset.feature_names)), ""]
@@ -274,7 +274,7 @@ class _Function:
             lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
         return lines
 
-    # --- one rule answers --------------------------------------------------------------------
+    # --- one rule predicts --------------------------------------------------------------------
 
     def _one_by_one(self) -> list[str]:
         lines: list[str] = []
@@ -307,7 +307,7 @@ class _Function:
         return [*lines, *(f"        {statement}" for statement in statements)]
 
     def _statement(self, start: str, value: Any, *, brackets: bool = False) -> list[str]:
-        """A statement that ends with an answer; one term per line where a sum is long."""
+        """A statement that ends with a prediction; one term per line where a sum is long."""
         if not isinstance(value, LinearOutput):
             return [f"{start}{self._constant(value)}"]
         parts = summands(value.intercept, value.terms, self.names)
@@ -322,7 +322,7 @@ class _Function:
         return literal(self.classes[self.ruleset.classes.index(output)])
 
     def _fallback(self, depth: int) -> list[str]:
-        """Answer where no rule does."""
+        """Predict where no rule does."""
         fallback, indent = self.ruleset.fallback, "    " * depth
         if self.asks_nearest:
             return self._nearest()
@@ -330,12 +330,12 @@ class _Function:
             return [f'{indent}raise ValueError("No rule holds for this row.")']
         if fallback.policy == "abstain":
             regression = self.ruleset.classes is None
-            answer = number(np.nan) if regression else literal(abstention(self.ruleset))
+            prediction = number(np.nan) if regression else literal(abstention(self.ruleset))
         else:
-            answer = self._constant(fallback.output)
-        return [f"{indent}# No rule holds.", f"{indent}return {answer}"]
+            prediction = self._constant(fallback.output)
+        return [f"{indent}# No rule holds.", f"{indent}return {prediction}"]
 
-    # --- the nearest rule answers ------------------------------------------------------------
+    # --- the nearest rule predicts ------------------------------------------------------------
 
     def _box_units(self) -> tuple[list[int], list[float]]:
         """The features that count for the distance of a box, and what is one unit of each."""
@@ -348,7 +348,7 @@ class _Function:
     def _nearest(self) -> list[str]:
         boxes, rules = self.ruleset.boxes, self.ruleset.rules
         lines = [
-            "    # No rule holds: the one whose box is nearest answers, in units of the ranges.",
+            "    # No rule holds: the one whose box is nearest predicts, in units of the ranges.",
             f"    values = {tuple_text(map(self.names.number, self.box_features)) or '()'}",
             "    boxes = (",
         ]
@@ -358,7 +358,7 @@ class _Function:
                 for j, unit in zip(self.box_features, self.units, strict=True)
             )
             lines.append(f"        {tuple_text(sides)},")
-        lines += ["    )", "    answers = ("]
+        lines += ["    )", "    predictions = ("]
         for rule in rules:
             *before, last = self._statement("", rule.output)
             lines += [f"        {text}" for text in (*before, f"{last},")]
@@ -376,16 +376,16 @@ class _Function:
             "            distance += gap * gap",
             "        if distance < least:",
             "            nearest, least = i, distance",
-            "    return answers[nearest]",
+            "    return predictions[nearest]",
         ]
         return lines
 
-    # --- all rules that hold answer together -------------------------------------------------
+    # --- all rules that hold predict together -------------------------------------------------
 
     def _together(self) -> list[str]:
         votes = self.ruleset.task == "classification"
         mean = self.ruleset.voting == "mean"
-        sure = always_answers(self.ruleset)
+        sure = always_predicts(self.ruleset)
         counted = not sure and not mean
         lines = [f"    sums = [0.0] * {len(self.classes)}" if votes else "    total = 0.0"]
         lines += ["    weights = 0.0"] if mean else []
@@ -422,7 +422,9 @@ class _Function:
             statements.append("weight = weight if weight == weight else 0.0  # missing values")
         for k, share in class_votes(self.ruleset, index):
             weight = "weight" if by_row else number(float(rule.weight) * share)  # type: ignore[arg-type]
-            times = f" * {number(share)}" if by_row and self.ruleset.voting == "shares" else ""
+            times = (
+                f" * {number(share)}" if by_row and self.ruleset.voting == "probabilities" else ""
+            )
             statements.append(f"sums[{k}] += {weight}{times}  # {self.classes[k]!r}")
         return statements
 

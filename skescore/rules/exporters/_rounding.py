@@ -1,4 +1,4 @@
-"""Bounds in the fewest digits that leave every answer on some rows as it is."""
+"""Bounds in the fewest digits that leave every predict on some rows as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Quantity: TypeAlias = int | tuple[tuple[int, float], ...]
 #: Whether a bound parts the values equal to it from those below (True), from those above (False).
 _Kinds: TypeAlias = set[bool]
-#: How much of the way to the next row a bound may move, until the answers stay as they are.
+#: How much of the way to the next row a bound may move, until the predictions stay as they are.
 _REACHES = (1.0, 0.25, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 _LARGEST = sys.float_info.max
 
@@ -39,11 +39,11 @@ def shorten_numbers(ruleset: RuleSet, X: Any) -> RuleSet:
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:
         return _replaced(ruleset, ranges, 1.0)
-    answers = ruleset.predict(table)
+    predictions = ruleset.predict(table)
     for reach in _REACHES:
         shorter = _replaced(ruleset, ranges, reach)
         same = shorter.predict(table)
-        if np.array_equal(answers, same, equal_nan=answers.dtype.kind == "f"):
+        if np.array_equal(predictions, same, equal_nan=predictions.dtype.kind == "f"):
             return shorter
     return ruleset
 

@@ -28,14 +28,14 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _OUR_WORDS = re.compile(r"\b(and|or|nor)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
-    "with most is the answer.",
-    "shares": "All rules that hold vote together: each divides its weight among the classes as it "
-    "has seen them, and the class with most is the answer.",
+    "with most is the prediction.",
+    "probabilities": "All rules that hold vote together: each divides its weight among the classes "
+    "as it has seen them, and the class with most is the prediction.",
     "logistic": "All rules that hold vote together: each adds its weight to the log odds of its "
-    "class, and the class with most is the answer.",
-    "mean": "All rules that hold answer together: the answer is the mean of what they say, by "
+    "class, and the class with most is the prediction.",
+    "mean": "All rules that hold predict together: the prediction is the mean of what they say, by "
     "weight.",
-    "sum": "All rules that hold answer together: the answer is the sum of what they say, each "
+    "sum": "All rules that hold predict together: the prediction is the sum of what they say, each "
     "times its weight.",
 }
 
@@ -50,7 +50,7 @@ def _lines(ruleset: RuleSet) -> Iterator[str]:
         yield _VOTING[ruleset.voting]
     elif not ruleset.ordered and not ruleset.disjoint and len(ruleset) > 1:
         yield (
-            "Where several rules hold, the purest of them answers; of equally pure ones the one "
+            "Where several rules hold, the purest of them predicts; of equally pure ones the one "
             "that has seen most rows, then the first."
         )
     width = len(str(len(ruleset)))
@@ -71,10 +71,10 @@ def _last_sentence(ruleset: RuleSet) -> str:
     if ruleset.voting == "mean":
         where += " or the weights add up to 0 or less"
     if fallback.policy == "nearest" and len(ruleset):
-        return f"{where}, the rule whose box is nearest answers."
+        return f"{where}, the rule whose box is nearest predicts."
     if fallback.policy == "abstain":
-        return f"{where}, there is no answer."
-    return f"{where}, the answer is {_output(ruleset, fallback.output)}."
+        return f"{where}, there is no prediction."
+    return f"{where}, the prediction is {_output(ruleset, fallback.output)}."
 
 
 def _sentence(ruleset: RuleSet, position: int) -> str:
@@ -87,7 +87,7 @@ def _sentence(ruleset: RuleSet, position: int) -> str:
         conclusion = f"{verb} {output} with weight {_function(rule.weight, names)}."
         text = f"If {premise}, then it {conclusion}" if premise else f"It always {conclusion}"
     else:
-        conclusion, later = f"the answer is {output}.", ruleset.ordered and position > 0
+        conclusion, later = f"the prediction is {output}.", ruleset.ordered and position > 0
         if premise:
             text = f"{'Otherwise, if' if later else 'If'} {premise}, then {conclusion}"
         else:
@@ -117,7 +117,9 @@ def _statistics(rule: Rule, index: int | None) -> str:
     text = f"{format_number(seen.n_rows)} row{'' if seen.n_rows == 1 else 's'}"
     purity = rule.purity(index)
     if purity is None:
-        return text if seen.spread is None else f"{text}, spread {format_number(seen.spread)}"
+        if seen.standard_deviation is not None:
+            text += f", standard deviation {format_number(seen.standard_deviation)}"
+        return text
     if purity == 1:
         share = "" if seen.n_rows == 1 else "all "
     else:

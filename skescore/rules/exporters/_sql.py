@@ -1,4 +1,4 @@
-"""Rule sets as SQL, so that whole warehouses are answered where they are."""
+"""Rule sets as SQL, so that whole warehouses are predicted where they are."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from skescore.rules._conditions import Condition, Interval, Linear, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
-    always_answers,
-    answering_rules,
+    always_predicts,
     class_labels,
     class_votes,
     elementary,
+    rules_in_order,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Dialect:
                 f"The {parameter} name is empty, which databases do not allow, got {name!r}. Pass "
                 f"{remedy} with another name."
             )
-        # SQLite takes an unknown name in double quotation marks for a text, and answers nonsense.
+        # SQLite takes an unknown name in double quotation marks for a text, and predicts nonsense.
         mark = "`" if self.name == "sqlite" else '"'
         return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
 
@@ -201,7 +201,7 @@ class Terms:
                     )
         self._style = style
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
-        rules = [ruleset.rules[i] for i in answering_rules(ruleset)]
+        rules = [ruleset.rules[i] for i in rules_in_order(ruleset)]
         self._flags = self._check_kinds(rules, ruleset.feature_names)
         self._columns: dict[int, str] = {}
         for feature in sorted(_used(rules)):
@@ -323,7 +323,7 @@ def _used(rules: Sequence[Rule]) -> set[int]:
     return used
 
 
-# --- Rule sets as SQL, so that whole warehouses are answered where they are ----------------------
+# --- Rule sets as SQL, so that whole warehouses are predicted where they are ----------------------
 
 KINDS = ("predict", "assign")
 
@@ -347,10 +347,10 @@ def to_sql(
             "an expression is written: pass the table, or name the expression in your query."
         )
     if kind == "assign":
-        ruleset.check_one_answers("to_sql(kind='assign')")
+        ruleset.check_one_rule_per_row("to_sql(kind='assign')")
     style = find_dialect(dialect, may_hold_nan=check_flag("nan", nan))
     writer = _Writer(ruleset, style, Terms(ruleset, style, columns, booleans))
-    text = writer.rule_number() if kind == "assign" else writer.answer()
+    text = writer.rule_number() if kind == "assign" else writer.prediction()
     if table is not None:
         parts = [table] if isinstance(table, str) else list(table)
         path = ".".join(style.identifier(part, "table") for part in parts)
@@ -363,39 +363,39 @@ def _case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
     """What goes with the first premise that holds."""
     if not branches:
         return otherwise or "NULL"
-    lines = [f"  WHEN {premise} THEN {answer}" for premise, answer in branches]
+    lines = [f"  WHEN {premise} THEN {prediction}" for premise, prediction in branches]
     lines += [] if otherwise is None else [f"  ELSE {otherwise}"]
     return "\n".join(["CASE", *lines, "END"])
 
 
 class _Writer:
-    """A rule set's answers as expressions."""
+    """A rule set's predictions as expressions."""
 
     def __init__(self, ruleset: RuleSet, style: Dialect, terms: Terms) -> None:
         self.ruleset, self.style, self.terms = ruleset, style, terms
-        self.rules = answering_rules(ruleset)
-        self.sure = always_answers(ruleset)
+        self.rules = rules_in_order(ruleset)
+        self.sure = always_predicts(ruleset)
         self.classes = class_labels(ruleset)
 
     def rule_number(self) -> str:
-        """The number of the answering rule."""
+        """The number of the assigned rule."""
         return self._one_by_one([str(i + 1) for i in self.rules], None)
 
-    def answer(self) -> str:
+    def prediction(self) -> str:
         """The prediction."""
         self._check_labels()
         if self.ruleset.voting is not None:
             return self._vote() if self.ruleset.classes is not None else self._number()
-        answers = [self._output(self.ruleset.rules[i]) for i in self.rules]
-        return self._one_by_one(answers, self._fallback())
+        predictions = [self._output(self.ruleset.rules[i]) for i in self.rules]
+        return self._one_by_one(predictions, self._fallback())
 
-    def _one_by_one(self, answers: Sequence[str], otherwise: str | None) -> str:
+    def _one_by_one(self, predictions: Sequence[str], otherwise: str | None) -> str:
         branches: list[tuple[str, str]] = []
-        for index, answer in zip(self.rules, answers, strict=True):
+        for index, prediction in zip(self.rules, predictions, strict=True):
             premise = self.terms.premise(self.ruleset.rules[index])
             if premise is None:
-                return _case(branches, answer)
-            branches.append((premise, answer))
+                return _case(branches, prediction)
+            branches.append((premise, prediction))
         return _case(branches, otherwise)
 
     def _check_labels(self) -> None:
@@ -409,9 +409,9 @@ class _Writer:
         kinds = {"text" if isinstance(v, str) else type(v) is bool for v in labels}
         if len(kinds) > 1:
             raise ValueError(
-                f"The answers {labels!r} are of different types, which a column cannot hold. Give "
-                "the classes labels of one type, or write kind='assign' and look up the answers "
-                "by the rules' numbers."
+                f"The predictions {labels!r} are of different types, which a column cannot hold. "
+                "Give the classes labels of one type, or write kind='assign' and look up the "
+                "predictions by the rules' numbers."
             )
 
     def _output(self, rule: Rule) -> str:
@@ -433,7 +433,7 @@ class _Writer:
             raise ValueError(
                 "SQL cannot say which rule's box is nearest, but the fallback has "
                 "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
-                f"{fallback.output!r})) answers {fallback.output!r} where no rule holds."
+                f"{fallback.output!r})) predicts {fallback.output!r} where no rule holds."
             )
         if fallback.policy == "abstain":
             return None if classes is None else self.style.label(abstention(self.ruleset))
@@ -441,16 +441,16 @@ class _Writer:
             return self.style.number(float(fallback.output))
         return self._class(classes.index(fallback.output))
 
-    # --- all rules that hold answer together -------------------------------------------------
+    # --- all rules that hold predict together -------------------------------------------------
 
-    def _where_any(self, answer: str) -> str:
-        """An answer where any rule holds, and the fallback's elsewhere."""
+    def _where_any(self, prediction: str) -> str:
+        """A prediction where any rule holds, and the fallback's elsewhere."""
         if self.sure:
-            return answer
+            return prediction
         if not self.rules:
             return self._fallback() or "NULL"
         premises = [self.terms.premise(self.ruleset.rules[i]) or "" for i in self.rules]
-        return _case([(either(premises), answer)], self._fallback())
+        return _case([(either(premises), prediction)], self._fallback())
 
     def _summand(self, rule: Rule, value: str) -> str:
         premise = self.terms.premise(rule)
@@ -478,7 +478,7 @@ class _Writer:
         if not isinstance(rule.weight, LinearOutput):
             return self._summand(rule, self.style.number(rule.weight * share))
         weight = self.terms.affine(rule.weight.intercept, rule.weight.terms)
-        times = f" * {self.style.number(share)}" if self.ruleset.voting == "shares" else ""
+        times = f" * {self.style.number(share)}" if self.ruleset.voting == "probabilities" else ""
         # A weight that a missing value leaves unknown says nothing.
         known = self.terms.is_number(f"({weight})")
         none = self.style.number(0.0)

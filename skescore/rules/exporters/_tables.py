@@ -89,11 +89,12 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
             record["purity"] = rule.purity(output_index(ruleset, rule))
         else:
             record["mean"] = None if rule.statistics is None else rule.statistics.mean
-            record["spread"] = None if rule.statistics is None else rule.statistics.spread
+            seen = rule.statistics
+            record["standard_deviation"] = None if seen is None else seen.standard_deviation
         records.append(record)
     columns = ["premise", "output", "conditions", "rows"]
     columns += ["weight"] if ruleset.voting else []
-    columns += ["purity"] if ruleset.classes is not None else ["mean", "spread"]
+    columns += ["purity"] if ruleset.classes is not None else ["mean", "standard_deviation"]
     index = pd.RangeIndex(1, len(records) + 1, name="rule")
     return pd.DataFrame.from_records(records, columns=columns).set_axis(index)
 

@@ -69,7 +69,7 @@ def line(ruleset: RuleSet, position: int) -> str:
 
 
 def can_be_lost(ruleset: RuleSet) -> bool:
-    """Whether the fallback may have to answer, as far as a glance at the rules tells."""
+    """Whether the fallback may have to predict, as far as a glance at the rules tells."""
     always = any(not rule.conditions for rule in ruleset.rules)
     if ruleset.voting == "mean":
         positive = all(
@@ -80,23 +80,23 @@ def can_be_lost(ruleset: RuleSet) -> bool:
 
 
 def closing_lines(ruleset: RuleSet) -> list[str]:
-    """How rules answer together, and what is answered without them; both only where needed."""
+    """How rules predict together, and what is predicted without them; both only where needed."""
     lines = [f"together: {VOTING_TEXTS[ruleset.voting]}"] if ruleset.voting else []
     fallback = ruleset.fallback
     if fallback is None or not can_be_lost(ruleset):
-        return lines  # there is none, or a rule that always holds leaves it nothing to answer
+        return lines  # there is none, or a rule that always holds leaves it nothing to predict
     if fallback.policy == "nearest" and len(ruleset):
-        answer = "the rule whose box is nearest"
+        prediction = "the rule whose box is nearest"
     elif fallback.policy == "abstain":
-        answer = "no answer"
+        prediction = "no prediction"
     elif ruleset.task == "regression":
-        answer = format_number(fallback.output)
+        prediction = format_number(fallback.output)
     else:
-        answer = format_label(fallback.output)
+        prediction = format_label(fallback.output)
     where = "no rule holds"
     if ruleset.voting == "mean":
         where += " or the weights add up to 0 or less"
-    return [*lines, f"otherwise, where {where}: {answer}"]
+    return [*lines, f"otherwise, where {where}: {prediction}"]
 
 
 def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
@@ -131,8 +131,8 @@ def table_row(ruleset: RuleSet, position: int) -> list[str]:
 
 
 def caption(ruleset: RuleSet) -> str:
-    """What stands with a table of rules: how many there are, and how they answer."""
+    """What stands with a table of rules: how many there are, and how they predict."""
     text = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
     if ruleset.ordered and len(ruleset) > 1:
-        text += ", the first that holds answers"
+        text += ", the first that holds predicts"
     return "; ".join([text, *closing_lines(ruleset)])

@@ -139,12 +139,12 @@ def _lines(ruleset: RuleSet, number: NumberFormat) -> Iterator[str]:
     else:
         if len(ruleset) > 1:
             yield _FROM_THE_TOP
-        rules = [(i, ruleset.rules[i].conditions) for i in ruleset.answer_order.tolist()]
+        rules = [(i, ruleset.rules[i].conditions) for i in ruleset.assignment_order.tolist()]
         yield from _branches(ruleset, rules, number, 0)
     yield from closing_lines(ruleset)
 
 
-_FROM_THE_TOP = "(from the top, the first conclusion whose conditions all hold answers)"
+_FROM_THE_TOP = "(from the top, the first conclusion whose conditions all hold predicts)"
 
 
 def _remaining(node: Node) -> list[tuple[int, Sequence[Condition]]]:

@@ -124,7 +124,7 @@ def _(model: RuleSet, **options: Any) -> RuleSet:
 @as_ruleset.register(DecisionTreeClassifier)
 @as_ruleset.register(DecisionTreeRegressor)
 def _(model: Any, **options: Any) -> RuleSet:
-    reader = _foreign_reader(model)  # what others derived from a tree may answer otherwise
+    reader = _foreign_reader(model)  # what others derived from a tree may predict otherwise
     if reader is not None:
         return reader(model, **options)
     check_is_fitted(model)
@@ -164,7 +164,7 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
     if inner.voting is not None and _fills(before):
         warnings.warn(
             "The Pipeline fills missing values, its rules do not: where values are missing, only "
-            "rules that do not need them vote. For the Pipeline's answers fill them before.",
+            "rules that do not need them vote. For the Pipeline's predictions fill them before.",
             UserWarning,
             stacklevel=3,
         )
@@ -193,7 +193,7 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     Returns
     -------
     tuple of RuleSet
-        One per tree, in order; each answers like its tree.
+        One per tree, in order; each predictions like its tree.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rules from the JSON of the package decision-rules, which answer like its rule sets."""
+"""Rules from the JSON of the package decision-rules, which predict like its rule sets."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _relation(features: Sequence[int], operator: str, negated: bool) -> Conditio
     return below if operator in ("<", "<=") else above
 
 
-# --- Rules from the JSON of the package decision-rules, which answer like its rule sets ----------
+# --- Rules from the JSON of the package decision-rules, which predict like its rule sets ----------
 
 STRATEGIES = ("vote", "best_rule", "first")
 _STRATEGY_CLASSES = {
@@ -206,7 +206,7 @@ def read_decision_rules(
     zero_bounds: str = "evaluated",
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Turn a rule set of decision-rules, or its JSON, into rules that answer like it.
+    """Turn a rule set of decision-rules, or its JSON, into rules that predict like it.
 
     Use it for what ``JSONSerializer.serialize(ruleset)`` of decision-rules gives, as a dictionary
     or as text; the package itself is not needed for that.
@@ -216,7 +216,7 @@ def read_decision_rules(
     model : dict, str or rule set of decision-rules
         The JSON of a classification or a regression.
     strategy : {"vote", "best_rule", "first"}, optional
-        How the rules answer, which is not in the JSON: all with their voting weights, the one that
+        How the rules predict, which is not in the JSON: all with their voting weights, the one that
         weighs most, or the first that holds. By default that of the rule set, for JSON ``"vote"``.
     categories : mapping from str to sequence, optional
         The values of categorical features. JSON compares texts; each is taken for the value of
@@ -224,9 +224,9 @@ def read_decision_rules(
     zero_bounds : {"evaluated", "written"}, default="evaluated"
         decision-rules 1.9 overlooks lower bounds where a bound is exactly 0: of ``<0, 5)`` it only
         asks for ``x < 5``. ``"evaluated"`` reads such conditions as it evaluates them, so that the
-        answers agree; ``"written"`` as they stand there.
+        predictions agree; ``"written"`` as they stand there.
     domain : Domain, optional
-        The box in which the rules are meant to answer.
+        The box in which the rules are meant to predict.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def read_decision_rules(
       missing value for the text ``nan``, and says of two features that they differ (``!=``) where
       one is missing. The rules read do nothing of that.
     - Votes that cancel each other out to within 1e-8 count as none there.
-    - The sum of a regression is added in another order there: answers agree to rounding.
+    - The sum of a regression is added in another order there: predicts agree to rounding.
 
     Examples
     --------
@@ -369,13 +369,13 @@ def _statistics(
         return None
     right, wrong = check_number("p", coverage["p"]), check_number("n", coverage["n"])
     if classes is None:
-        mean, spread = (
+        mean, standard_deviation = (
             value if isinstance(value, int | float) and math.isfinite(value) else None
             for value in (
                 data["conclusion"].get(f"train_covered_y_{name}") for name in ("mean", "std")
             )
         )
-        return RuleStatistics(right + wrong, None, mean, spread)
+        return RuleStatistics(right + wrong, None, mean, standard_deviation)
     counts = None
     if not wrong or len(classes) == 2:
         counts = tuple(right if label == output else wrong for label in classes)
@@ -467,8 +467,8 @@ def _weighted(
         )
     if idle:
         warnings.warn(
-            f"Rules with the voting_weight 0 are left out ({listed(idle)}): decision-rules answers "
-            "the rows for which no other rule holds by its default.",
+            f"Rules with the voting_weight 0 are left out ({listed(idle)}): decision-rules "
+            "predicts its default for the rows for which no other rule holds.",
             UserWarning,
             stacklevel=3,
         )

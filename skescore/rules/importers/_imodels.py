@@ -1,4 +1,4 @@
-"""Rules from the models of imodels, whose answers they repeat."""
+"""Rules from the models of imodels, whose predictions they repeat."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class Frame:
         *,
         complete: bool = False,
     ) -> RuleSet:
-        """Make a rule set whose rules answer together.
+        """Make a rule set whose rules predict together.
 
-        A sum over no rules is 0, which is an answer like any other: the fallback gives it, unless
-        some rule holds for every row (`complete`, or one without conditions).
+        A sum over no rules is 0, which is a prediction like any other: the fallback gives it,
+        unless some rule holds for every row (`complete`, or one without conditions).
         """
         fallback = None
         if not complete and all(rule.conditions for rule in rules):
@@ -132,8 +132,9 @@ def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
 
 
 # --- imodels' boosted regression: the weighted median of trees, which no sum can say -------------
-# The answer is constant wherever a row reaches the same leaf of every tree. So the space is cut
-# into these boxes, the model is asked once in each, and touching boxes of one answer are joined.
+# The prediction is constant wherever a row reaches the same leaf of every tree. So the space is cut
+# into these boxes, the model is asked once in each, and touching boxes of one prediction are
+# joined.
 
 #: More boxes than these would be no rules to read.
 _MAX_CELLS = 5000
@@ -154,14 +155,16 @@ def boosted_regressor(model: Any, about: Frame) -> RuleSet:
         cells = [part for part in parts if part is not None]
         if len(cells) > _MAX_CELLS:
             raise ValueError(
-                f"The model answers the weighted median of {len(model.estimators_)} trees, which "
+                f"The model predicts the weighted median of {len(model.estimators_)} trees, which "
                 f"cut the space into more than {_MAX_CELLS} boxes. Fit it with fewer or smaller "
                 "trees (n_estimators, estimator=DecisionTreeRegressor(max_depth=1))."
             )
     rows = np.array([_row(cell, len(about.feature_names)) for cell in cells])
     names = getattr(model, "feature_names_in_", None)
-    answers = model.predict(rows if names is None else pd.DataFrame(rows, columns=names))
-    rules = [Rule(cell, float(answer)) for cell, answer in zip(cells, answers, strict=True)]
+    predictions = model.predict(rows if names is None else pd.DataFrame(rows, columns=names))
+    rules = [
+        Rule(cell, float(prediction)) for cell, prediction in zip(cells, predictions, strict=True)
+    ]
     return about.ruleset(rules, None, ordered=False, disjoint=True).simplify()
 
 
@@ -184,7 +187,7 @@ def rule_fit(model: Any, about: Frame) -> RuleSet:
     """Read a linear model of rules and of clipped features."""
     check_is_fitted(model, "rules_")
     classes = labels(model) if hasattr(model, "classes_") else None
-    # The model answers the softmax of (1 - sum, sum): its log odds are twice the sum, less one.
+    # The model predicts the softmax of (1 - sum, sum): its log odds are twice the sum, less one.
     factor, shift = (1.0, 0.0) if classes is None else (2.0, -1.0)
     terms: list[_Term] = []
     for rule in model.rules_without_feature_names_:
@@ -264,7 +267,7 @@ def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] 
     return conjunction(conditions)
 
 
-# --- imodels' rule lists and its Bayesian rule set: one rule answers -----------------------------
+# --- imodels' rule lists and its Bayesian rule set: one rule predicts -----------------------------
 
 #: Chance that the interval a Bayesian rule list stores holds the true share.
 _CREDIBLE = 0.95
@@ -293,7 +296,7 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
             condition = Interval(feature, lower=cut, lower_closed=closed_below)
         seen = (step["val_right"], step["num_pts_right"])
         rules.append(_exit((condition,), *seen, classes, counted))
-    # The last entry answers whatever is left, even where it looks like a step.
+    # The last entry predicts whatever is left, even where it looks like a step.
     rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
     return about.ruleset(rules, classes)
 
@@ -301,7 +304,7 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
 def _exit(
     conditions: tuple[Interval, ...], share: Any, n_rows: Any, classes: list[Any], counted: bool
 ) -> Rule:
-    """Answer with the likelier class; the first of equal ones, and of none (a share of no rows)."""
+    """Predict the likelier class; the first of equal ones, and of none (a share of no rows)."""
     share, n_rows = float(share), int(n_rows)
     output = classes[int(np.argmax([1 - share, share]))]
     if not counted or np.isnan(share):
@@ -370,8 +373,8 @@ def _equals(feature: int, value: float) -> Interval:
 # --- imodels' sums of trees: FIGS, boosted rules, SLIPPER and tree-based additive models ---------
 # Every leaf that a row reaches adds a number per class. One number of each leaf can be taken away
 # from all of its classes without changing who wins or by how much, which halves the rules of two
-# classes. Where sums tie but for rounding, though, that may turn the answer; so the short form is
-# taken only if it answers like the model for every combination of leaves.
+# classes. Where sums tie but for rounding, though, that may turn the prediction; so the short form
+# is taken only if it predicts like the model for every combination of leaves.
 
 #: The way to a leaf, what it adds to every class, and what was seen there.
 Leaf: TypeAlias = tuple[tuple[Interval, ...], np.ndarray, RuleStatistics | None]
@@ -412,7 +415,7 @@ def _least_removed(added: np.ndarray) -> np.ndarray:
     return np.asarray(added - added.min(axis=1, keepdims=True))
 
 
-def _short_form_answers_alike(
+def _short_form_predicts_alike(
     trees: Sequence[Sequence[Leaf]], decide: Decide, scale: float, *, unknown: bool
 ) -> bool:
     added = _combinations(trees)
@@ -476,7 +479,7 @@ def figs(model: Any, about: Frame) -> RuleSet:
         return np.asarray(added.sum(axis=-1).argmax(axis=1))
 
     # Ties are nothing rare here: the leaves hold shares of few rows.
-    if _short_form_answers_alike(trees, decide, 1.0, unknown=False):
+    if _short_form_predicts_alike(trees, decide, 1.0, unknown=False):
         rules, complete = _short_rules(trees, classes, 1.0)
         return about.voting(rules, classes, "logistic", complete=complete)
     return about.voting(_full_rules(trees, classes), classes, "logistic", complete=True)
@@ -525,9 +528,9 @@ def boosted_classifier(model: Any, about: Frame) -> RuleSet:
         sums = _in_order(added) / total
         return (sums[:, 1] - sums[:, 0] > 0).astype(int) if n_classes == 2 else sums.argmax(axis=1)
 
-    # These make the class shares those of the model, which divides the sums by both.
+    # These make the class probabilities those of the model, which divides the sums by both.
     scale = 1 / (total * (n_classes - 1))
-    if _short_form_answers_alike(trees, decide, scale, unknown=True):
+    if _short_form_predicts_alike(trees, decide, scale, unknown=True):
         rules, complete = _short_rules(trees, classes, scale)
         return about.voting(rules, classes, "logistic", complete=complete)
     return about.voting(_full_rules(trees, classes), classes, "votes", complete=True)
@@ -566,9 +569,10 @@ def _trusted_labels(model: Any) -> list[Any]:
     classes = labels(model)
     if classes != list(range(len(classes))):
         warnings.warn(
-            f"{type(model).__name__} of imodels compares the codes 0, 1, ... that its parts answer "
-            f"with the labels {classes!r}, so its own predictions are wrong. The rules answer what "
-            "its parts have learned; for predictions that agree, fit it on codes.",
+            f"{type(model).__name__} of imodels compares the codes 0, 1, ... that its parts "
+            f"predict with the labels {classes!r}, so its own predictions are wrong. The "
+            "rules predict what its parts have learned; for predictions that agree, "
+            "fit it on codes.",
             UserWarning,
             stacklevel=4,
         )
@@ -621,7 +625,7 @@ def greedy_tree(model: Any, about: Frame) -> RuleSet:
 
 
 def wrapped_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a model that answers by the scikit-learn model in its ``estimator_``."""
+    """Read a model that predicts by the scikit-learn model in its ``estimator_``."""
     inner = model.estimator_
     check_is_fitted(inner)
     options: dict[str, Any] = {"feature_names": about.feature_names, "domain": about.domain}
@@ -647,7 +651,7 @@ def wrapped_tree(model: Any, about: Frame) -> RuleSet:
 
 
 def _without_mean(rule: Rule) -> Rule:
-    """Forget the mean, which a shrunken leaf does not answer."""
+    """Forget the mean, which a shrunken leaf does not predict."""
     if rule.statistics is None:
         return rule
     return replace(rule, statistics=replace(rule.statistics, mean=None))
@@ -664,7 +668,8 @@ def tao_tree(model: Any, about: Frame) -> RuleSet:
         if classes is None:
             rules.append(Rule(conditions, float(value[0])))
             continue
-        # The class shares are still those from before the cuts moved; the model answers by them.
+        # The class probabilities are still those from before the cuts moved; the model predicts by
+        # them.
         counts = tuple((value / value.sum() * weight).tolist())
         seen = RuleStatistics(weight, counts)
         rules.append(Rule(conditions, classes[int(np.argmax(value))], seen))
@@ -703,7 +708,7 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
             )
         else:
             # The code of a class. A leaf with so few of its parent's rows that the share was
-            # rounded to 0 has no vote, and imodels then answers the first class.
+            # rounded to 0 has no vote, and imodels then predicts the first class.
             ignored = float(leaf.parentNode.getAttribute("p") or 1) == 0
             rules.append(Rule(conditions, classes[0 if ignored else int(value)]))
     return about.ruleset(rules, classes, ordered=False, disjoint=True)
@@ -712,7 +717,7 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
 def _xml_leaves(
     node: Any, place: dict[str, int], steps: tuple[Interval, ...]
 ) -> Iterator[tuple[Any, tuple[Interval, ...]]]:
-    """Give the text nodes, which hold the answers, with the comparisons on the way there."""
+    """Give the text nodes, which hold the predictions, with the comparisons on the way there."""
     for child in node.childNodes:
         if child.nodeName == "#text":
             yield child, steps
@@ -725,7 +730,7 @@ def _xml_leaves(
         yield from _xml_leaves(child, place, (*steps, step))
 
 
-# --- Rules from the models of imodels, whose answers they repeat ---------------------------------
+# --- Rules from the models of imodels, whose predictions they repeat ----------------------------
 
 _READERS: dict[str, Callable[[Any, Frame], RuleSet]] = {
     "BayesianRuleListClassifier": bayesian_list,
@@ -776,7 +781,7 @@ SUPPORTED = tuple(sorted([*_READERS, *_HOLDERS]))
 def read_imodels(
     model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> RuleSet:
-    """Turn a fitted model of imodels into a rule set that answers alike.
+    """Turn a fitted model of imodels into a rule set that predicts alike.
 
     Use it to score, compare, simplify or export what imodels has learned. Which package the model
     is of is told by its class, so imodels itself is not imported.
@@ -794,9 +799,9 @@ def read_imodels(
     Returns
     -------
     RuleSet
-        How its rules answer depends on the model:
+        How its rules predict depends on the model:
 
-        - One rule answers: ``GreedyRuleListClassifier``, ``OneRClassifier``,
+        - One rule predicts: ``GreedyRuleListClassifier``, ``OneRClassifier``,
           ``FastFrugalTreeClassifier``, ``BayesianRuleListClassifier`` (ordered lists);
           ``BayesianRuleSetClassifier`` (rules for the second class, a fallback for the first);
           ``GreedyTree...``, ``HSTree...``, ``HSTree...CV``, ``DecisionTreeCCP...``,
@@ -817,7 +822,7 @@ def read_imodels(
     TypeError
         If the model is of another class, or made of parts that are no trees.
     ValueError
-        If its answers cannot be said in rules: several outputs, categorical features that FIGS
+        If its predictions cannot be said in rules: several outputs, categorical features that FIGS
         encodes by itself, a weighted median of too many boxes, an additive model that mixes in
         gradient boosting.
     sklearn.exceptions.NotFittedError
@@ -828,7 +833,7 @@ def read_imodels(
     UserWarning
         For ``BoostedRulesClassifier`` and ``SlipperClassifier`` fitted on labels other than
         0, 1, ...: imodels 3.0.4 compares codes with labels there and predicts wrongly. The rules
-        answer what the model's parts have learned.
+        predict what the model's parts have learned.
 
     Notes
     -----
@@ -838,13 +843,13 @@ def read_imodels(
       and ``TreeGAMClassifier``: with p the share that the model gives the second class, the rule
       set gives p / (p + 1/2), which ranks rows alike and is above 1/2 where p is.
       ``BayesianRuleSetClassifier`` has no shares at all; its rules are sure.
-    - ``BayesianRuleSetClassifier`` answers 0 and 1 whatever the labels were; its rules answer the
+    - ``BayesianRuleSetClassifier`` predicts 0 and 1 whatever the labels were; its rules predict the
       labels. It is meant for columns of 0 and 1, and only there are the rules the model.
     - A rule or leaf that no row can satisfy is left out, as are rules of weight 0.
     - Linear terms of RuleFit are clipped at quantiles of the training rows: each becomes up to
       three rules, below, between and above. With classes, their weights depend on the row.
     - Leaves of FIGS and of boosted rules add a number for every class; only what they add beyond
-      the least of these is written, unless that would change the answer where sums tie.
+      the least of these is written, unless that would change the prediction where sums tie.
     - Class counts are shares times rows where trees were shrunken, and contain the prior counts in
       a Bayesian rule list; those of a TAO tree are from before its cuts moved.
     - Not read: ``FastRiskScoreClassifier``, ``SLIM...``, ``GPGamRegressor``,

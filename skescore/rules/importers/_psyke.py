@@ -169,16 +169,16 @@ def make_ruleset(
     *,
     classes: Mapping[Any, Any] | None,
     X: Any,
-    answers: Any,
+    y_black_box: Any,
     domain: Domain | None,
     fallback: Fallback | None,
 ) -> RuleSet:
     """Turn a reading into a rule set; see :func:`skescore.rules.importers.read_psyke`."""
-    if answers is not None:
+    if y_black_box is not None:
         if X is None:
-            raise ValueError("answers belong to rows: pass X as well.")
-        flat = answers.ravel() if isinstance(answers, np.ndarray) else answers
-        answers = [python_value(answer) for answer in flat]
+            raise ValueError("y_black_box belongs to rows: pass X as well.")
+        flat = y_black_box.ravel() if isinstance(y_black_box, np.ndarray) else y_black_box
+        y_black_box = [python_value(value) for value in flat]
     settings: dict[str, Any] = {
         "task": reading.task,
         "domain": reading.domain if domain is None else domain,
@@ -189,11 +189,11 @@ def make_ruleset(
     drafts, names = list(reading.drafts), reading.columns.names
     if reading.task == "regression" and classes is not None:
         raise ValueError(
-            f"classes belong to classification, but these rules of PSyKE answer numbers, got "
+            f"classes belong to classification, but these rules of PSyKE predict numbers, got "
             f"{classes!r}. Pass classes=None."
         )
     if reading.task == "classification":
-        further = list(answers or ())
+        further = list(y_black_box or ())
         if fallback is not None:
             further.append(fallback.output)
         labels = Labels(reading, classes, further)
@@ -207,12 +207,12 @@ def make_ruleset(
             for d in drafts
         ]
     table = None if X is None else Table(X, names)
-    drafts = _with_outputs(drafts, table, answers, names, settings, reading.notes)
+    drafts = _with_outputs(drafts, table, y_black_box, names, settings, reading.notes)
     rules = [Rule(d.conditions, d.output, d.statistics) for d in drafts]
     ruleset = RuleSet(rules, names, **settings)
     if table is None:
         return ruleset
-    found = _statistics(ruleset.assign(table), len(rules), answers, settings.get("classes"))
+    found = _statistics(ruleset.assign(table), len(rules), y_black_box, settings.get("classes"))
     return ruleset.replace(
         rules=[replace(rule, statistics=s) for rule, s in zip(rules, found, strict=True)]
     )
@@ -221,7 +221,7 @@ def make_ruleset(
 def _with_outputs(
     drafts: list[Draft],
     table: Table | None,
-    answers: list[Any] | None,
+    y_black_box: list[Any] | None,
     names: Sequence[str],
     settings: dict[str, Any],
     notes: list[str],
@@ -231,11 +231,11 @@ def _with_outputs(
     if not unset:
         return drafts
     repaired, classes = 0, settings.get("classes")
-    if table is not None and answers:
+    if table is not None and y_black_box:
         any_output: Any = 0.0 if classes is None else classes[0]
         rules = [Rule(d.conditions, any_output) for d in drafts]
         index = RuleSet(rules, names, **settings).assign(table)
-        seen = _statistics(index, len(rules), answers, classes)
+        seen = _statistics(index, len(rules), y_black_box, classes)
         for i in unset:
             counts = seen[i].class_counts
             output = seen[i].mean
@@ -247,12 +247,14 @@ def _with_outputs(
     kept = [draft for draft in drafts if draft.output is not UNSET]
     done = []
     if repaired:
-        done.append(f"{repaired} now answer{'s' * (repaired == 1)} what their rows of X got")
+        done.append(f"{repaired} now predict{'s' * (repaired == 1)} what their rows of X got")
     if len(kept) < len(drafts):
         n_left = len(drafts) - len(kept)
         done.append(f"{n_left} {'was' if n_left == 1 else 'were'} left out")
-    if answers is None:
-        done[-1] += "; pass X and answers, rows and the black box's answers, to give them one"
+    if y_black_box is None:
+        done[-1] += (
+            "; pass X and y_black_box, rows and the black box's predictions, to give them one"
+        )
     notes.append(
         f"PSyKE never gave an output to {len(unset)} of its {len(drafts)} rules, although its "
         f"predict uses them. Of these, {' and '.join(done)}."
@@ -261,30 +263,32 @@ def _with_outputs(
 
 
 def _statistics(
-    index: np.ndarray, n_rules: int, answers: list[Any] | None, classes: Sequence[Any] | None
+    index: np.ndarray, n_rules: int, y_black_box: list[Any] | None, classes: Sequence[Any] | None
 ) -> list[RuleStatistics]:
-    """What was seen where each rule answers."""
-    if answers is None:
+    """What was seen where each rule predicts."""
+    if y_black_box is None:
         n_rows = np.bincount(index[index >= 0], minlength=n_rules)
         return [RuleStatistics(n) for n in n_rows.tolist()]
-    if len(answers) != len(index):
+    if len(y_black_box) != len(index):
         raise ValueError(
-            f"answers must have one entry per row of X ({len(index)}), got {len(answers)}."
+            f"y_black_box must have one entry per row of X ({len(index)}), got {len(y_black_box)}."
         )
     members = [np.flatnonzero(index == i) for i in range(n_rules)]
     if classes is not None:
         code = {label: k for k, label in enumerate(classes)}
-        strange = [a for a in answers if a not in code]
+        strange = [a for a in y_black_box if a not in code]
         if strange:
             raise ValueError(
-                f"answers must be among the classes {list(classes)}, got {strange[0]!r}."
+                f"y_black_box must be among the classes {list(classes)}, got {strange[0]!r}."
             )
-        codes = np.array([code[a] for a in answers], dtype=np.intp)
+        codes = np.array([code[a] for a in y_black_box], dtype=np.intp)
         counts = [np.bincount(codes[rows], minlength=len(classes)) for rows in members]
         return [RuleStatistics(int(c.sum()), tuple(c.tolist())) for c in counts]
-    values = np.asarray(answers, dtype=float)
+    values = np.asarray(y_black_box, dtype=float)
     return [
-        RuleStatistics(len(rows), mean=float(values[rows].mean()), spread=float(values[rows].std()))
+        RuleStatistics(
+            len(rows), mean=float(values[rows].mean()), standard_deviation=float(values[rows].std())
+        )
         if len(rows)
         else RuleStatistics(0)
         for rows in members
@@ -501,7 +505,7 @@ class Units:
         return value if self.target == (0.0, 1.0) else value * scale + mean
 
     def linear(self, intercept: float, terms: Iterable[tuple[str, int, float]]) -> LinearOutput:
-        """An affine answer in the user's units."""
+        """An affine prediction in the user's units."""
         mean_out, scale_out = self.target
         pairs = []
         for name, feature, coefficient in terms:
@@ -560,7 +564,7 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     if impossible:
         notes.append(
             f"{impossible} of the {len(cubes)} boxes of PSyKE's {type(extractor).__name__} can "
-            "hold no row at all and were left out; the answers are the same without them."
+            "hold no row at all and were left out; the predictions are the same without them."
         )
     return Reading(
         columns,
@@ -581,7 +585,7 @@ def _units(extractor: Any, seen: Sequence[str], labelled: bool, notes: list[str]
         if units.columns and not all(isinstance(output, str | None) for output in outputs):
             notes.append(
                 "PSyKE rescales labels that are not text by the last entry of its normalization, "
-                "so that its predict answers numbers that are no labels. The rules give the labels."
+                "so that its predict gives numbers that are no labels. The rules give the labels."
             )
         return units
     return checked_target(units, seen, notes)
@@ -593,7 +597,7 @@ def checked_target(units: Units, seen: Sequence[str], notes: list[str]) -> Units
     if last and last[0] in seen:
         notes.append(
             "PSyKE takes the last entry of a normalization for the target's, but here it is that "
-            f"of the feature {last[0]!r}, by which its predict rescales what it answers. The rules "
+            f"of the feature {last[0]!r}, by which its predict rescales the output. The rules "
             "give the numbers that were learnt. Put the target last, as ('target', (0, 1)) if it "
             "was not rescaled."
         )
@@ -618,7 +622,7 @@ def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]
             f"PSyKE's predict passes over the bounds that its own boxes have on {listed(bounded)}, "
             "because a level of its grid, or an earlier extract, left "
             f"{'it' if len(bounded) == 1 else 'them'} whole. The rules keep these bounds, and "
-            "answer by the right box where PSyKE takes another."
+            "predict by the right box where PSyKE takes another."
         )
     return set()
 
@@ -659,7 +663,7 @@ def _conditions(
 
 
 def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units: Units) -> Any:
-    """What a cube answers, as PSyKE's predict gives it."""
+    """What a cube predicts, as PSyKE's predict gives it."""
     output, names = cube.output, kinds(cube)
     if "RegressionCube" in names:
         return _linear(cube, columns, units)
@@ -682,7 +686,7 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
             terms.append((name, columns.place[name], coefficient))
         elif coefficient != 0:
             raise ValueError(
-                f"PSyKE's rule answers with a multiple of {name!r}, which is no column but made of "
+                f"PSyKE's rule predicts a multiple of {name!r}, which is no column but made of "
                 "some: a rule's output is affine in the features. Use max_poly=1, or "
                 "output=Target.CONSTANT."
             )
@@ -799,7 +803,7 @@ def _fair_rules(tree: Any, place: dict[str, int], simplify: bool) -> list[Rule]:
 def read_cart(
     extractor: Any, feature_names: Sequence[str] | None, discretisation: Discretisation
 ) -> Reading:
-    """Read PSyKE's CART from the tree that answers its predict."""
+    """Read PSyKE's CART from the tree that its predict calls."""
     predictor, seen = extractor._cart_predictor.predictor, cart_columns(extractor)
     place = {name: j for j, name in enumerate(seen)}
     simplify = bool(extractor._simplify)
@@ -823,7 +827,7 @@ def read_cart(
         if hasattr(extractor.predictor, "classes_"):
             notes.append(
                 "PSyKE's CART takes labels that are not text for numbers: it has fitted a "
-                "regression, whose rules answer means of labels. Give PSyKE text labels, and pass "
+                "regression, whose rules predict means of labels. Give PSyKE text labels, and pass "
                 "classes={'0': 0, ...} to get yours back."
             )
     discretisation.check(seen if discretisation.features else ())
@@ -882,11 +886,11 @@ def _cart_statistics(
         counts = dict(zip(predictor.classes_.tolist(), statistics.class_counts, strict=True))
         return RuleStatistics(statistics.n_rows, tuple(counts.get(label, 0.0) for label in labels))
     assert statistics.mean is not None
-    assert statistics.spread is not None
+    assert statistics.standard_deviation is not None
     return RuleStatistics(
         statistics.n_rows,
         mean=float(units.output(statistics.mean)),
-        spread=statistics.spread * units.target[1],
+        standard_deviation=statistics.standard_deviation * units.target[1],
     )
 
 
@@ -895,7 +899,7 @@ def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
         return []
     return [
         f"{n_missing} of the {n_rules} rules of PSyKE's {name} can hold for no row and were left "
-        "out; the answers are the same without them."
+        "out; the predictions are the same without them."
     ]
 
 
@@ -916,7 +920,7 @@ def read_literals(
             )
             for label, rule in extractor._ruleset.flatten()
         ]
-    else:  # children come before their parent, which answers for what they leave over
+    else:  # children come before their parent, which covers what they leave over
         rules = [
             ([(str(c), value == 1) for c, value in node.constraints], python_value(node.dominant))
             for node in extractor._root
@@ -996,14 +1000,14 @@ def read_psyke(
     feature_names: Sequence[str] | None = None,
     classes: Mapping[Any, Any] | None = None,
     X: Any = None,
-    answers: Any = None,
+    y_black_box: Any = None,
     domain: Domain | None = None,
     fallback: Fallback | None = None,
     discretisation: Iterable[Any] | None = None,
 ) -> RuleSet:
     """Turn an extractor of PSyKE that has been fitted into a rule set.
 
-    Use it to score, search, simplify and export rules that PSyKE has extracted. The rules answer
+    Use it to score, search, simplify and export rules that PSyKE has extracted. The rules predict
     like the extractor's ``predict``, except for the faults listed in the notes.
 
     Parameters
@@ -1020,13 +1024,13 @@ def read_psyke(
         default its labels are yours.
     X : array-like or DataFrame, optional
         Rows as the rules see them, usually the training rows; they give the rules their statistics.
-    answers : array-like, optional
-        The black box's answers to these rows: your labels, or numbers in your units.
+    y_black_box : array-like, optional
+        The black box's predictions to these rows: your labels, or numbers in your units.
     domain : Domain, optional
-        The box in which the rules are meant to answer. By default PSyKE's own, which it draws
+        The box in which the rules are meant to predict. By default PSyKE's own, which it draws
         2e-6 around the training rows; CART and discretised columns have none without `X`.
     fallback : Fallback, optional
-        What to say where PSyKE answers None. Without it :meth:`RuleSet.predict` raises there.
+        What to say where PSyKE predicts None. Without it :meth:`RuleSet.predict` raises there.
     discretisation : iterable of psyke.schema.DiscreteFeature, optional
         What the columns of 0 and 1 stand for that REAL, Trepan and CART learnt from: the rules are
         then on the features behind them. By default what the extractor was given. An empty one
@@ -1050,24 +1054,24 @@ def read_psyke(
     Warns
     -----
     UserWarning
-        Where PSyKE's own answers are at fault, as told below.
+        Where PSyKE's own predictions are at fault, as told below.
 
     Notes
     -----
     If the extractor was given a `normalization`, rules are in the units before it. Rounding moves
     bounds by about 1e-15 of their size, so that a row on a bound may fall on its other side.
 
-    Numbers that boxes answer are rounded to 6 decimals as in PSyKE's predict (before a
+    Numbers that boxes predict are rounded to 6 decimals as in PSyKE's predict (before a
     normalization is undone). Affine ones cannot be: they agree within 5e-7 (times the target's
-    scale). CART answers its numbers unrounded, here as there.
+    scale). CART predicts its numbers unrounded, here as there.
 
     PSyKE's predict does not always follow PSyKE's rules. What is done about it:
 
     - GridEx, GridREx and HEx pass over all bounds on a feature that some level of the grid left
       whole. The rules keep these bounds, with a warning.
     - ITER fills gaps with boxes that never get a label, and predicts an empty text; ExACT and CREAM
-      that find nothing to split answer None or 0. Such rules answer the majority (or mean) of the
-      `answers` there, if these are given, or are left out, with a warning.
+      that find nothing to split predict None or 0. Such rules predict the majority (or mean) of the
+      `y_black_box` there, if these are given, or are left out, with a warning.
     - CART takes labels that are not text for numbers. Its rules are those of that regression, with
       a warning.
     - With a `normalization` whose last entry is a feature's, predict rescales its numbers by that
@@ -1094,7 +1098,7 @@ def read_psyke(
             reading.columns.names, X
         )
     ruleset = make_ruleset(
-        reading, classes=classes, X=X, answers=answers, domain=domain, fallback=fallback
+        reading, classes=classes, X=X, y_black_box=y_black_box, domain=domain, fallback=fallback
     )
     for note in reading.notes:
         warn(note)

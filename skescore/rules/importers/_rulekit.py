@@ -1,4 +1,4 @@
-"""Rules from the models of RuleKit, whose answers they repeat.
+"""Rules from the models of RuleKit, whose predictions they repeat.
 
 The models live in Java; this module asks the objects it is given and imports nothing, so that
 reading a model never starts a Java machine of its own.
@@ -34,7 +34,7 @@ def read_rulekit(
     domain: Domain | None = None,
     exact: bool = True,
 ) -> RuleSet:
-    """Turn a fitted model of RuleKit into rules that answer like it.
+    """Turn a fitted model of RuleKit into rules that predict like it.
 
     Use it to score, compare, simplify or export rules that RuleKit found. The bounds are exact; in
     the texts that RuleKit prints they are rounded, see
@@ -51,7 +51,7 @@ def read_rulekit(
         The labels, if they are not those that the model was fitted with: RuleKit turns labels into
         text, and each text must be ``str(label)`` of one of these. Their order does not matter.
     domain : Domain, optional
-        The box in which the rules are meant to answer; by default the one around the training
+        The box in which the rules are meant to predict; by default the one around the training
         rows, which the model keeps.
     exact : bool, default=True
         True refuses what this package cannot repeat to the last row (see Notes); False reads the
@@ -68,19 +68,19 @@ def read_rulekit(
         If the model is not one of RuleKit's.
     ValueError
         If the model is not fitted; is a survival or contrast set model; has a weight that is no
-        finite number; or, with `exact`, would answer otherwise than the rules read.
+        finite number; or, with `exact`, would predict otherwise than the rules read.
 
     Notes
     -----
-    - Where no rule holds, the engine answers the class whose name sorts first (by UTF-16 units, as
+    - Where no rule holds, the engine predicts the class whose name sorts first (by UTF-16 units, as
       Java compares), whatever default class it stores; so does the fallback. The same order
       decides equal votes, so the classes stand in it: ``10`` before ``9``, as texts do. For a
       regression the fallback is the default value of the engine, a median of the training rows.
     - A missing value satisfies no condition of ours. In RuleKit it satisfies a complementary
       condition such as ``colour = !{red}``, and any condition after ``ignore_missing=True``. With
       `exact` a model is refused where its own training rows would show the difference. RuleKit
-      keeps ``ignore_missing`` for the whole process: fitting another model changes the answers of
-      those before. The rules read follow the model's own parameter.
+      keeps ``ignore_missing`` for the whole process: fitting another model changes the predictions
+      of those before. The rules read follow the model's own parameter.
     - With a negative weight (an expert's rule worse than chance) and no class whose votes add up
       to more than 0, the engine follows the order of the rules rather than the votes. With `exact`
       such a classification is refused.
@@ -158,7 +158,7 @@ def _engine(model: Any) -> Any:
         )
     if not engine.getIsVoting():
         raise ValueError(
-            "model must have rules that vote, got a RuleKit model of which one answers."
+            "model must have rules that vote, got a RuleKit model of which one predicts."
         )
     return engine
 
@@ -334,13 +334,13 @@ def _field(java: Any, name: str) -> Any:
 
 
 def _check_exact(rules: Sequence[Rule], engine: Any, training: _Training) -> None:
-    """Refuse what would be answered otherwise."""
+    """Refuse what would be predicted otherwise."""
     remedy = "Pass exact=False to read the rules all the same."
     negative = [number for number, java in enumerate(engine.getRules(), 1) if java.getWeight() < 0]
     if negative and training.classes is not None:
         raise ValueError(
             f"The RuleKit model has rules with negative weights ({listed(negative)}). Where no "
-            "votes above 0 are left, RuleKit then answers by the order of its rules, which a rule "
+            "votes above 0 are left, RuleKit then predicts by the order of its rules, which a rule "
             f"set with votes cannot repeat. {remedy}"
         )
     ignored = bool(engine.getParams().isIgnoreMissing())
@@ -596,7 +596,7 @@ def read_rulekit_text(
 
     Use it where the model itself is gone; :func:`skescore.rules.importers.read_rulekit` reads
     a model exactly. RuleKit rounds the bounds in its texts to two decimals (those below 0.1 to two
-    digits), so that rows between a bound and its rounding are answered otherwise.
+    digits), so that rows between a bound and its rounding are predicted otherwise.
 
     Parameters
     ----------
@@ -614,11 +614,11 @@ def read_rulekit_text(
         The labels that the texts in the conclusions stand for: each must be ``str(label)`` of one.
         Their order does not matter. By default the labels are texts.
     default : label or number, optional
-        What to answer where no rule holds. By default the class whose name sorts first, as RuleKit
+        What to predict where no rule holds. By default the class whose name sorts first, as RuleKit
         does; RuleKit's default of a regression is not in the text, so that without it such rows
-        have no answer.
+        have no prediction.
     domain : Domain, optional
-        The box in which the rules are meant to answer.
+        The box in which the rules are meant to predict.
 
     Returns
     -------

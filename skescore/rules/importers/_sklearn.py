@@ -73,7 +73,7 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
     """Drop the conditions that an ordered list does not need.
 
     A step is implied once all leaves on its other side have been listed: a row that would go there
-    has been answered. The last leaf is left without steps.
+    has been predicted. The last leaf is left without steps.
     """
     # How many of the leaves not yet listed lie behind each step.
     behind: dict[_Step, int] = {}
@@ -174,10 +174,10 @@ def tree_to_ruleset(
         else:
             output = float(value[0])
             squared = model.criterion in ("squared_error", "friedman_mse")
-            spread = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
-            # With absolute errors, leaves answer their median.
+            standard_deviation = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
+            # With absolute errors, leaves predict their median.
             mean = None if model.criterion == "absolute_error" else output
-            statistics = RuleStatistics(n_rows, mean=mean, spread=spread)
+            statistics = RuleStatistics(n_rows, mean=mean, standard_deviation=standard_deviation)
         rules.append(Rule(conditions, output, statistics))
     return RuleSet(
         rules,
@@ -230,7 +230,7 @@ def check_simplified(model: Any) -> None:
     """
     if learned_from_missing(model):
         raise ValueError(
-            "simplify=True would answer rows with missing values otherwise than the tree, which "
+            "simplify=True would predict rows with missing values otherwise than the tree, which "
             "was fitted on such rows. Leave it out: then no rule holds for them, and predict says "
             "so. Or fill missing values in front of the tree: make_pipeline(SimpleImputer(), ...)."
         )
@@ -247,7 +247,7 @@ FORESTS = (
 BOOSTED = (GradientBoostingClassifier, GradientBoostingRegressor, AdaBoostClassifier)
 #: Why others of scikit-learn's ensembles in the same modules cannot be read.
 _UNSPEAKABLE = {
-    "AdaBoostRegressor": "answers the weighted median of its trees, for which rules cannot vote",
+    "AdaBoostRegressor": "predicts the weighted median of its trees, for which rules cannot vote",
     "RandomTreesEmbedding": "encodes rows by its trees and predicts nothing",
 }
 
@@ -273,7 +273,7 @@ def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
 def read_forest(
     model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
 ) -> RuleSet:
-    """Turn a fitted forest into one rule set in which a leaf of every tree answers.
+    """Turn a fitted forest into one rule set in which a leaf of every tree predicts.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def read_forest(
     Returns
     -------
     RuleSet
-        The leaves of all trees, with ``voting="shares"`` (classification) or ``"mean"``.
+        The leaves of all trees, with ``voting="probabilities"`` (classification) or ``"mean"``.
 
     Raises
     ------
@@ -303,8 +303,8 @@ def read_forest(
 
     Notes
     -----
-    Answers are those of the forest. Class shares are exact where rows were weighted by whole
-    numbers, as bootstrap samples are; with others they agree but for rounding errors.
+    Predictions are those of the forest. Class probabilities are exact where rows were weighted by
+    whole numbers, as bootstrap samples are; with others they agree but for rounding errors.
 
     On rows with missing values only those trees vote that need none of these: a missing value
     satisfies no condition, while the forest sends it to one side of every split.
@@ -324,9 +324,9 @@ def read_forest(
     trees = trees_of_forest(model, feature_names=_names(model, feature_names))
     if any(map(learned_from_missing, model.estimators_)):
         warnings.warn(
-            f"{type(model).__name__} was fitted on rows with missing values. Its rules answer as "
+            f"{type(model).__name__} was fitted on rows with missing values. Its rules predict as "
             "it does on complete rows; where values are missing, only rules that do not need them "
-            "vote. For rules that answer alike everywhere fill missing values before, in fit and "
+            "vote. For rules that predict alike everywhere fill missing values before, in fit and "
             "in predict.",
             UserWarning,
             stacklevel=4,
@@ -339,7 +339,7 @@ def read_forest(
         classes=trees[0].classes,
         domain=domain,
         ordered=False,
-        voting="shares" if classification else "mean",
+        voting="probabilities" if classification else "mean",
     )
 
 
@@ -403,12 +403,12 @@ def read_boosted(
 
 
 def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
-    """Refuse models whose trees do not answer together as those of other models do."""
+    """Refuse models whose trees do not predict together as those of other models do."""
     if not isinstance(model, kinds):
         known = ", ".join(kind.__name__ for kind in kinds)
         why = _UNSPEAKABLE.get(type(model).__name__, "is none of these models of trees")
         raise TypeError(
-            f"{type(model).__name__} {why}, so there is no rule set that answers alike. "
+            f"{type(model).__name__} {why}, so there is no rule set that predicts alike. "
             f"Read here are {known}."
         )
 
@@ -431,7 +431,7 @@ def _start(model: Any) -> np.ndarray:
     constant = isinstance(model.init_, str | DummyClassifier | DummyRegressor)
     if not constant:
         raise ValueError(
-            f"The model starts from the answers of init={model.init!r}, which no rule can say; "
+            f"The model starts from the predictions of init={model.init!r}, which no rule can say; "
             "with init=None or init='zero' it starts from a constant."
         )
     # Of any row: the start does not depend on it.

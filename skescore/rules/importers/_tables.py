@@ -79,13 +79,13 @@ def read_table(
     classes : sequence, optional
         The class labels in their order; sorted by default.
     domain : Domain, optional
-        The box in which the rules are meant to answer.
+        The box in which the rules are meant to predict.
     ordered : bool, optional
-        Whether the first rule that holds answers; by default unless rules vote.
+        Whether the first rule that holds predicts; by default unless rules vote.
     fallback : Fallback, optional
         Instead of one in the table.
     voting : str, optional
-        How rules answer together, see :class:`RuleSet`; needed where there are weights.
+        How rules predict together, see :class:`RuleSet`; needed where there are weights.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def read_table(
             if kept:
                 raise ValueError(
                     f"Row {members[0] + 1} of the table gives the rule {OTHERWISE!r} a condition; "
-                    "it says what is answered where no rule holds and has none."
+                    "it says what is predicted where no rule holds and has none."
                 )
             fallback = Fallback(told[output]) if fallback is None else fallback
             continue
@@ -143,8 +143,8 @@ def read_table(
             raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
     if voting is None and any(rule.weight != 1.0 for rule in rules):
         raise ValueError(
-            "The table holds weights, so that its rules answer together: say how by voting='votes' "
-            "(classification) or voting='mean' or 'sum' (regression)."
+            "The table holds weights, so that its rules predict together: say how by "
+            "voting='votes' (classification) or voting='mean' or 'sum' (regression)."
         )
     return RuleSet(
         rules,

@@ -1,8 +1,8 @@
-"""Fewer and shorter rules that answer alike.
+"""Fewer and shorter rules that predict alike.
 
-Without rows, no answer changes on the whole domain: rules that others answer for go, touching boxes
+Without rows, no prediction changes on the whole domain: rules that others cover go, touching boxes
 of one output are joined, and bounds go behind which nothing is left to decide. With rows, single
-steps are taken as long as the answers on these rows stay within a tolerance.
+steps are taken as long as the predictions on these rows stay within a tolerance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- which boxes answer for a box: set arithmetic without rounding -------------------------------
+# --- which boxes cover a box: set arithmetic without rounding -------------------------------
 # The faces of all boxes cut every feature's axis into a few pieces, and a box becomes a range of
 # pieces per feature: whole numbers, half-open, the same whether faces are open or closed. What
 # holds for the pieces holds for every floating-point number.
@@ -105,7 +105,7 @@ def slabs(
 
 
 class Budget:
-    """Steps left: where none are, a question counts as answered by no."""
+    """Steps left: where none are, a check counts as failed."""
 
     def __init__(self, total: int, per_question: int) -> None:
         self.total = total
@@ -116,7 +116,7 @@ class Budget:
         return min(self.total, self.per_question)
 
 
-def answering(
+def covering_boxes(
     low: np.ndarray,
     high: np.ndarray,
     boxes_low: np.ndarray,
@@ -124,7 +124,7 @@ def answering(
     forbidden: np.ndarray,
     budget: Budget,
 ) -> list[int] | None:
-    """Which boxes answer for a box, where the first one that holds a point does."""
+    """Which boxes cover a box, where the first one that holds a point does."""
     met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
     # All their cells together are too few: most questions end here.
     cells = np.prod((met_high - met_low).astype(float), axis=1).sum()
@@ -199,7 +199,7 @@ class ExactRules:
         where = np.flatnonzero(pure & (self.low < self.high).all(axis=1))
         none = np.zeros(len(where), dtype=bool)
         whole = np.zeros(len(self.end), dtype=self.end.dtype), self.end
-        found = answering(*whole, self.low[where], self.high[where], none, self.budget)
+        found = covering_boxes(*whole, self.low[where], self.high[where], none, self.budget)
         return found is not None
 
     def _free_borders(self, domain: Domain) -> None:
@@ -227,20 +227,20 @@ class ExactRules:
 
     @property
     def open(self) -> np.ndarray:
-        """Indices of the rules that may change, in the order in which they answer."""
+        """Indices of the rules that may change, in the order in which they predict."""
         where = np.flatnonzero(self.alive & ~self.frozen)
         return where[np.argsort(self.rank[where])]
 
     def meeting(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Indices of the rules whose boxes meet a box, in the order in which they answer."""
+        """Indices of the rules whose boxes meet a box, in the order in which they predict."""
         meets = self.alive & ((self.low < high) & (self.high > low)).all(axis=1)
         where = np.flatnonzero(meets)
         return where[np.argsort(self.rank[where])]
 
-    def answered_before(
+    def covered_before(
         self, low: np.ndarray, high: np.ndarray, rank: int, given: Conditions, leave_out: int
     ) -> bool:
-        """Whether rules before a rank surely answer a box, where the given conditions hold."""
+        """Whether rules before a rank surely cover a box, where the given conditions hold."""
         where = [
             m
             for m in self.meeting(low, high).tolist()
@@ -248,7 +248,8 @@ class ExactRules:
         ]
         none = np.zeros(len(where), dtype=bool)
         return (
-            answering(low, high, self.low[where], self.high[where], none, self.budget) is not None
+            covering_boxes(low, high, self.low[where], self.high[where], none, self.budget)
+            is not None
         )
 
     # --- changes ------------------------------------------------------------------------------
@@ -329,22 +330,22 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
 
 
 def _strike_needless(table: ExactRules) -> bool:
-    """Take out the rules that others answer for: earlier ones always, later ones alike."""
+    """Take out the rules that others cover: earlier ones always, later ones alike."""
     if table.by_nearest:
         return False
     before = int(table.alive.sum())
     for rule in table.open.tolist():
-        if table.answered_before(
+        if table.covered_before(
             table.low[rule], table.high[rule], table.rank[rule], table.others[rule], rule
         ):
             table.strike(rule)
     # From the end, so that a row of rules hands its statistics down to the last one.
     for rule in table.open[::-1].tolist():
-        _strike_if_answered_alike(table, rule)
+        _strike_if_predicted_alike(table, rule)
     return int(table.alive.sum()) < before
 
 
-def _strike_if_answered_alike(table: ExactRules, rule: int) -> None:
+def _strike_if_predicted_alike(table: ExactRules, rule: int) -> None:
     low, high, given = table.low[rule], table.high[rule], table.others[rule]
     where, forbidden = [], []
     for m in table.meeting(low, high).tolist():
@@ -359,18 +360,18 @@ def _strike_if_answered_alike(table: ExactRules, rule: int) -> None:
         elif known:
             where.append(m)
             forbidden.append(False)
-    found = answering(
+    found = covering_boxes(
         low, high, table.low[where], table.high[where], np.array(forbidden, bool), table.budget
     )
     if found is None:
         return
-    answering_now = [where[i] for i in found if table.rank[where[i]] > table.rank[rule]]
-    one = len(answering_now) == 1 and not table.by_priority
-    table.strike(rule, merged_into=answering_now[0] if one else None)
+    covering_now = [where[i] for i in found if table.rank[where[i]] > table.rank[rule]]
+    one = len(covering_now) == 1 and not table.by_priority
+    table.strike(rule, merged_into=covering_now[0] if one else None)
 
 
 def _drop_implied(table: ExactRules) -> bool:
-    """Take away the bounds of an ordered list behind which earlier rules answer everything."""
+    """Take away the bounds of an ordered list behind which earlier rules cover everything."""
     if table.by_nearest:
         return False
     changed = False
@@ -383,9 +384,7 @@ def _drop_implied(table: ExactRules) -> bool:
                 wide = table.freed(rule, feature, below)
                 more = slabs(*wide, table.low[rule], table.high[rule])
                 given = table.others[rule]
-                if all(
-                    table.answered_before(*slab, table.rank[rule], given, rule) for slab in more
-                ):
+                if all(table.covered_before(*slab, table.rank[rule], given, rule) for slab in more):
                     table.free(rule, feature, below)
                     changed = True
     return changed
@@ -461,7 +460,7 @@ def _merge_run(table: ExactRules, run: list[int], feature: int) -> bool:
 
 
 def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int | None:
-    """Join two rules if that changes no answer; the index of the joint rule."""
+    """Join two rules if that changes no prediction; the index of the joint rule."""
     same = (table.low[one] == table.low[other]) & (table.high[one] == table.high[other])
     same[feature] = table.low[other, feature] <= table.high[one, feature]
     alike = table.code[one] == table.code[other]
@@ -480,10 +479,10 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
 
 
 def _place(table: ExactRules, one: int, other: int) -> int | None:
-    """Which of two rules of one output may answer for both; None if neither."""
+    """Which of two rules of one output may stand for both; None if neither."""
     first, last = min(one, other), max(one, other)
     if table.by_nearest:
-        # Of equally near boxes the first answers, so none of another output may stand between.
+        # Of equally near boxes the first predicts, so none of another output may stand between.
         between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
         empty = (table.low[between] >= table.high[between]).any(axis=1)
         if (table.alive[between] & ~(empty & ~table.frozen[between])).any():
@@ -498,7 +497,7 @@ def _place(table: ExactRules, one: int, other: int) -> int | None:
 def _may_move(
     table: ExactRules, part: int, rank: np.ndarray, kept: int, pair: tuple[int, int]
 ) -> bool:
-    """Whether no answer changes if a rule answers at another one's new index."""
+    """Whether no prediction changes if a rule predicts at another one's new index."""
     was_before, is_before = table.rank < table.rank[part], rank < rank[kept]
     given = table.others[part]
     for m in table.meeting(table.low[part], table.high[part]).tolist():
@@ -508,11 +507,11 @@ def _may_move(
             continue
         if table.by_priority:
             return False
-        # What matters is where that rule really answers, or would if this one stood behind it.
+        # What matters is where that rule really predicts, or would if this one stood behind it.
         low = np.maximum(table.low[part], table.low[m])
         high = np.minimum(table.high[part], table.high[m])
         limit = int(table.rank[m] if was_before[m] else table.rank[part])
-        if not table.answered_before(low, high, limit, (*given, *table.others[m]), part):
+        if not table.covered_before(low, high, limit, (*given, *table.others[m]), part):
             return False
     return True
 

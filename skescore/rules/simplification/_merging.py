@@ -14,10 +14,10 @@ Conditions = tuple[Condition, ...]
 
 
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
-    """What was seen where either of two rules answers; None if that is unknown of one of them.
+    """What was seen where either of two rules predicts; None if that is unknown of one of them.
 
     Rows and class counts add up; means weigh as many rows as they were taken from, and the
-    spread follows from both means and spreads.
+    standard_deviation follows from both means and standard deviations.
     """
     if one is None or other is None:
         return None
@@ -26,15 +26,18 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
         counts = tuple(a + b for a, b in zip(one.class_counts, other.class_counts, strict=True))
     n_rows = one.n_rows + other.n_rows
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
-    mean = spread = None
+    mean = standard_deviation = None
     if one.mean is not None and other.mean is not None:
         # One and the same mean must come out as itself, free of rounding.
         mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
-        if one.spread is not None and other.spread is not None:
-            within = math.hypot(math.sqrt(1 - share) * one.spread, math.sqrt(share) * other.spread)
+        if one.standard_deviation is not None and other.standard_deviation is not None:
+            within = math.hypot(
+                math.sqrt(1 - share) * one.standard_deviation,
+                math.sqrt(share) * other.standard_deviation,
+            )
             between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
-            spread = math.hypot(within, between)
-    return RuleStatistics(n_rows, counts, mean, spread)
+            standard_deviation = math.hypot(within, between)
+    return RuleStatistics(n_rows, counts, mean, standard_deviation)
 
 
 # ---------------------------------------------------------------- conditions beside the box
@@ -127,7 +130,7 @@ def hull(one: Rule, other: Rule) -> Rule:
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
 
 
-# ---------------------------------------------------------------- who answers first
+# ---------------------------------------------------------------- who predicts first
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
@@ -137,7 +140,7 @@ def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
 
 
 def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
-    """Place of every rule in the order in which they answer; see :attr:`RuleSet.answer_order`."""
+    """Rank of every rule in the order of assignment; see :attr:`RuleSet.assignment_order`."""
     order = np.arange(len(priority))
     if by_priority:
         order = np.lexsort((-priority[:, 1], -priority[:, 0]))

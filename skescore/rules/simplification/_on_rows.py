@@ -1,4 +1,4 @@
-"""Single steps that make rules fewer or shorter, and what each does to the answers on some rows.
+"""Single steps that make rules fewer or shorter, and how predictions on some rows change.
 
 A step takes a rule out, drops one of its conditions, or puts one rule in the place of two. Which
 rules hold for which rows is computed once; a step then touches only the rows that it changes.
@@ -122,7 +122,7 @@ def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
 
-# --- Single steps that make rules fewer or shorter, and what each does to the answers on  --------
+# --- Single steps that make rules fewer or shorter, and what each does to the predictions on  ---
 
 _NO_ROWS = np.empty(0, dtype=np.intp)
 
@@ -180,10 +180,10 @@ class RuleRows:
         The rules by their first index; those that are gone stay in the list.
     alive : ndarray of bool, shape (n_rules,)
         Which of them are not gone.
-    answer : ndarray of int, shape (n_rows,)
-        Place of the answering rule, -1 for none.
+    assigned : ndarray of int, shape (n_rows,)
+        Place of the assigned rule, -1 for none.
     values : ndarray of float, shape (n_rows,)
-        What it answers: a number, or the index of a class; NaN without a rule.
+        What it predicts: a number, or the index of a class; NaN without a rule.
     merged_into : ndarray of int, shape (n_rules,)
         Place of the rule that each has become a part of, -1 for those taken out.
     """
@@ -201,14 +201,14 @@ class RuleRows:
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
         self._priority = np.array([self._priority_of(r) for r in self.rules], float).reshape(-1, 2)
         self.rank = ranks_of(self._priority, self.by_priority)
-        self.answer = ruleset.assign(table)
+        self.assigned = ruleset.assign(table)
         self.outputs = np.array([*map(self._number, self.rules), np.nan])
         self.linear = {
             i: self._line(rule.output)
             for i, rule in enumerate(self.rules)
             if isinstance(rule.output, LinearOutput)
         }
-        self.values = self._values_of(np.arange(len(table)), self.answer)
+        self.values = self._values_of(np.arange(len(table)), self.assigned)
         self._drops: dict[int, tuple[list[Step], Widened]] = {}
         self._hulls: dict[tuple[int, int], tuple[Rule, np.ndarray, Widened]] = {}
         #: Places whose rules have changed, in the order of steps taken.
@@ -232,7 +232,7 @@ class RuleRows:
                 rules.append(self.rules[index])
         return self.ruleset.replace(rules=rules)
 
-    # --- answers ------------------------------------------------------------------------------
+    # --- predicts ------------------------------------------------------------------------------
 
     def _number(self, rule: Rule) -> float:
         if isinstance(rule.output, LinearOutput):
@@ -243,15 +243,15 @@ class RuleRows:
         every = slice(None)
         return output.evaluate(lambda j: self.table.numbers(j, every), len(self.table))
 
-    def _values_of(self, rows: np.ndarray, answer: np.ndarray) -> np.ndarray:
-        values = self.outputs[answer]
+    def _values_of(self, rows: np.ndarray, assigned: np.ndarray) -> np.ndarray:
+        values = self.outputs[assigned]
         for i, line in self.linear.items():
-            own = answer == i
+            own = assigned == i
             values[own] = line[rows[own]]
         return values
 
     def _next(self, rows: np.ndarray, after: int, leave_out: Sequence[int]) -> np.ndarray:
-        """The rule that answers rows behind a rank, some left out; -1 for none."""
+        """The rule that predicts rows behind a rank, some left out; -1 for none."""
         if not len(rows):
             return _NO_ROWS
         behind = self.alive & (self.rank > after)
@@ -265,30 +265,30 @@ class RuleRows:
         return np.where(held[first, np.arange(len(rows))], indices[first], -1)
 
     def effect(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that a step may answer otherwise, and the index of the rule answering then."""
+        """The rows that a step may assign otherwise, and the index of their rule then."""
         if step.new is None:
             assert step.lost is not None
-            rows = np.flatnonzero(self.answer == step.lost)
+            rows = np.flatnonzero(self.assigned == step.lost)
             return rows, self._next(rows, int(self.rank[step.lost]), (step.lost,))
         assert step.kept is not None
         rank = np.append(self._rank_after(step), len(self.rank))
         index, rows = rank[step.kept], step.rows
-        rows = rows[rank[self.answer[rows]] > index]
+        rows = rows[rank[self.assigned[rows]] > index]
         if step.lost is None:
             return rows, np.full(len(rows), step.kept)
-        rows = rows[(self.answer[rows] != step.kept) & (self.answer[rows] != step.lost)]
-        parts, answers = [rows], [np.full(len(rows), step.kept)]
+        rows = rows[(self.assigned[rows] != step.kept) & (self.assigned[rows] != step.lost)]
+        parts, assignments = [rows], [np.full(len(rows), step.kept)]
         same = all(old.output == step.new.output for old in step.old)
         for part in step.indices:
-            own = np.flatnonzero(self.answer == part)
+            own = np.flatnonzero(self.assigned == part)
             then = np.full(len(own), step.kept)
             if index > self.rank[part]:  # others may come before it now
                 following = self._next(own, int(self.rank[part]), step.indices)
                 then = np.where(rank[following] < index, following, then)
             changed = np.flatnonzero((then != step.kept) | (not same))
             parts.append(own[changed])
-            answers.append(then[changed])
-        return np.concatenate(parts), np.concatenate(answers)
+            assignments.append(then[changed])
+        return np.concatenate(parts), np.concatenate(assignments)
 
     def _rank_after(self, step: Step) -> np.ndarray:
         if not self.by_priority or step.new is None:
@@ -297,13 +297,13 @@ class RuleRows:
         priority[step.kept] = self._priority_of(step.new)
         return ranks_of(priority, True)
 
-    def new_values(self, step: Step, rows: np.ndarray, answer: np.ndarray) -> np.ndarray:
-        """What is answered on the rows of :meth:`effect` after the step."""
+    def new_values(self, step: Step, rows: np.ndarray, assigned: np.ndarray) -> np.ndarray:
+        """What is predicted on the rows of :meth:`effect` after the step."""
         kept = step.kept
         if kept is None or step.new is None or step.new.output == self.rules[kept].output:
-            return self._values_of(rows, answer)
+            return self._values_of(rows, assigned)
         self._set_output(kept, step.new)
-        values = self._values_of(rows, answer)
+        values = self._values_of(rows, assigned)
         self._set_output(kept, self.rules[kept])
         return values
 
@@ -317,7 +317,7 @@ class RuleRows:
         """The effects of steps that change no output: number of the step, row and new value."""
         numbers: list[np.ndarray] = [_NO_ROWS]
         rows: list[np.ndarray] = [_NO_ROWS]
-        answers: list[np.ndarray] = [_NO_ROWS]
+        assignments: list[np.ndarray] = [_NO_ROWS]
         widened = [i for i, step in enumerate(steps) if step.new is not None and step.lost is None]
         if widened:  # the many steps that drop a condition, all at once
             gains = [steps[i].rows for i in widened]
@@ -325,18 +325,18 @@ class RuleRows:
             kept = np.array([step.kept if step.lost is None else -1 for step in steps])[number]
             row = np.concatenate(gains)
             ranks = np.append(self.rank, len(self.rank))
-            wins = ranks[self.answer[row]] > self.rank[kept]
+            wins = ranks[self.assigned[row]] > self.rank[kept]
             numbers.append(number[wins])
             rows.append(row[wins])
-            answers.append(kept[wins])
+            assignments.append(kept[wins])
         for i, step in enumerate(steps):
             if step.new is None or step.lost is not None:
-                row, answer = self.effect(step)
+                row, assigned = self.effect(step)
                 numbers.append(np.full(len(row), i))
                 rows.append(row)
-                answers.append(answer)
+                assignments.append(assigned)
         row = np.concatenate(rows)
-        return np.concatenate(numbers), row, self._values_of(row, np.concatenate(answers))
+        return np.concatenate(numbers), row, self._values_of(row, np.concatenate(assignments))
 
     # --- steps --------------------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ class RuleRows:
         return self.by_priority and bool((equal & self.alive[between]).any())
 
     def _joint_output(self, one: int, other: int) -> float:
-        own = (self.answer == one) | (self.answer == other)
+        own = (self.assigned == one) | (self.assigned == other)
         return float(self.values[own].mean() if own.any() else self.outputs[[one, other]].mean())
 
     def allowed(self, steps: list[Step]) -> list[Step]:
@@ -451,14 +451,14 @@ class RuleRows:
 
     def take(self, step: Step) -> None:
         """Take a step."""
-        rows, answer = self.effect(step)
-        values = self.new_values(step, rows, answer)
+        rows, assigned = self.effect(step)
+        values = self.new_values(step, rows, assigned)
         rank = self._rank_after(step)
         if step.lost is not None:
             self.alive[step.lost] = False
             self.holds[step.lost] = False
             self.merged_into[self.merged_into == step.lost] = -1 if step.kept is None else step.kept
-            self.answer[self.answer == step.lost] = -1 if step.kept is None else step.kept
+            self.assigned[self.assigned == step.lost] = -1 if step.kept is None else step.kept
         if step.new is not None and step.kept is not None:
             self.holds[step.kept, step.rows] = True
             self.rules[step.kept] = step.new
@@ -468,7 +468,7 @@ class RuleRows:
             self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
             (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
         self.rank = rank
-        self.answer[rows] = answer
+        self.assigned[rows] = assigned
         self.values[rows] = values
         self.changes += step.indices
         for index in step.indices:
@@ -508,29 +508,29 @@ def simplify_on_rows(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSe
     """Take the steps that cost few enough predictions on the rows, the cheapest first."""
     # Rows may lie anywhere, so nothing is taken for granted of the domain here.
     rows = RuleRows(_exactly_simplified(ruleset, table), table)
-    first = rows.answer.copy()
+    first = rows.assigned.copy()
     budget = _ErrorBudget(rows, tolerance)
     going_on = True
     while going_on:
         _take_what_is_free(rows, budget)
         going_on = tolerance > 0 and _spend(rows, budget)
     due = np.append(rows.merged_into, -1)[first]
-    moved = due != rows.answer
-    stale = {*due[moved].tolist(), *rows.answer[moved].tolist()}
+    moved = due != rows.assigned
+    stale = {*due[moved].tolist(), *rows.assigned[moved].tolist()}
     result = _with_row_counts(
         rows.result(),
-        np.append(np.cumsum(rows.alive) - 1, -1)[rows.answer],
+        np.append(np.cumsum(rows.alive) - 1, -1)[rows.assigned],
         [number for number, index in enumerate(rows.indices) if index in stale],
     )
     return _exactly_simplified(result, table)
 
 
 def _exactly_simplified(ruleset: RuleSet, table: Table) -> RuleSet:
-    """The same answers everywhere, with statistics that fit the rows."""
+    """The same predictions everywhere, with statistics that fit the rows."""
     short = simplify_exactly(ruleset, None)
     if short is ruleset:
         return short
-    answered, then = ruleset.assign(table), short.assign(table)
+    assigned_before, then = ruleset.assign(table), short.assign(table)
     # Statistics that were not added up are still those of the rules that they came from.
     known: dict[int, list[int]] = {}
     for i, rule in enumerate(ruleset.rules):
@@ -538,20 +538,20 @@ def _exactly_simplified(ruleset: RuleSet, table: Table) -> RuleSet:
     stale = []
     for i, rule in enumerate(short.rules):
         own, givers = then == i, known.get(id(rule.statistics), [])
-        if givers and not any(np.array_equal(own, answered == giver) for giver in givers):
+        if givers and not any(np.array_equal(own, assigned_before == giver) for giver in givers):
             stale.append(i)
     return _with_row_counts(short, then, stale)
 
 
-def _with_row_counts(ruleset: RuleSet, answer: np.ndarray, stale: list[int]) -> RuleSet:
-    """Give some rules the number of rows that they answer, and nothing else that was seen.
+def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -> RuleSet:
+    """Give some rules the number of rows assigned to them, and nothing else that was seen.
 
-    Where statistics decide who answers they stay as they are.
+    Where statistics decide who predicts they stay as they are.
     """
     if not stale or not (ruleset.ordered or ruleset.disjoint):
         return ruleset
     rules = list(ruleset.rules)
-    n_rows = np.bincount(answer[answer >= 0], minlength=len(rules)).tolist()
+    n_rows = np.bincount(assigned[assigned >= 0], minlength=len(rules)).tolist()
     for i in stale:
         if rules[i].statistics is not None:
             rules[i] = replace(rules[i], statistics=RuleStatistics(n_rows[i]))
@@ -559,10 +559,10 @@ def _with_row_counts(ruleset: RuleSet, answer: np.ndarray, stale: list[int]) -> 
 
 
 class _ErrorBudget:
-    """What the steps taken have cost: changed answers, in units of one row.
+    """What the steps taken have cost: changed predictions, in units of one row.
 
     A changed label costs 1, and so does a row that loses its rule or gets one. A changed number
-    costs its square over the mean square deviation of the answers before, so that the mean over
+    costs its square over the mean square deviation of the predictions before, so that the mean over
     all rows is 1 - R²; if the row loses its rule or gets one, it costs at least 1.
     """
 
@@ -599,7 +599,7 @@ class _ErrorBudget:
     def _costs_of(
         self, rows: np.ndarray, new: np.ndarray, told: np.ndarray | None = None
     ) -> np.ndarray:
-        """Costs of new values on some rows; `told` are the answers, by the nearest rule as well."""
+        """Costs of new values on some rows; `told` are predictions, by the nearest rule as well."""
         old = self.original[rows]
         lacks, lacked = np.isnan(new), np.isnan(old)
         turned = lacks != lacked
@@ -614,9 +614,9 @@ class _ErrorBudget:
         return np.where(turned, np.fmax(numbers, 1.0), numbers)
 
     def cost(self, step: Step) -> float:
-        """What a step costs; negative if it brings answers back."""
-        rows, answer = self.rows.effect(step)
-        new = self.rows.new_values(step, rows, answer)
+        """What a step costs; negative if it brings predictions back."""
+        rows, assigned = self.rows.effect(step)
+        new = self.rows.new_values(step, rows, assigned)
         return float(self._costs_of(rows, new).sum() - self.costs[rows].sum())
 
     def allows(self, cost: float) -> bool:
@@ -625,9 +625,9 @@ class _ErrorBudget:
 
     def take(self, step: Step) -> bool:
         """Take a step, unless the nearest rules of rows without one stand in its way."""
-        rows, answer = self.rows.effect(step)
+        rows, assigned = self.rows.effect(step)
         values = self.rows.values.copy()
-        values[rows] = self.rows.new_values(step, rows, answer)
+        values[rows] = self.rows.new_values(step, rows, assigned)
         costs = self._costs_by_nearest(step, values) if self.by_nearest else None
         if costs is not None:
             if costs.mean() > self.tolerance:

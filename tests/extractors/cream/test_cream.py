@@ -168,7 +168,7 @@ def test_outputs_are_those_of_all_rows_however_few_are_looked_at(cls):
         mine = answers[extractor.labels_ == number]
         assert rule.statistics.n_rows == len(mine)
         assert rule.output == pytest.approx(mine.mean())
-        assert rule.statistics.spread == pytest.approx(mine.std())
+        assert rule.statistics.standard_deviation == pytest.approx(mine.std())
     assert sum(rule.statistics.n_rows for rule in extractor.rules_) == 3000
 
 

@@ -192,7 +192,7 @@ def assert_same(extractor, slow, boxes):
         if slow.classes is None:
             assert rule.output == pytest.approx(float(slow.output(box.rows)), abs=1e-9)
             expected = float(slow.diversity(box.rows)) ** 0.5
-            assert rule.statistics.spread == pytest.approx(expected, abs=1e-6)
+            assert rule.statistics.standard_deviation == pytest.approx(expected, abs=1e-6)
         else:
             assert rule.output == slow.output(box.rows)
             counts = Counter(slow.answers[i] for i in box.rows)

@@ -43,7 +43,7 @@ def test_statistics_count_rows_and_all_points_inside(depth, black_box):
             assert rule.output == extractor.classes_[np.argmax(counts)]
         else:
             assert rule.output == pytest.approx(inside.mean())
-            assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-9)
+            assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-9)
 
 
 def test_points_are_uniform_in_cells_that_lack_rows():

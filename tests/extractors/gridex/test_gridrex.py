@@ -309,7 +309,7 @@ def test_same_boxes_and_planes_as_plain_loops(seed, n_rows, slices, others, dept
         assert extractor.residuals_[i] == pytest.approx(fits.diversity(rows), abs=1e-9)
         assert rule.statistics.n_rows == len(rows)
         assert rule.statistics.mean == pytest.approx(z[rows].mean(), abs=1e-12)
-        assert rule.statistics.spread == pytest.approx(z[rows].std(), abs=1e-9)
+        assert rule.statistics.standard_deviation == pytest.approx(z[rows].std(), abs=1e-9)
 
 
 # --- planes ---
@@ -562,7 +562,7 @@ def test_small_cells_do_not_look_perfect():
     X, z = np.append(X, [[0.0], [10.0]], axis=0), np.append(z, [0.0, 0.0])
     extractor = GridRExExtractor(answering(z), n_slices=10, depth=1, threshold=0).fit(X)
     assert extractor.n_rules_ == 10
-    assert (extractor.residuals_ > 0.1 * extractor.rules_.conclusions.spread).all()
+    assert (extractor.residuals_ > 0.1 * extractor.rules_.conclusions.standard_deviation).all()
 
 
 @settings(max_examples=25)

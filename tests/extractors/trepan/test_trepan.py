@@ -1,4 +1,4 @@
-"""Trepan: the published algorithm, from the black box's answers to the printed rules."""
+"""Trepan: the published algorithm, from the black box's predictions to the printed rules."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ CLASSES = {
     "bool": [True, False],
     "number": [1, 2.5, 0],
 }
-VOTINGS = {"classification": ["votes", "shares", "logistic"], "regression": ["mean", "sum"]}
+VOTINGS = {"classification": ["votes", "probabilities", "logistic"], "regression": ["mean", "sum"]}
 
 
 def names(n: int) -> st.SearchStrategy[list[str]]:
@@ -177,7 +177,7 @@ def _rules(draw, kinds, classes, voting) -> Rule:
     else:
         output = draw(numbers() | st.integers(-5, 5) | affine(kinds))
         if draw(st.booleans()):
-            statistics = RuleStatistics(draw(st.integers(0, 9)), mean=1.5, spread=0.5)
+            statistics = RuleStatistics(draw(st.integers(0, 9)), mean=1.5, standard_deviation=0.5)
     weight = 1.0
     if voting is not None:
         weights = st.sampled_from([1.0, 0.1, 0.2, -0.3, 2.0, 0.0])
@@ -198,7 +198,7 @@ def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
         return None
     if classes is None:
         return Fallback(draw(numbers()), policy)
-    label = {str: "no answer", int: -7, float: -7.5}.get(type(classes[0]))
+    label = {str: "no prediction", int: -7, float: -7.5}.get(type(classes[0]))
     return Fallback(draw(st.sampled_from(classes)), policy, None, label)
 
 

@@ -58,7 +58,7 @@ def shown(ruleset):
 
 def test_the_table_as_it_is_written():
     assert IRIS.to_markdown() == (
-        "3 rules, the first that holds answers\n"
+        "3 rules, the first that holds predicts\n"
         "\n"
         "| Rule | Premise | Conclusion | Seen |\n"
         "| ---: | --- | --- | --- |\n"
@@ -69,9 +69,9 @@ def test_the_table_as_it_is_written():
 
 
 def test_caption_and_fallback():
-    assert shown(IRIS).paragraphs == ["3 rules, the first that holds answers"]
+    assert shown(IRIS).paragraphs == ["3 rules, the first that holds predicts"]
     lost = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
-    assert shown(lost).paragraphs == ["1 rule; otherwise, where no rule holds: no answer"]
+    assert shown(lost).paragraphs == ["1 rule; otherwise, where no rule holds: no prediction"]
     empty = IRIS[:0].replace(fallback=Fallback("setosa"))
     assert shown(empty).paragraphs == ["0 rules; otherwise, where no rule holds: setosa"]
     assert len(shown(empty).rows) == 1
@@ -103,7 +103,7 @@ def test_names_and_labels_are_shown_as_they_are(names, labels):
     table = shown(ruleset)
     assert len(table.rows) == 1 + 2
     outputs = [rule.output_text(names) for rule in rules]
-    caption = "2 rules, the first that holds answers; otherwise, where no rule holds: "
+    caption = "2 rules, the first that holds predicts; otherwise, where no rule holds: "
     assert table.paragraphs == [(caption + outputs[0]).strip()]
     for i, row in enumerate(table.rows[1:]):
         premise = rules[i].premise_text(names, ruleset.number)

@@ -39,13 +39,13 @@ needs_swipl = pytest.mark.skipif(SWIPL is None, reason="swipl (SWI-Prolog) is no
 # Answers are written as their type and characters, so that nothing depends on quoting. More than
 # one answer to a question would be written as well.
 ASK = """
-say(Answer) :- integer(Answer), !, format("i ~w~n", [Answer]).
-say(Answer) :- number(Answer), !, format("f ~w~n", [Answer]).
-say(Answer) :- atom_codes(Answer, Codes), format("a ~w~n", [Codes]).
-ask([Answer]) :- !, say(Answer).
-ask(Answers) :- length(Answers, Count), format("n ~w~n", [Count]).
-main :- forall(row(Values), ( append(Values, [Answer], Arguments),
-    Goal =.. [prediction|Arguments], findall(Answer, Goal, Answers), ask(Answers) )).
+say(Predict) :- integer(Predict), !, format("i ~w~n", [Predict]).
+say(Predict) :- number(Predict), !, format("f ~w~n", [Predict]).
+say(Predict) :- atom_codes(Predict, Codes), format("a ~w~n", [Codes]).
+ask([Predict]) :- !, say(Predict).
+ask(Predicts) :- length(Predicts, Count), format("n ~w~n", [Count]).
+main :- forall(row(Values), ( append(Values, [Predict], Arguments),
+    Goal =.. [prediction|Arguments], findall(Predict, Goal, Predicts), ask(Predicts) )).
 """
 
 
@@ -80,7 +80,7 @@ def ask(folder, theory, rows, **environment):
         "i": int,
         "f": float,
         "a": lambda codes: "".join(chr(int(c)) for c in re.findall(r"\d+", codes)),
-        "n": lambda count: None if count == "0" else f"{count} answers",
+        "n": lambda count: None if count == "0" else f"{count} predicts",
     }
     answers = [read[line[0]](line[2:]) for line in done.stdout.splitlines()]
     assert len(answers) == len(rows)
@@ -266,7 +266,7 @@ def test_unordered_rules(tmp_path, disjoint):
 
 
 def random_voters(voting, rng, n_rules=60, rows=True):
-    classification = voting in ("votes", "shares", "logistic")
+    classification = voting in ("votes", "probabilities", "logistic")
     rules = []
     for i in range(n_rules):
         j, low = int(rng.integers(3)), round(float(rng.normal()), 1)
@@ -290,7 +290,7 @@ def random_voters(voting, rng, n_rules=60, rows=True):
 
 
 @needs_swipl
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic", "mean", "sum"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
 def test_voting(tmp_path, voting):
     rng = np.random.default_rng(3)
     for n_rules, rows in ((60, True), (4, False)):
@@ -439,8 +439,10 @@ def test_comments_say_what_rules_say():
     assert "all rules that hold vote with their weights." in votes.to_prolog().splitlines()[0]
     assert "[weight 1, 2 rows, 50 % pure]" in votes.to_prolog()
     two = ruleset.replace(rules=[*rules, Rule([], "b")])
-    assert two.to_prolog().startswith("% 2 rules for classification; the first that holds answers.")
-    assert "in the order in which they answer" in two.replace(ordered=False).to_prolog()
+    assert two.to_prolog().startswith(
+        "% 2 rules for classification; the first that holds predicts."
+    )
+    assert "in the order in which they predict" in two.replace(ordered=False).to_prolog()
     # Of a single rule there is no first one.
     assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 

@@ -120,7 +120,7 @@ def test_it_reads_well():
 
 
         def species(row: Mapping[str, Any] | Sequence[Any]) -> str:
-            """Answer one row by 4 rules.
+            """Predict one row by 4 rules.
 
             The row is a mapping from these feature names to values, or a sequence of
             all values in this order; None and NaN are missing values.
@@ -351,7 +351,7 @@ def test_infinite_weights_vote_alike():
         Rule([], "b", None, LinearOutput(0, [(0, 1)])),
         Rule([], "b", None, LinearOutput(0, [(1, 1)])),
     ]
-    for voting in ("votes", "shares"):
+    for voting in ("votes", "probabilities"):
         ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, voting=voting)
         X = [[math.inf, -math.inf], [math.inf, 1], [NAN, 1], [-math.inf, NAN], [1, -math.inf]]
         with np.errstate(invalid="ignore"):

@@ -66,16 +66,16 @@ def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **sett
     ],
 )
 def test_conditions(condition, text):
-    assert one([condition]) == f"If {text}, then the answer is yes."
+    assert one([condition]) == f"If {text}, then the prediction is yes."
 
 
 def test_conditions_are_joined_so_that_none_is_torn_apart():
     a, b, c = Interval(0, 1), Interval(1, 1, 2), OneOf(2, ["x"])
-    start, end = "If a is above 1", ", then the answer is yes."
+    start, end = "If a is above 1", ", then the prediction is yes."
     assert one([a, Interval(1, 5)]) == f"{start} and b is above 5{end}"
     assert one([a, b]) == f"{start}, and b is above 1 and at most 2{end}"
     assert one([a, Interval(1, 5), c]) == f"{start}, b is above 5, and c is x{end}"
-    assert one([]) == "In every case, the answer is yes."
+    assert one([]) == "In every case, the prediction is yes."
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_conditions_are_joined_so_that_none_is_torn_apart():
     ],
 )
 def test_what_was_seen(statistics, text):
-    assert one([], statistics=statistics) == f"In every case, the answer is yes. {text}"
+    assert one([], statistics=statistics) == f"In every case, the prediction is yes. {text}"
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,11 @@ def test_what_was_seen(statistics, text):
     ],
 )
 def test_numbers(output, text):
-    assert one([], output, task="regression") == f"In every case, the answer is {text}."
-    seen = RuleStatistics(3, mean=1, spread=0.5)
-    assert one([], output, seen, task="regression").endswith(f" {text}. (3 rows, spread 0.5)")
+    assert one([], output, task="regression") == f"In every case, the prediction is {text}."
+    seen = RuleStatistics(3, mean=1, standard_deviation=0.5)
+    assert one([], output, seen, task="regression").endswith(
+        f" {text}. (3 rows, standard deviation 0.5)"
+    )
 
 
 RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([], "c")]
@@ -117,15 +119,15 @@ RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([]
 def test_how_rules_answer():
     ordered = RuleSet(RULES, ["x", "y"], task="classification", fallback=Fallback("a"))
     assert ordered.to_sentences().splitlines() == [
-        "1. If x is at most 1, then the answer is a.",
-        "2. Otherwise, if y is above 2, then the answer is b.",
-        "3. Otherwise, the answer is c.",
+        "1. If x is at most 1, then the prediction is a.",
+        "2. Otherwise, if y is above 2, then the prediction is b.",
+        "3. Otherwise, the prediction is c.",
     ]
     unordered = ordered.replace(ordered=False).to_sentences().splitlines()
-    assert unordered[0].startswith("Where several rules hold, the purest of them answers;")
+    assert unordered[0].startswith("Where several rules hold, the purest of them predicts;")
     assert unordered[2:] == [
-        "2. If y is above 2, then the answer is b.",
-        "3. In every case, the answer is c.",
+        "2. If y is above 2, then the prediction is b.",
+        "3. In every case, the prediction is c.",
     ]
     # Rules that never hold together, and single ones, need no such line.
     assert len(ordered.replace(ordered=False, disjoint=True).to_sentences().splitlines()) == 3
@@ -137,9 +139,12 @@ def test_how_rules_answer():
 @pytest.mark.parametrize(
     ("fallback", "last"),
     [
-        (Fallback("a"), ["Where no rule holds, the answer is a."]),
-        (Fallback("a", "nearest"), ["Where no rule holds, the rule whose box is nearest answers."]),
-        (Fallback("a", "abstain"), ["Where no rule holds, there is no answer."]),
+        (Fallback("a"), ["Where no rule holds, the prediction is a."]),
+        (
+            Fallback("a", "nearest"),
+            ["Where no rule holds, the rule whose box is nearest predicts."],
+        ),
+        (Fallback("a", "abstain"), ["Where no rule holds, there is no prediction."]),
         (None, []),
     ],
 )
@@ -150,7 +155,7 @@ def test_where_no_rule_holds(fallback, last):
     assert nothing[0] == "There are no rules."
 
 
-@pytest.mark.parametrize("voting", ["votes", "shares", "logistic"])
+@pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
 def test_rules_that_vote(voting):
     rules = [
         Rule([Interval(0, 1)], "a", weight=0.8),
@@ -171,15 +176,15 @@ def test_rules_that_are_summed():
     rules = [Rule([Interval(0, 1)], 3, weight=0.5), Rule([], LinearOutput(1, [(0, 2)]))]
     total = RuleSet(rules, ["x"], task="regression", ordered=False, voting="sum")
     assert total.to_sentences().splitlines() == [
-        "All rules that hold answer together: the answer is the sum of what they say, each times "
-        "its weight.",
+        "All rules that hold predict together: the prediction is the sum of what they say, each "
+        "times its weight.",
         "1. If x is above 1, then it says 3 with weight 0.5.",
         "2. It always says 1 plus 2 times x with weight 1.",
     ]
     mean = total.replace(voting="mean", fallback=Fallback(7))
     assert "the mean of what they say, by weight." in mean.to_sentences()
     assert mean.to_sentences() == mean.replace(fallback=None).to_sentences()
-    lost = "Where no rule holds or the weights add up to 0 or less, the answer is 7."
+    lost = "Where no rule holds or the weights add up to 0 or less, the prediction is 7."
     assert mean[:1].to_sentences().splitlines()[-1] == lost
     negative = mean.replace(rules=[Rule([Interval(0, 1)], 3, weight=-1), rules[1]])
     assert negative.to_sentences().splitlines()[-1] == lost

@@ -258,7 +258,7 @@ def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
         columns=NAMES,
         dtype=float,
     )
-    for voting in ("votes", "shares", "logistic"):
+    for voting in ("votes", "probabilities", "logistic"):
         ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, voting=voting)
         with np.errstate(invalid="ignore"):
             expected = ruleset.predict(X).tolist()
@@ -479,7 +479,7 @@ def test_rows_shorten_the_numbers():
         (
             one_rule(ordered=False, voting="sum"),
             {"kind": "assign"},
-            "needs rules of which one answers",
+            "needs rules of which one predicts",
         ),
         (
             one_rule(1.0, Interval(0, 1), fallback=Fallback(1.0, "nearest")),

@@ -46,7 +46,11 @@ IRIS = RuleSet(
 )
 NUMBERS = RuleSet(
     [
-        Rule([Interval(0, upper=0.5)], 1.23456, RuleStatistics(3, mean=1.23456, spread=0.5)),
+        Rule(
+            [Interval(0, upper=0.5)],
+            1.23456,
+            RuleStatistics(3, mean=1.23456, standard_deviation=0.5),
+        ),
         Rule([Interval(1, 2, 3)], LinearOutput(1, [(0, 2)])),
     ],
     ["a", "b"],
@@ -84,7 +88,7 @@ def test_unordered_text():
     [
         (Fallback("setosa"), "setosa"),
         (Fallback("setosa", "nearest"), "the rule whose box is nearest"),
-        (Fallback("setosa", "abstain"), "no answer"),
+        (Fallback("setosa", "abstain"), "no prediction"),
     ],
 )
 def test_last_line_tells_what_is_answered_without_a_rule(fallback, line):
@@ -207,10 +211,17 @@ def test_frame_of_a_classification():
 
 def test_frame_of_a_regression():
     frame = NUMBERS.to_frame()
-    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "mean", "spread"]
+    assert list(frame.columns) == [
+        "premise",
+        "output",
+        "conditions",
+        "rows",
+        "mean",
+        "standard_deviation",
+    ]
     assert frame["output"].tolist() == [1.23456, "1 + 2·a"]
     assert frame["mean"].iloc[0] == 1.23456
-    assert frame["spread"].iloc[0] == 0.5
+    assert frame["standard_deviation"].iloc[0] == 0.5
     assert pd.isna(frame["rows"].iloc[1])
     assert list(NUMBERS[:0].to_frame().columns) == list(frame.columns)
 
@@ -253,7 +264,7 @@ def cells(ruleset):
 
 def test_html():
     table = cells(IRIS)
-    assert table.caption == "3 rules, the first that holds answers"
+    assert table.caption == "3 rules, the first that holds predicts"
     assert table.rows == [
         ["", "Premise", "Conclusion", "Seen"],
         ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % pure"],
@@ -326,7 +337,7 @@ def page(ruleset, **settings):
 def test_a_page_of_its_own():
     shown = page(IRIS)
     assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
-    assert shown.texts("caption") == ["3 rules, the first that holds answers"]
+    assert shown.texts("caption") == ["3 rules, the first that holds predicts"]
     scopes = [(attributes["scope"], text) for _, attributes, text in shown.all("th")]
     assert scopes == [
         *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],

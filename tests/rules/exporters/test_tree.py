@@ -248,7 +248,7 @@ def test_an_ordered_list():
         rules, ["a b", "≤", "c"], task="classification", fallback=Fallback("b", "abstain")
     )
     assert ruleset.to_tree_text().splitlines() == [
-        "(from the top, the first conclusion whose conditions all hold answers)",
+        "(from the top, the first conclusion whose conditions all hold predicts)",
         "|--- a b <= 2",
         '|   |--- "≤" <= 1',
         "|   |   |--- class: a   (3 rows, 100 % pure)",
@@ -259,7 +259,7 @@ def test_an_ordered_list():
         "|   |--- class: b",
         '|--- 0 <= a b - 2·"≤" <= 3',
         "|   |--- class: a",
-        "otherwise, where no rule holds: no answer",
+        "otherwise, where no rule holds: no prediction",
     ]
 
 
@@ -273,7 +273,7 @@ def test_small_sets():
 
 def test_rules_that_answer_together_are_no_tree():
     ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
-    with pytest.raises(ValueError, match="A tree needs rules of which one answers"):
+    with pytest.raises(ValueError, match="A tree needs rules of which one predicts"):
         ruleset.to_tree_text()
 
 

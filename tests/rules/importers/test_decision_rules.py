@@ -128,7 +128,7 @@ def test_a_regression_answers_the_weighted_mean() -> None:
     assert ours.predict(ROWS).tolist() == [4.0, 8.0, 10.0, 10.0, 4.0, 10.0]
     assert ours.fallback.output == 7.5
     statistics = ours[0].statistics
-    assert (statistics.n_rows, statistics.mean, statistics.spread) == (4, 10.0, 2.0)
+    assert (statistics.n_rows, statistics.mean, statistics.standard_deviation) == (4, 10.0, 2.0)
     assert ours[1].statistics is None
     given = read_decision_rules(
         data | {"meta": data["meta"] | {"default_conclusion": {"value": 1}}}

@@ -327,7 +327,7 @@ def test_bad_options() -> None:
         ({"classes": "ab"}, TypeError, "classes must be a sequence of labels, got 'ab'"),
         ({"classes": ["b"]}, ValueError, "concludes 'a', which is str"),
         ({"classes": ["a", 1, "1"]}, ValueError, "differ from each other as texts"),
-        ({"default": "b"}, ValueError, "The fallback answers 'b'"),
+        ({"default": "b"}, ValueError, "The fallback predicts 'b'"),
         ({"feature_names": "width"}, TypeError, "feature_names must be a sequence of names"),
     ]:
         with pytest.raises(kind, match=fault):

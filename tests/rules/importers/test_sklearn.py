@@ -107,7 +107,7 @@ def test_forests_are_scored_like_other_rules():
     model.fit(data.data, data.target)
     rules = as_ruleset(model)
     assert rules.feature_names == tuple(data.data.columns)
-    assert rules.voting == "shares"
+    assert rules.voting == "probabilities"
     assert (rules.predict(data.data) == model.predict(data.data)).all()
     score = make_ice_scorer()(model, data.data, data.target)
     assert 0.1 < score < 1
@@ -142,7 +142,7 @@ def test_what_has_no_rules_is_refused():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (AdaBoostRegressor(n_estimators=2), "weighted median .* no rule set that answers alike"),
+        (AdaBoostRegressor(n_estimators=2), "weighted median .* no rule set that predicts alike"),
         (RandomTreesEmbedding(2), "predicts nothing, so there is no rule set"),
     ],
     ids=lambda value: type(value).__name__,
@@ -220,10 +220,10 @@ def test_a_tree_that_learned_from_missing_values_is_not_simplified():
     assert tree.predict(X).tolist() == y
     rules = as_ruleset(tree)
     assert rules.covers(X).tolist() == [True] * 4 + [False]  # so that predict complains
-    with pytest.raises(ValueError, match="simplify=True would answer rows with missing values"):
+    with pytest.raises(ValueError, match="simplify=True would predict rows with missing values"):
         as_ruleset(tree, simplify=True)
     forest = ExtraTreesClassifier(5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="simplify=True would answer"):
+    with pytest.raises(ValueError, match="simplify=True would predict"):
         as_rulesets(forest, simplify=True)
 
 

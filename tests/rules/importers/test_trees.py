@@ -1,4 +1,4 @@
-"""Rules of scikit-learn's trees answer as the trees do, to the last bit."""
+"""Rules of scikit-learn's trees predict as the trees do, to the last bit."""
 
 from __future__ import annotations
 
@@ -216,9 +216,9 @@ def test_regression(criterion, simplify):
         else:
             assert rule.statistics.mean == pytest.approx(inside.mean())
         if criterion in ("squared_error", "friedman_mse"):
-            assert rule.statistics.spread == pytest.approx(inside.std(), abs=1e-6)
+            assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-6)
         else:
-            assert rule.statistics.spread is None
+            assert rule.statistics.standard_deviation is None
 
 
 def test_other_regressors():
@@ -236,7 +236,7 @@ def test_a_single_leaf(simplify):
     assert ruleset.rules == (Rule([], "a", RuleStatistics(4, (3, 1))),)
     assert ruleset.predict([[9, 9], [math.nan, 0]]).tolist() == ["a", "a"]
     constant = as_ruleset(DecisionTreeRegressor().fit(X, [2.5] * 4), simplify=simplify)
-    assert constant.rules == (Rule([], 2.5, RuleStatistics(4, mean=2.5, spread=0.0)),)
+    assert constant.rules == (Rule([], 2.5, RuleStatistics(4, mean=2.5, standard_deviation=0.0)),)
 
 
 def test_counts_are_whole():

@@ -85,7 +85,9 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
         if draw(st.integers(0, 4)) > 0:
             seen = RuleStatistics(sum(counts), counts)
             if task == "regression":
-                seen = RuleStatistics(sum(counts), mean=float(counts[0]), spread=float(counts[1]))
+                seen = RuleStatistics(
+                    sum(counts), mean=float(counts[0]), standard_deviation=float(counts[1])
+                )
         conditions = draw(premises(n_numbers, has_colour))
         rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
     domain = None
