@@ -535,8 +535,11 @@ def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     marked: dict[int, Missing] = {}
     others: list[Condition] = []
     for condition in kept:
-        disagrees = isinstance(condition, Interval | OneOf) and condition.missing
-        if disagrees and not allowed[condition.feature]:
+        if (
+            isinstance(condition, Interval | OneOf)
+            and condition.missing
+            and not allowed[condition.feature]
+        ):
             condition = replace(condition, missing=False)
         if isinstance(condition, Interval):
             known = intervals.setdefault(condition.feature, condition)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from skescore._validation import (
     label_order,
     python_value,
 )
-from skescore.rules._conditions import AtLeast, Condition, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Missing, OneOf
 from skescore.rules._matching import Table
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class Domain:
         reaches from 0 to K: one unit of length for each.
     categories : iterable of (int, sequence), default=()
         Pairs of column index and the known values of that categorical feature.
+    missing : sequence of float of length n_features, default=()
+        Share of rows without a value, per feature; by default all values are known. The feature's
+        measure is its interval with weight ``1 - missing``, and *missing* with the rest.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Domain:
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     categories: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+    missing: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -67,6 +71,23 @@ class Domain:
                     f"A domain needs lower <= upper, got {low!r} and {high!r} for feature {j}."
                 )
         object.__setattr__(self, "categories", self._checked_categories())
+        object.__setattr__(self, "missing", self._checked_missing())
+
+    def _checked_missing(self) -> tuple[float, ...]:
+        shares = tuple(check_number("missing", share) for share in self.missing)
+        if not shares:
+            return (0.0,) * len(self.lower)
+        if len(shares) != len(self.lower):
+            raise ValueError(
+                f"missing must hold a share for each of the {len(self.lower)} features, got "
+                f"{len(shares)}."
+            )
+        for j, share in enumerate(shares):
+            if not 0 <= share <= 1:
+                raise ValueError(
+                    f"missing must hold shares from 0 to 1, got {share!r} for feature {j}."
+                )
+        return shares
 
     def _checked_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
         pairs: dict[int, tuple[Any, ...]] = {}
@@ -104,9 +125,19 @@ class Domain:
     ) -> Domain:
         """The bounding box of rows, each side widened by `margin` times the feature's range.
 
-        Columns of categorical features hold codes, which number their `categories` from 0.
+        Columns of categorical features hold codes, which number their `categories` from 0. NaN is
+        a missing value: its share of each column becomes the domain's `missing`. Where no value is
+        known, the feature is constant, at 0.
         """
-        low, high = _column_range(np.asarray(X))
+        X = np.asarray(X)
+        low, high = _column_range(X)
+        shares: tuple[float, ...] = ()
+        if np.isnan(low).any():
+            gone = np.isnan(X)
+            shares = tuple(gone.mean(axis=0).tolist())
+            known = ~gone.all(axis=0)
+            low = np.where(known, np.where(gone, np.inf, X).min(axis=0), 0.0)
+            high = np.where(known, np.where(gone, -np.inf, X).max(axis=0), 0.0)
         # Halves first: the range of numbers near the largest float would overflow.
         extra = margin * 2 * (high / 2 - low / 2)
         largest = np.finfo(float).max
@@ -116,7 +147,7 @@ class Domain:
         for feature, values in (categories or {}).items():
             low[feature], high[feature] = 0.0, len(values)
         pairs = tuple((feature, tuple(values)) for feature, values in (categories or {}).items())
-        return cls(tuple(low), tuple(high), pairs)
+        return cls(tuple(low), tuple(high), pairs, shares)
 
     @property
     def ranges(self) -> tuple[float, ...]:
@@ -242,11 +273,14 @@ def domain_around(ruleset: RuleSet, X: Any) -> Domain:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
     listed, compared = _uses(c for rule in ruleset.rules for c in rule.conditions)
     ends = np.zeros((2, ruleset.n_features))
+    missing = np.zeros(ruleset.n_features)
     categories = {}
     for j in range(ruleset.n_features):
         column = table.column(j)
+        missing[j] = table.missing(j, slice(None)).mean()
         if j not in compared and (column.dtype.kind in "OUST" or j in listed):
-            values = {python_value(v) for v in column.tolist() if v is not None and v == v}
+            known = column[~table.missing(j, slice(None))]
+            values = {python_value(v) for v in known.tolist()}
             if values:
                 categories[j] = tuple(sorted(values, key=label_order))
             continue
@@ -254,7 +288,7 @@ def domain_around(ruleset: RuleSet, X: Any) -> Domain:
         numbers = numbers[np.isfinite(numbers)]
         if len(numbers):
             ends[:, j] = numbers.min(), numbers.max()
-    return Domain.around(ends, categories=categories)
+    return replace(Domain.around(ends, categories=categories), missing=tuple(missing.tolist()))
 
 
 def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:
@@ -268,6 +302,6 @@ def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:
             compared |= inner_compared
         elif isinstance(condition, OneOf):
             listed.add(condition.feature)
-        else:
+        elif not isinstance(condition, Missing):
             compared.update(condition.features)
     return listed, compared

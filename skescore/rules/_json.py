@@ -80,6 +80,8 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
     data: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
     if domain.categories:
         data["categories"] = [[feature, list(values)] for feature, values in domain.categories]
+    if any(domain.missing):
+        data["missing"] = list(domain.missing)
     return data
 
 
@@ -91,8 +93,9 @@ def _says_missing(condition: Condition) -> bool:
 
 
 def _version(ruleset: RuleSet) -> int:
+    known = ruleset.domain is None or not any(ruleset.domain.missing)
     said = any(_says_missing(c) for rule in ruleset.rules for c in rule.conditions)
-    return 2 if said else 1
+    return 1 if known and not said else 2
 
 
 def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
@@ -244,14 +247,15 @@ def _fallback_from_json(data: Any) -> Fallback:
 
 
 def _domain_from_json(data: Any) -> Domain:
-    _fields("domain", data, ("lower", "upper"), ("categories",))
+    _fields("domain", data, ("lower", "upper"), ("categories", "missing"))
     categories = []
     for pair in _list("categories", data.get("categories", [])):
         if len(_list("a categorical feature", pair)) != 2:
             raise ValueError(f"a categorical feature must be a pair of column and values: {pair!r}")
         categories.append((pair[0], tuple(_list("values", pair[1]))))
     lower, upper = (tuple(_list(name, data[name])) for name in ("lower", "upper"))
-    return Domain(lower, upper, tuple(categories))
+    missing = tuple(_list("missing", data.get("missing", [])))
+    return Domain(lower, upper, tuple(categories), missing)
 
 
 def _finite(text: str) -> float:

@@ -212,6 +212,7 @@ class _Volumes:
         self.varying = high > low
         self.low, self.high = low[self.varying], high[self.varying]
         self.constants = low[~self.varying]
+        self.missing = np.asarray(domain.missing)
 
     def measured(self, ruleset: RuleSet) -> float:
         """The share of the domain that rules cover."""
@@ -222,15 +223,19 @@ class _Volumes:
         current = self.measured(self.rows.result())
         shares, exact = np.full(len(steps), current), np.zeros(len(steps), dtype=bool)
         pure = not any(self.rows.rules[place].others for place in self.rows.indices)
+        pure &= not self.missing.any()
         low, high = self._unit(self.rows.lower, self.rows.upper)
         high = np.where(self.rows.alive[:, None], high, low)
         volumes = np.prod(high - low, axis=1)
         made = [i for i, step in enumerate(steps) if step.new is not None]
         sides = [np.array([steps[i].sides[side] for i in made]) for side in (0, 1)]
         shape = len(made), self.rows.ruleset.n_features
-        new_low, new_high = self._unit(sides[0].reshape(shape), sides[1].reshape(shape))
+        new_sides = sides[0].reshape(shape), sides[1].reshape(shape)
+        new_low, new_high = self._unit(*new_sides)
         whole = np.zeros(len(steps))
         whole[made] = np.prod(new_high - new_low, axis=1)
+        if self.missing.any():
+            whole[made] = self._with_missing(*new_sides)
         if not pure:
             return np.minimum(1.0, current + whole + _SAMPLED), exact
         # The many shortened rules all at once.
@@ -256,6 +261,15 @@ class _Volumes:
             shares[i] = min(1.0, current + max(0.0, more))
             exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact
+
+    def _with_missing(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """What boxes measure if they take missing values along every feature."""
+        low, high = np.asarray(self.domain.lower), np.asarray(self.domain.upper)
+        inside = (lower <= high) & (low <= upper)
+        lengths = np.minimum(upper, high) / 2 - np.maximum(lower, low) / 2
+        whole = np.where(self.varying, high / 2 - low / 2, 1.0)
+        shares = np.where(inside, np.where(self.varying, lengths / whole, 1.0), 0.0)
+        return np.asarray(np.prod(shares * (1 - self.missing) + self.missing, axis=1))
 
     def _unit(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Boxes in units of the domain; those that miss a constant are empty."""

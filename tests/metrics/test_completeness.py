@@ -26,6 +26,7 @@ from skescore.rules import (
     Fallback,
     Interval,
     Linear,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -99,6 +100,92 @@ def test_volume_counts_cells(case: tuple[RuleSet, Fraction]) -> None:
     assert share.low == share.value == share.high == float(share)
     assert share.value == pytest.approx(float(expected), abs=1e-12)
     assert type(float(share)) is float
+
+
+@st.composite
+def rule_sets_with_gaps(draw: st.DrawFn) -> tuple[RuleSet, float]:
+    """Rules that speak of missing values, and their share of the domain, atom by atom."""
+    kinds = draw(
+        st.lists(st.sampled_from(["number", "constant", "category"]), min_size=1, max_size=3)
+    )
+    shares = [draw(st.sampled_from([0.0, 0.25, 0.5, 1.0])) for _ in kinds]
+    lengths = [0 if kind == "constant" else draw(st.integers(1, 4)) for kind in kinds]
+    flag = st.booleans()
+
+    def condition(j: int) -> Any:
+        if draw(st.integers(0, 3)) == 0:
+            return Missing(j, draw(flag))
+        if kinds[j] == "category":
+            listed = st.lists(st.sampled_from("abcde"), min_size=1, max_size=3)
+            return OneOf(j, draw(listed), draw(flag), draw(flag))
+        low, high = sorted([draw(st.integers(-1, 5)), draw(st.integers(-1, 5))])
+        ends = (-math.inf if low == -1 else low), (math.inf if high == 5 else high)
+        return Interval(j, *ends, lower_closed=True, missing=draw(flag))
+
+    premises: list[list[Any]] = []
+    for _ in range(draw(st.integers(0, 4))):
+        premises.append([])
+        for j in draw(st.lists(st.integers(0, len(kinds) - 1), max_size=4)):
+            try:
+                kept = [*premises[-1], condition(j)]
+                Rule(kept, 1.0)
+            except ValueError:  # never holds
+                continue
+            premises[-1] = kept
+    categories = [(j, list("abcd"[: lengths[j]])) for j, k in enumerate(kinds) if k == "category"]
+    domain = Domain((0,) * len(kinds), lengths, categories, shares)
+    rules = rule_set(*premises, domain=domain)
+    atoms = []
+    for kind, length, share in zip(kinds, lengths, shares, strict=True):
+        values: list[Any] = [v + 0.5 for v in range(length)] or [0.0]
+        if kind == "category":
+            values = list("abcd"[:length])
+        known = [(v, (1 - share) / len(values)) for v in values]
+        atoms.append([*known, (None, share)])
+    cells = list(itertools.product(*atoms))
+    X = np.empty((len(cells), len(kinds)), dtype=object)
+    for i, cell in enumerate(cells):
+        X[i] = [value for value, _ in cell]
+    weights = np.array([math.prod(weight for _, weight in cell) for cell in cells])
+    return rules, float(weights[rules.covers(X)].sum())
+
+
+@given(case=rule_sets_with_gaps())
+def test_volume_counts_missing_values(case: tuple[RuleSet, float]) -> None:
+    rules, expected = case
+    share = volume_completeness(rules)
+    assert share.exact
+    assert share.value == pytest.approx(expected, abs=1e-12)
+
+
+def test_volume_with_gaps_by_hand() -> None:
+    domain = Domain((0, 0), (10, 10), missing=(0.2, 0.5))
+    low = Interval(0, upper=4)
+    assert float(volume_completeness(rule_set([low], domain=domain))) == pytest.approx(0.32)
+    or_missing = Interval(0, upper=4, missing=True)
+    assert float(volume_completeness(rule_set([or_missing], domain=domain))) == pytest.approx(0.52)
+    both = rule_set([or_missing, Missing(1, negated=True)], [Missing(0)], domain=domain)
+    assert float(volume_completeness(both)) == pytest.approx(0.52 * 0.5 + 0.2 * 0.5)
+    full = rule_set([Missing(0)], [Missing(0, negated=True)], domain=domain)
+    assert volume_completeness(full) == exactly(1.0)
+
+
+def test_sums_of_features_are_sampled_with_gaps() -> None:
+    domain = Domain((0, 0), (1, 1), missing=(0.5, 0.2))
+    sampled = volume_completeness(rule_set([TRIANGLE], [Missing(0)], domain=domain))
+    assert not sampled.exact
+    truth = 0.5 * 0.8 * 0.5 + 0.5
+    assert sampled.low <= truth <= sampled.high
+    assert sampled.value == pytest.approx(truth, abs=0.01)
+
+
+def test_rules_in_very_many_parts_are_sampled() -> None:
+    n = 12  # two parts along each feature
+    domain = Domain((0,) * n, (1,) * n, missing=(0.5,) * n)
+    sides = [Interval(j, 0.1, 0.9, missing=True) for j in range(n)]
+    share = volume_completeness(rule_set(sides, domain=domain))
+    assert not share.exact
+    assert share.low <= (0.5 + 0.5 * 0.8) ** n <= share.high
 
 
 def test_boxes_are_clipped_to_the_domain() -> None:

@@ -56,9 +56,30 @@ def test_what_is_no_domain(lower, upper, error, text):
         Domain(lower, upper)
 
 
-def test_a_domain_needs_finite_rows():
-    with pytest.raises(ValueError, match="finite"):
-        Domain.around(np.array([[0.0], [math.nan]]))
+def test_a_domain_knows_the_share_of_missing_values():
+    X = np.array([[0.0, math.nan, 1.0], [math.nan, math.nan, 0.0], [2.0, math.nan, 1.0]])
+    domain = Domain.around(np.vstack([X, [4.0, math.nan, 0.0]]), 0.0, {2: ["no", "yes"]})
+    assert domain.missing == (0.25, 1.0, 0.0)
+    assert (domain.lower, domain.upper) == ((0.0, 0.0, 0.0), (4.0, 0.0, 2.0))
+    # Down a long array the ends are found another way.
+    long = Domain.around(np.tile(X, (1000, 1)), 0.0)
+    assert long.missing == pytest.approx((1 / 3, 1.0, 0.0))
+    assert (long.lower, long.upper) == ((0.0, 0.0, 0.0), (2.0, 0.0, 1.0))
+    assert Domain.around(np.ones((2, 2))).missing == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        ((0.5,), "a share for each of the 2 features, got 1"),
+        ((0.5, 1.5), "shares from 0 to 1, got 1.5 for feature 1"),
+        ((-0.1, 0), "shares from 0 to 1, got -0.1 for feature 0"),
+        ((math.nan, 0), "missing must be a number, got nan"),
+    ],
+)
+def test_shares_of_missing_values(missing, text):
+    with pytest.raises(ValueError, match=text):
+        Domain((0, 0), (1, 1), missing=missing)
 
 
 @pytest.mark.parametrize(

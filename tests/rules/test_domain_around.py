@@ -29,6 +29,7 @@ def test_numbers_texts_and_listed_numbers():
     assert domain.lower[0] == pytest.approx(1)
     assert domain.upper == pytest.approx((3, 2, 3))
     assert domain.categories == ((1, ("blue", "red")), (2, (1, 2, 7)))
+    assert domain.missing == (0.25, 0.25, 0.0)
 
 
 def test_conditions_within_conditions_count_as_well():

@@ -191,12 +191,14 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         # Columns that no rule can see are constant for the rules: they take no part in volumes.
         lower = np.zeros(len(mapping.input_names))
         upper = np.zeros(len(mapping.input_names))
+        missing = np.zeros(len(mapping.input_names))
         categorical = {feature for feature, _ in domain.categories}
         for k in range(len(domain.lower)):
             ends = domain.lower[k], domain.upper[k]
             if k not in categorical:  # whose ends count its values
                 ends = unscaled(k, ends[0]), unscaled(k, ends[1])
             lower[source(k)], upper[source(k)] = min(ends), max(ends)
+            missing[source(k)] = domain.missing[k]
         categories = [(source(k), values(k, known)) for k, known in domain.categories]
-        domain = Domain(tuple(lower), tuple(upper), tuple(categories))
+        domain = Domain(tuple(lower), tuple(upper), tuple(categories), tuple(missing))
     return ruleset.replace(rules=rules, feature_names=mapping.input_names, domain=domain)

@@ -507,6 +507,7 @@ def rule_sets(draw):
             premise.append(condition)
         rules.append(Rule(premise, draw(outputs), draw(statistics)))
     sides = [sorted([draw(finite), draw(finite)]) for _ in names]
+    gaps = [draw(st.just(0.0) | st.floats(0, 1)) for _ in names]
     fallback = None
     if draw(st.booleans()):
         label = "\N{SNOWMAN} abstained" if draw(st.booleans()) else None
@@ -516,7 +517,7 @@ def rule_sets(draw):
         fallback = Fallback(answer, policy, seen, label)
     return RuleSet(
         rules, names, task="classification" if classification else "regression", classes=classes,
-        domain=Domain(*zip(*sides, strict=True)) if draw(st.booleans()) else None,
+        domain=draw(st.none() | st.just(Domain(*zip(*sides, strict=True), missing=gaps))),
         ordered=draw(st.booleans()), disjoint=draw(st.booleans()), fallback=fallback,
     )  # fmt: skip
 
