@@ -139,15 +139,8 @@ def root_relative_squared_error(rows: Numbers) -> float:
 
 
 def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
-    """Errors of the predictions and of the mean, in a unit in which squares are no trouble."""
-    unit = _unit(np.concatenate([rows.y_true, rows.y_pred]))
-    y_true, y_pred = rows.y_true / unit, rows.y_pred / unit
-    return y_true - y_pred, _centred(y_true, rows.weights)
-
-
-def _unit(values: Floats) -> float:
-    """A power of two, so that no digit is lost, near the largest number."""
-    return float(np.ldexp(1.0, max(int(np.frexp(np.abs(values).max())[1]) - 1, -1022)))
+    """Errors of the predictions and of the mean."""
+    return rows.y_true - rows.y_pred, _centred(rows.y_true, rows.weights)
 
 
 def _centred(values: Floats, weights: Floats) -> Floats:
@@ -158,8 +151,7 @@ def _centred(values: Floats, weights: Floats) -> Floats:
 
 
 def _norm(values: Floats, weights: Floats) -> float:
-    unit = _unit(values)
-    return unit * math.sqrt(_mean((values / unit) ** 2, weights))
+    return math.sqrt(_mean(values**2, weights))
 
 
 def _error_ratio(error: float, reference: float) -> float:
@@ -188,8 +180,7 @@ def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
 
 def _correlation(rows: Numbers, clip: bool) -> float:
     check_flag("clip", clip)
-    sides = [_centred(side / _unit(side), rows.weights) for side in (rows.y_true, rows.y_pred)]
-    y_true, y_pred = (side / _unit(side) for side in sides)
+    y_true, y_pred = (_centred(side, rows.weights) for side in (rows.y_true, rows.y_pred))
     if not (y_true.any() and y_pred.any()):
         return math.nan
     deviations = [math.sqrt(_mean(side**2, rows.weights)) for side in (y_true, y_pred)]

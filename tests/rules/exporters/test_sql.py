@@ -183,6 +183,8 @@ def test_sqlite_reads_numbers_of_all_lengths():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
     values[::2] = np.round(values[::2], 3)
+    # SQLite 3.40 reads the shortest digits of these two as their neighbours.
+    values[:2] = -0.2635315478341341, 45868.93921373587
     with closing(sqlite3.connect(":memory:")) as connection:
         for chunk in values.reshape(-1, 200).tolist():
             written = ", ".join(one_rule(v).to_sql(dialect="sqlite") for v in chunk)
