@@ -270,7 +270,7 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     ax.set_xlim(sides[0].low, sides[0].high)
     ax.set_ylim(sides[1].low, sides[1].high)
     n = len(ruleset)
-    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", first match wins"
+    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", the first that holds predicts"
                  if ruleset.ordered and n > 1 else ""))  # fmt: skip
     if legend:
         lines = matplotlib_module("lines").Line2D

@@ -349,7 +349,7 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         number = "" if self.rule is None else f"rule {self.rule + 1}"
         yield (
-            f"predict: {self._said(self.prediction)}, "
+            f"prediction: {self._said(self.prediction)}, "
             + {
                 "first": f"by {number}, the first that holds",
                 "purest": f"by {number}, the purest that holds",
