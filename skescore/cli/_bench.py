@@ -41,7 +41,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN
-from skescore.registry import EXTRACTORS, extractor_names
+from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["rows_folder"]
@@ -209,7 +209,7 @@ def _means(
     head = ["extractor", *[_called(name) for name, _ in measured], *more]
     table = [
         [
-            row["extractor"],
+            extractor_label(row["extractor"]),
             *[
                 _spread(row[f"{name}_mean"], row[f"{name}_std"], digits)
                 for name, digits in measured
@@ -271,7 +271,7 @@ def _ranks(
     head += ["against the best, p"] if tested else []
     rows = [
         [
-            row["extractor"],
+            extractor_label(row["extractor"]),
             f"{row['rank']:.2f}",
             str(row["wins"]),
             *[f"{others[score][row['extractor']]:.2f}" for score in also],
@@ -284,7 +284,7 @@ def _ranks(
     if ranking.comparison.caveat:
         printer.line(ranking.comparison.caveat)
     if ranking.left_out:
-        names = ", ".join(ranking.left_out)
+        names = ", ".join(map(extractor_label, ranking.left_out))
         printer.line(f"(Without {names}, not measured on all of these data sets.)")
     adjusted = " p: two-sided, adjusted by Holm." if tested else ""
     printer.line(
@@ -301,7 +301,8 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     shown = table.head(_SHOWN_ERRORS)
     rows = [
         [
-            row["data"], row["black_box"], row["extractor"], str(row["count"]),
+            row["data"], row["black_box"], extractor_label(row["extractor"]),
+            str(row["count"]),
             textwrap.shorten(row["error"], 160, placeholder=" ..."),
         ]
         for row in shown.to_dict(orient="records")

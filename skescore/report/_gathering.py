@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skescore._text import listed
 from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
 from skescore.extractors import is_prefit
-from skescore.registry import make_extractor
+from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
@@ -255,7 +255,7 @@ def _candidate(kept: Kept, place: int, score: str) -> dict[str, Any]:
         folds[score] = [None if v is None else spec.signed(v) for v in folds["score"]]
     names = kept_names(all_rows=True)
     return {
-        "extractor": candidate.extractor,
+        "extractor": extractor_label(candidate.extractor),
         "params": candidate.params,
         "trial": candidate.trial,
         "folds": folds,
