@@ -42,7 +42,7 @@ def test_quantiles_without_ties_make_equal_bins():
     assert cuts_of(values, n_bins=4) == [9.5, 19.5, 29.5]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(0, 12) | st.floats(-1e300, 1e300), min_size=2, max_size=60),
     st.integers(2, 6),
@@ -278,7 +278,7 @@ def test_cuts_that_cannot_be(cut_points, error, text):
 # --- transforming ---
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(-1e6, 1e6), max_size=5, unique=True),
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20),

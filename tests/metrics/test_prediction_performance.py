@@ -307,7 +307,7 @@ def test_measures_of_confidence_by_loops(table: Any, data: Any) -> None:
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(tables(st.integers(0, 1)))
 def test_scikit_learns_functions_of_classes_are_what_the_table_says(table: Any) -> None:
     y, z, w = table

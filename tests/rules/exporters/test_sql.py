@@ -108,7 +108,7 @@ def classes(labels, **changes):
 SQL_LABELS = ("str", "int", "float", "bool", "number")
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
@@ -153,7 +153,7 @@ def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, d
         assert len(set(expected)) > 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(0.1)
 @example(5e-324)
