@@ -461,9 +461,6 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
     return extractor_class(name)(estimator, **settings, **parameters)
 
 
-# --- installed packages --------------------------------------------------------------------------
-
-
 def _entry_points() -> dict[str, list[EntryPoint]]:
     """The entry points by name; only metadata are read."""
     found: dict[str, list[EntryPoint]] = {}

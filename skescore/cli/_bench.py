@@ -47,8 +47,6 @@ from skescore.scorers import SCORE_SPECS
 __all__ = ["rows_folder"]
 
 
-# --- the folder ----------------------------------------------------------------------------------
-
 _ROWS_KEPT_DAYS = 30
 #: Runs of the same command at the same time.
 _MOST_AT_ONCE = 8
@@ -88,8 +86,6 @@ def _forget_old(cache: Path) -> None:
             if folder.stat().st_mtime < time.time() - _ROWS_KEPT_DAYS * 86400:
                 shutil.rmtree(folder)
 
-
-# --- text ----------------------------------------------------------------------------------------
 
 #: How columns are called in tables, if otherwise.
 _NAMES = {
@@ -316,8 +312,6 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
         printer.line(f"({len(table) - len(shown)} further errors; --format json lists all.)")
 
 
-# --- the command ---------------------------------------------------------------------------------
-
 DESCRIPTION = (
     "Measure extractors on held-out rows of several data sets and black boxes, "
     "show means, ranks and wins, and test whether the differences are more than chance. A "
@@ -467,9 +461,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# --- options -------------------------------------------------------------------------------------
-
-
 def _one_of(known: Iterable[str], what: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in known:
@@ -559,9 +550,6 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         kept = changes.get("extractors", base.extractors)
         changes["extractors"] = tuple(e for e in kept if e.data is None or labels & set(e.data))
     return base.with_changes(**changes)
-
-
-# --- running -------------------------------------------------------------------------------------
 
 
 def run(options: argparse.Namespace) -> str:

@@ -144,9 +144,6 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-# --- FiRe and ICE --------------------------------------------------------------------------------
-
-
 def _add_fire_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--psyke",
@@ -432,9 +429,6 @@ def _notes(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.heading("notes")
     for note in table["notes"]:
         printer.line(note)
-
-
-# --- B-ReX ---------------------------------------------------------------------------------------
 
 
 def _add_brex_options(parser: argparse.ArgumentParser) -> None:

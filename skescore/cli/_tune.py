@@ -62,8 +62,6 @@ __all__ = [
 ]
 
 
-# --- text ----------------------------------------------------------------------------------------
-
 _SHOWN = 10
 _SHOWN_CLASSES = 6
 
@@ -232,8 +230,6 @@ def _describe(dataset: Dataset) -> str:
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
 
-# --- files ---------------------------------------------------------------------------------------
-
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
 #: The page, where --report names no other file.
@@ -358,8 +354,6 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
     if not options.quiet:
         sys.stderr.write(f"wrote {page}\n")
 
-
-# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Train (or load) a black box, search extractors and their hyper-parameters, "

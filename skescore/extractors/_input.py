@@ -111,7 +111,6 @@ def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
     )
 
 
-# --- categorical columns of data frames: their codes for algorithms, their labels for the --------
 # An algorithm sees the number of each value among the feature's values, counted from 0. The black
 # box and the rules see the values themselves.
 

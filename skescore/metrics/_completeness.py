@@ -303,7 +303,6 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield condition
 
 
-# --- categorical features ------------------------------------------------------------------------
 # The values that a domain knows of a categorical feature stand in a line, one unit of length each.
 
 

@@ -25,9 +25,6 @@ def _mean(values: Floats, weights: Floats) -> float:
         return float(np.average(values, weights=weights))
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 @metric_of(Numbers)
 def mean_absolute_error(rows: Numbers) -> float:
     """Mean distance of the predictions from y_true."""
@@ -47,9 +44,6 @@ def root_mean_squared_error(rows: Numbers) -> float:
     """Root of the mean squared distance."""
     with np.errstate(over="ignore"):
         return _prediction.root_mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
-
-
-# --- relative to the numbers themselves ----------------------------------------------------------
 
 
 @metric_of(Numbers, "where y_true is zero in all rows")
@@ -113,9 +107,6 @@ def _distance(y_true: Floats, y_pred: Floats) -> Floats:
         return np.abs(y_true - y_pred)
 
 
-# --- relative to the errors of a constant prediction ---------------------------------------------
-
-
 @metric_of(Numbers, _NEVER_WRONG)
 def normalized_absolute_error(rows: Numbers) -> float:
     """Absolute error as a share of that of the mean of y_true.
@@ -158,9 +149,6 @@ def _error_ratio(error: float, reference: float) -> float:
     if reference:
         return error / reference
     return math.inf if error else math.nan
-
-
-# --- correlations --------------------------------------------------------------------------------
 
 
 @metric_of(Numbers, _NO_CORRELATION)

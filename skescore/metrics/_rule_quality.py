@@ -129,7 +129,6 @@ def _relative_divergence(r: Numbers) -> Numbers:
     return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
 
 
-# --- formulas ------------------------------------------------------------------------------------
 # A formula gets :class:`Counts` and its parameters as arrays, and has NaN exactly where it is
 # undefined. Removable singularities have no NaN: each formula is written in the form that has none,
 # mostly by way of the difference D = pN - nP, which is 0 for a rule no better than chance.
@@ -149,9 +148,6 @@ def _positives_times_log_lift(k: Counts) -> Numbers:
     near = np.abs(excess) < 0.5  # where the quotient is near 1, its logarithm would be noise
     lift_ = _ratio(k.p * k.total, baseline, 1.0)
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
-
-
-# --- counts of covered rows ----------------------------------------------------------------------
 
 
 def accuracy(k: Counts) -> Numbers:
@@ -195,9 +191,6 @@ def yails(k: Counts) -> Numbers:
     return (0.5 + purity / 4) * purity + (0.5 - purity / 4) * sensitivity(k)
 
 
-# --- estimates of precision that mistrust small counts -------------------------------------------
-
-
 def laplace(k: Counts) -> Numbers:
     return (k.p + 1) / (k.covered + 2)
 
@@ -212,9 +205,6 @@ def m_estimate(k: Counts, m: Numbers) -> Numbers:
 
 def g_measure(k: Counts, g: Numbers) -> Numbers:
     return _ratio(k.p, k.covered + g)
-
-
-# --- distance from chance ------------------------------------------------------------------------
 
 
 def coleman(k: Counts) -> Numbers:
@@ -273,9 +263,6 @@ def klosgen(k: Counts, omega: Numbers) -> Numbers:
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
 
 
-# --- quotients -----------------------------------------------------------------------------------
-
-
 def lift(k: Counts) -> Numbers:
     return _ratio(k.p * k.total, k.covered * k.P)
 
@@ -290,9 +277,6 @@ def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
 
 def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
     return _ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
-
-
-# --- information ---------------------------------------------------------------------------------
 
 
 def cfoil(k: Counts) -> Numbers:
@@ -322,9 +306,6 @@ def information_gain(k: Counts) -> Numbers:
 
 def binary_entropy(k: Counts) -> Numbers:
     return 1 - (_entropy(k.p, k.n) + _entropy(k.missed, k.rejected)) / k.total
-
-
-# --- limits --------------------------------------------------------------------------------------
 
 
 def between(low: float, high: float) -> Limits:
@@ -380,8 +361,6 @@ def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, Ar
     prior = P / (P + N)
     return m * prior / (N + m), (P + m * prior) / (P + m)
 
-
-# --- measures ------------------------------------------------------------------------------------
 
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
 _PARAMETER_REMEDY = "See MEASURES for the default."
@@ -597,8 +576,6 @@ def _named(name: object) -> Measure:
         raise ValueError(f"There is no measure of rules {name!r}. {did_you_mean(name, MEASURES)}")
     return known
 
-
-# --- the catalogue -------------------------------------------------------------------------------
 
 _LAVRAC = "N. Lavrač, P. Flach, B. Zupan: rule evaluation measures, 1999"
 _FLACH = "J. Fürnkranz, P. Flach: ROC 'n' rule learning, 2005"

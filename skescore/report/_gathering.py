@@ -30,9 +30,6 @@ from skescore.tuning._pareto import pareto_mask
 __all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
 
 
-# --- rules made again ----------------------------------------------------------------------------
-
-
 def front_of(candidates: Candidates) -> list[int]:
     """Places of the candidates that no other beats in loss, size and either incompleteness."""
     if not len(candidates):
@@ -95,8 +92,6 @@ def remake_rules(
     return found, "" if len(found) == len(wanted) else "some could not be extracted again"
 
 
-# --- the content of the page ---------------------------------------------------------------------
-
 #: Rules of candidates other than the winner may take so many signs in the page.
 _OTHERS_AT_MOST = 700_000
 _FAILED = ("fail", "pruned")
@@ -140,9 +135,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{path} must hold an object, got {type(value).__name__}.")
     return value
-
-
-# --- a search ------------------------------------------------------------------------------------
 
 
 def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
@@ -315,9 +307,6 @@ def _failures(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, csv.Error):
         return []
     return list(failures.values())
-
-
-# --- a bench -------------------------------------------------------------------------------------
 
 
 def _bench(folder: Path, rows: Any) -> dict[str, Any]:

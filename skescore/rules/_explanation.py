@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "HeldRule", "explain"]
 
 
-# --- the nearest change of a row that changes the prediction of rules ---------------------------
-
 #: Changed rows that are predicted at a time, and in the second search altogether.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
 #: How far beyond a bound a value may go, in ranges of its feature, to be written with few digits.
@@ -275,9 +273,6 @@ def _just_above(low: float, high: float, reach: float) -> float:
         if low < value <= low + 2 * room and value < high:
             return value
     return math.nextafter(low, math.inf)
-
-
-# --- Why a rule set predicts a row as it does, and what would change its prediction -------------
 
 
 @dataclass(frozen=True)

@@ -160,9 +160,6 @@ def _check_unless_callable(name: str, value: Any, choices: tuple[str, ...]) -> N
         check_choice(name, value, choices, remedy="Or pass a callable.")
 
 
-# --- scores of the rules as a whole, by their rows in SCORE_SPECS --------------------------------
-
-
 def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
     """What a score takes of the prediction; NaN without rules or rows."""
     if not len(e.ruleset):
@@ -518,9 +515,6 @@ def make_knowledge_scorer(
     return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
 
 
-# --- measures of single rules --------------------------------------------------------------------
-
-
 def _quality_of(
     e: RuleEvaluation,
     *,
@@ -679,8 +673,6 @@ def _own_measure(measure: Mapping[str, Any]) -> Measure:
     formula: Any = _OfCounts(measure[names[0]])
     return Measure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
-
-# --- scorers by name -----------------------------------------------------------------------------
 
 #: Ready-made scorers at their papers' settings.
 neg_fire = make_fire_scorer()

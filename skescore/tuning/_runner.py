@@ -41,8 +41,6 @@ from skescore.tuning._objective import (
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning.storage import RETRY_OF, Heartbeat, retry_stale
 
-# --- who gets the next trials: extractors that cannot catch up are stopped, with the reas --------
-
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
 _LEAST_TO_JUDGE = 2
 #: So many extractors go on to the end: with one alone, the trade-off would be its own.
@@ -238,10 +236,6 @@ def in_turns_beside_others(
     return [*in_turns(free), *in_turns(others)]
 
 
-# --- one Optuna study per extractor: opened, asked, told, and read again -------------------------
-
-# --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------
-
 #: Measures whose names here are better known to programs than to people.
 _SHOWN = {"n_rules": "rules"}
 #: What a table of studies has room for.
@@ -358,8 +352,6 @@ def _cv_text(cv: Any) -> str | None:
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
-
-# --- One Optuna study per extractor: opened, asked, told, and read again -------------------------
 
 #: Where a study keeps what it was made with, so that nobody continues another search by mistake.
 _SETTINGS = "skescore"
@@ -612,10 +604,6 @@ def _check_settings(
         )
 
 
-# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
-
-# --- candidates evaluated here or in processes, which are handed the folds once ------------------
-
 #: What this process has read last: the path, and what was there.
 _READ: dict[str, FoldEvaluator] = {}
 
@@ -698,9 +686,6 @@ def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
     return _READ[path](extractor, fold)
 
 
-# --- how good an extractor is by its trials, and how good it could be at most --------------------
-
-
 def value_of(trial: FrozenTrial) -> float:
     """The score of a trial that was completed."""
     return float(trial.values[0])
@@ -758,8 +743,6 @@ def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
         result[name] = whole - volume(others) + 1e-3 * volume([values])
     return result
 
-
-# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
 
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
@@ -867,8 +850,6 @@ class Runner:
             return list(allowed)  # with little time, every extractor has one trial at least
         each = math.ceil(_TOGETHER / len(allowed))
         return in_turns({name: min(number, each) for name, number in allowed.items()})
-
-    # --- one batch ---------------------------------------------------------------------------
 
     def _work_at(self, names: list[str], workers: Workers) -> bool:
         """Ask for trials and see them through; return whether any of them was granted."""
@@ -1060,8 +1041,6 @@ class Runner:
             if math.isfinite(score) and (name, trial.number) not in self._parts:
                 self._parts[name, trial.number] = _parts(folds)
 
-    # --- who does how well -------------------------------------------------------------------
-
     def _complete(self, name: str, first: int | None) -> list[FrozenTrial]:
         trials = self.studies.counted(name)[:first]
         return [trial for trial in trials if trial.state == TrialState.COMPLETE]
@@ -1098,9 +1077,6 @@ def _signs() -> dict[str, int]:
     return {
         "score": 1, **parts, "size": -1, "completeness_volume": 1, "completeness_instances": 1,
     }  # fmt: skip
-
-
-# --- how far it is -------------------------------------------------------------------------------
 
 
 class SearchProgress:

@@ -204,7 +204,7 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
     >>> from skescore.rules.importers import affine_map, in_user_units
     >>> scaled = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], ["x0"], task="regression")
     >>> print(in_user_units(scaled, affine_map(MinMaxScaler().fit([[10.0], [30.0]]))))
-    1. x0 ≤ 20 → 1
+    1. IF x0 ≤ 20 THEN 1
     """
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
