@@ -67,7 +67,7 @@ class ExtractorSpec(NamedTuple):
     label: str | None = None
 
 
-#: Adding an extractor is one line here and one search space in :mod:`skescore.tuning.spaces`.
+#: Adding an extractor is one line here, with its search space unless its class has one.
 EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
         "skescore.extractors:CARTExtractor",

@@ -29,8 +29,7 @@ _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Numbers between neighbouring values: at least the lower, less than the higher."""
-    # Halves first: the sum of numbers near the largest float would overflow.
-    middle = low / 2 + high / 2
+    middle = (low + high) / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 
 

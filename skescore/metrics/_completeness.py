@@ -224,13 +224,11 @@ def instance_completeness(
     if sample_weight is None:
         return float(np.count_nonzero(covered) / n_rows)
     weights = row_weights(sample_weight, n_rows)
-    largest = weights.max()
-    if largest == 0.0:
+    if not weights.any():
         raise ValueError(
             f"`sample_weight` must hold a positive number, got {n_rows} zeros. "
             "Pass sample_weight=None to weigh all rows alike."
         )
-    weights = weights / largest  # the sum of huge weights must not overflow
     return float(np.sum(weights * covered) / np.sum(weights))
 
 
@@ -252,10 +250,8 @@ def _unit_boxes(
     constants = low[~varying]
     holds = (lower[:, ~varying] <= constants) & (constants <= upper[:, ~varying])
     low, high = low[varying], high[varying]
-    scale = np.where(low / 2 + np.finfo(np.float64).max / 2 < high / 2, 0.5, 1.0)
-    start, length = low * scale, high * scale - low * scale
     lower, upper = (
-        (np.clip(bound[:, varying], low, high) * scale - start) / length for bound in (lower, upper)
+        (np.clip(bound[:, varying], low, high) - low) / (high - low) for bound in (lower, upper)
     )
     return lower, upper, np.asarray(holds.all(axis=1))
 

@@ -70,10 +70,9 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     least = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
     most = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
     known = least < most
-    # Halves, as the range of very large numbers would overflow.
-    start = np.where(known, least, 0.0) / 2
-    length = np.where(known, most, 1.0) / 2 - start
-    low, high = (np.clip((bound / 2 - start) / length, -0.1, 1.1) for bound in (lower, upper))
+    start = np.where(known, least, 0.0)
+    length = np.where(known, most, 1.0) - start
+    low, high = (np.clip((bound - start) / length, -0.1, 1.1) for bound in (lower, upper))
     return low, high
 
 
