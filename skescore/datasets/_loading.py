@@ -327,9 +327,6 @@ def _refuse_dates(column: pd.Series, place: str, way_out: str) -> None:
         )
 
 
-# Wording ------------------------------------------------------------------------------------------
-
-
 def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
     """Return the first cell marked in `where`, in words and as it is."""
     first = int(where.argmax())

@@ -793,11 +793,10 @@ class Runner:
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
-        #: Whether nobody else was at work in a storage when this worker last looked; and whether
-        #: somebody ever was, after which it takes few trials at a time to the end.
-        self._alone = self._joined = False
-        #: Whether callbacks of the caller's may queue trials in the studies.
-        self._called = bool(callbacks)
+        #: Whether the trials last read are all there are: nobody else was at work in the storage.
+        self._up_to_date = False
+        #: Whether others ever were at work; after that it takes few trials at a time to the end.
+        self._has_company = False
         #: The extractors of this worker's last trials.
         self._last: Collection[str] = ()
 
@@ -824,22 +823,22 @@ class Runner:
     def _next_batch(self, elapsed: float, n_jobs: int) -> list[str]:
         """Names of the extractors whose trials come next."""
         # Who has joined since the last trials began is seen when the next ones have begun.
-        if not self._alone:
+        if not self._up_to_date:
             self.studies.read()
             if self.studies.shared:
                 self.studies.retry_stale()
         standings = self.studies.standings()
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
-        if self._alone and not allowed:
-            self._alone = False
+        if self._up_to_date and not allowed:
+            self._up_to_date = False
             return self._next_batch(elapsed, n_jobs)
         running = self.studies.running()
-        self._joined = self._joined or (self.studies.shared and bool(running))
+        self._has_company = self._has_company or (self.studies.shared and bool(running))
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
             # First what a broken-off search had begun: the next trials learn from it.
-            most = max(1, n_jobs) if self._joined else max(_TOGETHER, len(standings), n_jobs)
+            most = max(1, n_jobs) if self._has_company else max(_TOGETHER, len(standings), n_jobs)
             return in_turns(waiting)[: min(most, sum(allowed.values()))]
-        if self._joined:
+        if self._has_company:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
             names = in_turns_beside_others(allowed, seconds, running, self._last)
@@ -868,7 +867,8 @@ class Runner:
                 if self.studies.shared:
                     self.studies.read()
                     nobody = self.studies.unfinished() == len(opened)
-                    self._alone = nobody and not (self._joined or self._called)
+                    # Callbacks may queue trials in the studies.
+                    self._up_to_date = nobody and not (self._has_company or self.callbacks)
                     self._learn()
                     opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;
@@ -881,7 +881,7 @@ class Runner:
                         trial = self._close(one)
                         closed += 1
                         if trial is None:
-                            self._alone = False
+                            self._up_to_date = False
                         elif call_back(self.callbacks, self._study(one), trial):
                             self._halted.add(one.name)
             except BaseException as error:
@@ -911,7 +911,7 @@ class Runner:
             else:
                 self.studies.interrupt(one.name, one.trial, again=False)
                 rejected.add((one.name, trial.number))
-                self._alone = False
+                self._up_to_date = False
         return granted
 
     def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
