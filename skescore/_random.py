@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 __all__ = ["ASSIGNMENTS", "FORMULAE", "child_generator"]
 
 
-# --- one seed, several independent streams of random numbers -------------------------------------
-
 #: Formulae and assignments draw from streams of their own, so that a benchmark that takes more of
 #: the one keeps the other as it was.
 FORMULAE = 0
@@ -45,8 +43,6 @@ def child_generator(random_state: Any, stream: int) -> np.random.Generator:
         f"RandomState, got {random_state!r}. Pass random_state=0 for the same result every time."
     )
 
-
-# --- Random points that depend on where they are drawn, not on when ------------------------------
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 

@@ -213,9 +213,6 @@ def check_instance(
         raise TypeError(_message(name, wanted, value, remedy))
 
 
-# --- arrays --------------------------------------------------------------------------------------
-
-
 def as_numbers(
     name: str,
     value: ArrayLike,

@@ -53,6 +53,8 @@ class ExtractorSpec(NamedTuple):
     search_space : mapping or callable, optional
         Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that gives them.
         None leaves it to the class.
+    label : str, optional
+        What texts call it, as its authors do; None leaves it at the name.
     """
 
     location: str
@@ -62,75 +64,93 @@ class ExtractorSpec(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     extra: str | None = None
     search_space: Mapping[str, Any] | Callable[..., Any] | None = None
+    label: str | None = None
 
 
-#: Adding an extractor is one line here and one search space in :mod:`skescore.tuning.spaces`.
+#: Adding an extractor is one line here, with its search space unless its class has one.
 EXTRACTORS: dict[str, ExtractorSpec] = {
     "cart": ExtractorSpec(
         "skescore.extractors:CARTExtractor",
         _TASKS,
         "decision tree on the black box's predictions",
         True,
+        label="CART",
     ),
     "cream": ExtractorSpec(
-        "skescore.extractors:CREAMExtractor", _TASKS, "clusters within clusters, either side split"
+        "skescore.extractors:CREAMExtractor",
+        _TASKS,
+        "clusters within clusters, either side split",
+        label="CREAM",
     ),
     "exact": ExtractorSpec(
-        "skescore.extractors:ExACTExtractor", _TASKS, "clusters within clusters, one inside another"
+        "skescore.extractors:ExACTExtractor",
+        _TASKS,
+        "clusters within clusters, one inside another",
+        label="ExACT",
     ),
     "gridex": ExtractorSpec(
-        "skescore.extractors:GridExExtractor", _TASKS, "recursive grid of disjoint boxes"
+        "skescore.extractors:GridExExtractor",
+        _TASKS,
+        "recursive grid of disjoint boxes",
+        label="GridEx",
     ),
     "gridrex": ExtractorSpec(
         "skescore.extractors:GridRExExtractor",
         ("regression",),
         "recursive grid of boxes with linear outputs",
+        label="GridREx",
     ),
     "iter": ExtractorSpec(
-        "skescore.extractors:ITERExtractor", _TASKS, "boxes that grow while predictions stay alike"
+        "skescore.extractors:ITERExtractor",
+        _TASKS,
+        "boxes that grow while predictions stay alike",
+        label="ITER",
     ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
         ("classification",),
         "conjunctions found by dropping what the black box does not look at",
         True,
+        label="REAL",
     ),
     "trepan": ExtractorSpec(
         "skescore.extractors:TrepanExtractor",
         ("classification",),
         "tree of M-of-N tests, grown by further queries",
         True,
+        label="Trepan",
     ),
 }
 
 
-def _psyke(algorithm: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
+def _psyke(label: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
     return ExtractorSpec(
         "skescore.extractors.psyke:PSyKEExtractor",
         tasks,
         f"PSyKE's {summary}",
-        settings=MappingProxyType({"algorithm": algorithm}),
+        settings=MappingProxyType({"algorithm": label.lower()}),
         extra="psyke",
+        label=f"PSyKE {label}",
     )
 
 
 #: PSyKE's algorithms. They are found by name only: by default nothing is tried that not every
 #: installation has.
 PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
-    f"psyke:{algorithm}": _psyke(algorithm, tasks, summary)
-    for algorithm, tasks, summary in (
-        ("cart", _TASKS, "decision tree"),
-        ("cosmik", ("regression",), "boxes around the components of a mixture"),
-        ("cream", _TASKS, "clusters within clusters, either side split"),
-        ("divine", ("classification",), "boxes grown from the middles of classes"),
-        ("exact", _TASKS, "clusters within clusters, one inside another"),
-        ("ginger", _TASKS, "grid and formulae bred by a genetic algorithm"),
-        ("gridex", _TASKS, "recursive grid of disjoint boxes"),
-        ("gridrex", ("regression",), "recursive grid of boxes with linear outputs"),
-        ("hex", _TASKS, "recursive grid that asks where boxes are needed"),
-        ("iter", _TASKS, "boxes that grow while predictions stay alike"),
-        ("real", ("classification",), "conjunctions found by dropping literals"),
-        ("trepan", ("classification",), "tree of tests on discretised features"),
+    f"psyke:{label.lower()}": _psyke(label, tasks, summary)
+    for label, tasks, summary in (
+        ("CART", _TASKS, "decision tree"),
+        ("COSMiK", ("regression",), "boxes around the components of a mixture"),
+        ("CREAM", _TASKS, "clusters within clusters, either side split"),
+        ("DiViNE", ("classification",), "boxes grown from the middles of classes"),
+        ("ExACT", _TASKS, "clusters within clusters, one inside another"),
+        ("GInGER", _TASKS, "grid and formulae bred by a genetic algorithm"),
+        ("GridEx", _TASKS, "recursive grid of disjoint boxes"),
+        ("GridREx", ("regression",), "recursive grid of boxes with linear outputs"),
+        ("HEx", _TASKS, "recursive grid that asks where boxes are needed"),
+        ("ITER", _TASKS, "boxes that grow while predictions stay alike"),
+        ("REAL", ("classification",), "conjunctions found by dropping literals"),
+        ("Trepan", ("classification",), "tree of tests on discretised features"),
     )
 }
 
@@ -296,6 +316,28 @@ def registered_name(extractor: Any) -> str | None:
     return None
 
 
+def extractor_label(name: str) -> str:
+    """Tell what texts call an extractor, as its authors do.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`extractor_names`, or a name of your own.
+
+    Returns
+    -------
+    str
+        The name itself where nothing else is known. Nothing is imported.
+
+    Examples
+    --------
+    >>> extractor_label("gridrex"), extractor_label("psyke:iter"), extractor_label("mine")
+    ('GridREx', 'PSyKE ITER', 'mine')
+    """
+    spec = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
+    return (spec.label if spec else None) or name
+
+
 def extractor_spec(name: str) -> ExtractorSpec:
     """Look up what is known of an extractor.
 
@@ -417,9 +459,6 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
             f"{fixed[0]}={parameters[fixed[0]]!r}. Ask for another name, or use the class."
         )
     return extractor_class(name)(estimator, **settings, **parameters)
-
-
-# --- installed packages --------------------------------------------------------------------------
 
 
 def _entry_points() -> dict[str, list[EntryPoint]]:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# A slow machine is no fault of the code, so that no example has a deadline.
-settings.register_profile("skescore", deadline=None)
+# A slow machine is no fault of the code, so that no example has a deadline. Every run
+# brings other examples, so that half of the usual number suffices in each.
+settings.register_profile("skescore", deadline=None, max_examples=50)
 settings.load_profile("skescore")
 
 # What the command line keeps of searches that break off is not to be found by other runs.

@@ -261,8 +261,6 @@ class BReX(BaseEstimator):
             )
         return replace(found, n_model_rows=found.n_model_rows + rows.n_model_rows)
 
-    # --- parameters -------------------------------------------------------------------------
-
     def _settings(self) -> _Settings:
         """Check the parameters that need no rows, and put those given in place of the preset's."""
         check_choice("preset", self.preset, tuple(_PRESETS))
@@ -353,8 +351,6 @@ class BReX(BaseEstimator):
                 "rows."
             )
         return typical_row(self.background, self.baseline)
-
-    # --- ways to explain --------------------------------------------------------------------
 
     def _from_table(self, rows: _Rows) -> Attribution:
         """Exact values from all flips."""

@@ -29,9 +29,6 @@ __all__ = [
 _CELLS = 1 << 24
 
 
-# --- what a model decides ------------------------------------------------------------------------
-
-
 def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
     """Return the function from rows to a vector of labels that a model or callable stands for."""
     predict = getattr(model, "predict", model)
@@ -179,9 +176,6 @@ class ContrastPairs:
         table = pd.factorize(self.predict_mixed(indices))[0]
         codes = self._codes[: self.n_rows, columns] @ (1 << np.arange(len(columns)))
         return table, codes
-
-
-# --- rows to compare with ------------------------------------------------------------------------
 
 
 def as_table(X: Any) -> Any:

@@ -207,8 +207,6 @@ class FlipSearch:
                 members, count = both, count + 1
         return members
 
-    # --- sets --------------------------------------------------------------------------------
-
     def _shrink(self, members: int, last: int) -> SetSteps:
         """Leave out whatever can be left out; `last` is kept as long as possible."""
         while members.bit_count() > _WIDE:

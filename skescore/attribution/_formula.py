@@ -173,8 +173,6 @@ class Formula:
                 "Formula.parse, Formula.from_expr or variable."
             )
 
-    # --- made from, written as ----------------------------------------------------------------
-
     @classmethod
     def parse(cls, text: str, n_inputs: int | None = None) -> Formula:
         """Read a formula such as ``(x1 & x2) | ~x3``.
@@ -241,8 +239,6 @@ class Formula:
     def __repr__(self) -> str:
         return f"Formula.parse({str(self)!r}, n_inputs={self.n_inputs})"
 
-    # --- combining ----------------------------------------------------------------------------
-
     def _joined(self, operator: str, other: object) -> Formula:
         if not isinstance(other, Formula):
             return cast(Formula, NotImplemented)
@@ -275,8 +271,6 @@ class Formula:
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a Formula has no truth value. Combine with & | ^ ~, not with and, or, not")
-
-    # --- what it is ---------------------------------------------------------------------------
 
     @cached_property
     def variables(self) -> tuple[int, ...]:
@@ -326,8 +320,6 @@ class Formula:
             for index, (low, high) in zip(self.variables, pairs, strict=True)
             if (low != high).any()
         )
-
-    # --- evaluating ---------------------------------------------------------------------------
 
     def _evaluated(
         self, columns: NDArray[Any], operations: Mapping[str, Callable[..., Any]]
@@ -593,9 +585,6 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
             The probabilities.
         """
         return np.eye(2)[self.predict(X)]
-
-
-# --- checks, rows of bits and truth tables ---------------------------------------------------
 
 
 def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:

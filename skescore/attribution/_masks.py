@@ -177,8 +177,6 @@ def packed(masks: Masks) -> Words:
     return octets.view("<u8")
 
 
-# --- random numbers that do not depend on neighbours, their order or the size of batches ---------
-
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 

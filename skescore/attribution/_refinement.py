@@ -150,9 +150,6 @@ class MaskCache:
         return tables[0], tables[1]
 
 
-# --- one pass ------------------------------------------------------------------------------------
-
-
 class Certificates(NamedTuple):
     """Masks under which one more masked feature changes the decision, with row and feature."""
 
@@ -295,9 +292,6 @@ def _smallest(
         if not open_.any():
             break
     return sizes, witnesses
-
-
-# --- what is proven: sets of features are the bits of a number, rows are bits of words ------------
 
 
 class Evidence(NamedTuple):

@@ -263,9 +263,6 @@ def _placed(
     return _exact(sizes, tuple(witnesses), n_queries, "exhaustive")
 
 
-# --- black boxes -------------------------------------------------------------------------------
-
-
 def _plan(pairs: ContrastPairs, method: str) -> str:
     """What to query: one "table" for all rows, all flips of each "row", or "levelwise"."""
     if method == "levelwise":
@@ -324,9 +321,6 @@ def _changes_of_sets(
             for few in np.array_split(flipped, max(1, len(flipped) * len(index) // (1 << 18)))
         ]
     )
-
-
-# --- all flips: sixty-four rows of a table in a word ---------------------------------------------
 
 
 def _blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
@@ -459,9 +453,6 @@ def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
     return changes
 
 
-# --- flip sets by size: all single flips, all pairs, and so on, as far as the budget goes --------
-
-
 class _Row:
     """What is known of one row: minimal flip sets, and which features are still open."""
 
@@ -560,8 +551,6 @@ def _batches(
     if batch:
         yield batch
 
-
-# --- formulae, and read-once ones in two passes over their gates, many rows at a time ------------
 
 # Larger than any number of flips, and far enough below the largest int64 to be added to.
 _NEVER = 1 << 40

@@ -30,7 +30,6 @@ from skescore.rules._prediction import assigned_rule
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]
 
 
-# --- cells: what rules can separate --------------------------------------------------------------
 # Rows in the same cells of all features satisfy the same conditions, as long as each condition
 # looks at one feature. So a change of a feature is a move to another of its cells, and a premise
 # is one set of cells per feature; premises that count conditions (M-of-N) are several of them.
@@ -235,8 +234,6 @@ def _as_bits(flags: np.ndarray) -> int:
     return sum(1 << int(i) for i in np.flatnonzero(flags))
 
 
-# --- minimal sets of features whose change changes the prediction, the smallest first ------------
-
 #: Rows tried at a time.
 _BATCH = 1 << 12
 
@@ -417,8 +414,6 @@ def _sorted(found: list[frozenset[int]]) -> list[FlipSet]:
     return sorted((tuple(sorted(s)) for s in found), key=lambda s: (len(s), s))
 
 
-# --- changes of a row tried one by one, for rules whose premises are no sets of cells ------------
-
 #: Votes of numbers that round differently are the same prediction.
 _ROUNDING = 1e-9
 
@@ -570,9 +565,6 @@ class _RowTrials:
 
 def _is_number(value: object) -> bool:
     return value is not None and not isinstance(value, str)
-
-
-# --- attributions --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

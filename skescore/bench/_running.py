@@ -48,8 +48,6 @@ __all__ = [
 ]
 
 
-# --- how far a benchmark is, and how long it will take -------------------------------------------
-
 #: Seconds between two lines where there is no terminal.
 _PAUSE = 10.0
 #: Rows from which the time that is left can be told.
@@ -132,10 +130,6 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-# --- Running a benchmark in a folder: what is there already is not measured again ----------------
-
-# --- processes -----------------------------------------------------------------------------------
-
 #: The process that this one works for, once it watches over it.
 _WATCHED: list[psutil.Process] = []
 
@@ -167,8 +161,6 @@ def _watch() -> None:
         time.sleep(1.0)
     os._exit(1)
 
-
-# --- the run -------------------------------------------------------------------------------------
 
 ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"
 
@@ -339,9 +331,6 @@ def run_plan(
     return BenchResult(rows, plan, run)
 
 
-# --- cells ---------------------------------------------------------------------------------------
-
-
 def _groups(
     plan: Plan, cells: Sequence[Cell], measures: Mapping[str, Any] | None = None
 ) -> list[Group]:
@@ -361,9 +350,6 @@ def _groups(
         )
         for (data, box, seed, fold, _), entries in grouped.items()
     ]  # fmt: skip
-
-
-# --- the folder ----------------------------------------------------------------------------------
 
 
 def is_in_use(folder: Path) -> bool:

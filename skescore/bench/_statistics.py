@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from skescore.registry import extractor_label
+
 __all__ = [
     "Comparison",
     "compare_ranks",
@@ -68,7 +70,7 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What it means, in words."""
-        n_data, best = len(self.ranks), str(self.average_ranks.index[0])
+        n_data, best = len(self.ranks), extractor_label(str(self.average_ranks.index[0]))
         if len(self.average_ranks) < 2:
             return "There is only one extractor, so there is nothing to compare."
         if n_data < 2:
@@ -83,12 +85,13 @@ class Comparison:
                 f"differ as much ({test}, not below {self.alpha:g})."
             )
         worse = [
-            str(name)
+            extractor_label(str(name))
             for name, rank in self.average_ranks.items()
             if rank - self.average_ranks.iloc[0] >= self.critical_difference
         ]
         found = f"The extractors differ ({test})."
-        apart = [str(name) for name in self.average_ranks.index[1:] if str(name) not in worse]
+        others = [extractor_label(str(name)) for name in self.average_ranks.index[1:]]
+        apart = [name for name in others if name not in worse]
         if not worse:
             return (
                 f"{found} But it cannot be said which: no two average ranks differ by "

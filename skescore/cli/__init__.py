@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from types import MappingProxyType
 from typing import Any
 
@@ -75,6 +75,10 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error(_ENCODING_ERRORS, _plain)
+
+
+#: Commands that know scores, also those of installed packages.
+_SCORING = {"tune", "bench", "score", "report"}
 
 
 def build_parser(
@@ -140,6 +144,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["help"]:  # what many type first
         arguments = [*arguments[1:], "--help"]
     try:
+        if set(arguments) & _SCORING and entry_points(group="skescore.scores"):
+            from skescore.scorers import register_installed_scores
+
+            register_installed_scores()
         parser = build_parser(arguments)
         first = arguments[0] if arguments else "-"
         if not first.startswith("-") and first not in COMMANDS:

@@ -41,13 +41,11 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.datasets._loading import BUILT_IN
-from skescore.registry import EXTRACTORS, extractor_names
+from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["rows_folder"]
 
-
-# --- the folder ----------------------------------------------------------------------------------
 
 _ROWS_KEPT_DAYS = 30
 #: Runs of the same command at the same time.
@@ -88,8 +86,6 @@ def _forget_old(cache: Path) -> None:
             if folder.stat().st_mtime < time.time() - _ROWS_KEPT_DAYS * 86400:
                 shutil.rmtree(folder)
 
-
-# --- text ----------------------------------------------------------------------------------------
 
 #: How columns are called in tables, if otherwise.
 _NAMES = {
@@ -209,7 +205,7 @@ def _means(
     head = ["extractor", *[_called(name) for name, _ in measured], *more]
     table = [
         [
-            row["extractor"],
+            extractor_label(row["extractor"]),
             *[
                 _spread(row[f"{name}_mean"], row[f"{name}_std"], digits)
                 for name, digits in measured
@@ -271,7 +267,7 @@ def _ranks(
     head += ["against the best, p"] if tested else []
     rows = [
         [
-            row["extractor"],
+            extractor_label(row["extractor"]),
             f"{row['rank']:.2f}",
             str(row["wins"]),
             *[f"{others[score][row['extractor']]:.2f}" for score in also],
@@ -284,7 +280,7 @@ def _ranks(
     if ranking.comparison.caveat:
         printer.line(ranking.comparison.caveat)
     if ranking.left_out:
-        names = ", ".join(ranking.left_out)
+        names = ", ".join(map(extractor_label, ranking.left_out))
         printer.line(f"(Without {names}, not measured on all of these data sets.)")
     adjusted = " p: two-sided, adjusted by Holm." if tested else ""
     printer.line(
@@ -301,7 +297,8 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     shown = table.head(_SHOWN_ERRORS)
     rows = [
         [
-            row["data"], row["black_box"], row["extractor"], str(row["count"]),
+            row["data"], row["black_box"], extractor_label(row["extractor"]),
+            str(row["count"]),
             textwrap.shorten(row["error"], 160, placeholder=" ..."),
         ]
         for row in shown.to_dict(orient="records")
@@ -314,8 +311,6 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     if len(table) > len(shown):
         printer.line(f"({len(table) - len(shown)} further errors; --format json lists all.)")
 
-
-# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Measure extractors on held-out rows of several data sets and black boxes, "
@@ -466,9 +461,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# --- options -------------------------------------------------------------------------------------
-
-
 def _one_of(known: Iterable[str], what: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in known:
@@ -558,9 +550,6 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         kept = changes.get("extractors", base.extractors)
         changes["extractors"] = tuple(e for e in kept if e.data is None or labels & set(e.data))
     return base.with_changes(**changes)
-
-
-# --- running -------------------------------------------------------------------------------------
 
 
 def run(options: argparse.Namespace) -> str:

@@ -41,8 +41,6 @@ from skescore.rules.importers._tables import read_table as read_conditions
 __all__ = ["KINDS", "find_kind", "read_rule_file"]
 
 
-# --- files of other tools ------------------------------------------------------------------------
-
 #: What can be imported, and one line about it.
 KINDS = {
     "model": "a fitted model (.skops; .joblib and .pkl with --trust)",
@@ -204,8 +202,6 @@ def _with_decimal_points(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-# --- the command ---------------------------------------------------------------------------------
-
 DESCRIPTION = """\
 Read rules of other tools, or a fitted model that is made of rules (trees, forests, extractors,
 models of imodels, RuleKit or PSyKE), show them, and save them for `skescore score` and
@@ -330,9 +326,6 @@ def _check_usage(options: argparse.Namespace) -> None:
         options.parser.error("argument --feature-names: not allowed with --data, which has names")
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
     """The columns of the data that can be features."""
     table = read_table(options.data)
@@ -446,9 +439,6 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
         matrix[:, j] = values[0]
         matrix[: len(values), j] = values
     return Domain.around(matrix, categories=categories)
-
-
-# --- text ----------------------------------------------------------------------------------------
 
 
 def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:

@@ -15,6 +15,7 @@ from skescore._io import package_versions, write_atomically
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
+from skescore.registry import extractor_label
 from skescore.reproduce import (
     BrexRun,
     TableLine,
@@ -71,9 +72,6 @@ _ICE_NAMES = {
     "ice_3_1": "3,1",
     "ice_1_3": "1,3",
 }
-_EXTRACTOR_NAMES = {
-    "exact": "ExACT", "cream": "CREAM", "iter": "ITER", "gridex": "GridEx", "cart": "CART",
-}  # fmt: skip
 _BREX = """\
 Run the benchmark of the paper on explainers of Boolean formulae
 (arXiv:2509.09982): how near attributions come to the exact degrees of
@@ -144,9 +142,6 @@ class _Progress:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-# --- FiRe and ICE --------------------------------------------------------------------------------
 
 
 def _add_fire_options(parser: argparse.ArgumentParser) -> None:
@@ -382,7 +377,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.table(
         ["data", "extractor", "difference"],
         [
-            [ICE_DATA[row["data"]], _EXTRACTOR_NAMES[row["extractor"]], row["difference"]]
+            [ICE_DATA[row["data"]], extractor_label(row["extractor"]), row["difference"]]
             for row in table["rows"]
         ],
         left=("data", "extractor", "difference"),
@@ -393,7 +388,7 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         [
             [
                 ICE_DATA[row["data"]],
-                _EXTRACTOR_NAMES[row["extractor"]],
+                extractor_label(row["extractor"]),
                 ", ".join(
                     f"{key}={value if not isinstance(value, float) else f'{value:.4g}'}"
                     for key, value in row["in_sample"]["params"].items()
@@ -415,7 +410,7 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
     f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if several else "")
     return [
         [
-            _EXTRACTOR_NAMES[row["extractor"]],
+            extractor_label(row["extractor"]),
             "printed",
             printed["f1"],
             str(printed["n_rules"]),
@@ -434,9 +429,6 @@ def _notes(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.heading("notes")
     for note in table["notes"]:
         printer.line(note)
-
-
-# --- B-ReX ---------------------------------------------------------------------------------------
 
 
 def _add_brex_options(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,6 @@ from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, RuleEvaluation, ScoreSpec, evaluate_rules
 
-# --- the rules one by one ------------------------------------------------------------------------
-
 #: Characters of a table of measures; it goes on below where there are more of them.
 _WIDTH = 96
 #: What is counted in rows.
@@ -131,8 +129,6 @@ def _parts(rules: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> Itera
         room -= width
     yield part
 
-
-# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Score rules that `skescore tune --output`, `skescore import` or RuleSet.to_json wrote."

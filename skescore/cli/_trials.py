@@ -40,8 +40,6 @@ class Kept:
     remedy: str = "--fresh"
 
 
-# --- further processes ---------------------------------------------------------------------------
-
 #: Seconds that workers have to end once the budget is spent: they were at their last trials.
 _PATIENCE = 60
 #: Seconds that they have once the search was broken off.
@@ -124,8 +122,6 @@ class Workers:
         if self._notes is not None:
             self._notes.add(f"a worker has failed: {reason}")
 
-
-# --- the place of trials -------------------------------------------------------------------------
 
 #: The journal of a run's trials, in its folder.
 JOURNAL = "trials.journal"
@@ -265,9 +261,6 @@ def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> 
     return count
 
 
-# --- in a folder ---------------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
     """Mark the folder of ``--output`` as long as the search in it has not come to its end."""
@@ -307,9 +300,6 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     }  # fmt: skip
     about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-
-
-# --- in the cache --------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ from skescore.cli._trials import (
     study_name,
 )
 from skescore.datasets._loading import Dataset
-from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
+from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
 from skescore.rules._text import format_number
@@ -61,8 +61,6 @@ __all__ = [
     "write_page",
 ]
 
-
-# --- text ----------------------------------------------------------------------------------------
 
 _SHOWN = 10
 _SHOWN_CLASSES = 6
@@ -105,7 +103,7 @@ def tune_text(
     _trade_off(printer, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
     printer.heading(
-        f"best: {best['extractor']} with {name} "
+        f"best: {extractor_label(best['extractor'])} with {name} "
         f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
         f"{output.plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
@@ -148,7 +146,7 @@ def _leaderboard(
     rows = [
         [
             str(position),
-            row["extractor"],
+            extractor_label(row["extractor"]),
             output.number(sign(options) * row["score"], 4),
             output.number(_without_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
@@ -210,7 +208,7 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
             "knee" if row["knee"] else "",
-            row["extractor"],
+            extractor_label(row["extractor"]),
             _parameters(row["params"]),
         ]
         for row in front.to_dict(orient="records")
@@ -231,8 +229,6 @@ def _describe(dataset: Dataset) -> str:
     low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
-
-# --- files ---------------------------------------------------------------------------------------
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
@@ -358,8 +354,6 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
     if not options.quiet:
         sys.stderr.write(f"wrote {page}\n")
 
-
-# --- the command ---------------------------------------------------------------------------------
 
 DESCRIPTION = (
     "Train (or load) a black box, search extractors and their hyper-parameters, "

@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 
-# --- checking of tables, so that no score is ever computed on a table that was misread -----------
 # Whatever a later step could trip over (holes, text among numbers, a lost header, a single class)
 # is refused here, with the column, the row and the way out.
 
@@ -328,9 +327,6 @@ def _refuse_dates(column: pd.Series, place: str, way_out: str) -> None:
         )
 
 
-# Wording ------------------------------------------------------------------------------------------
-
-
 def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
     """Return the first cell marked in `where`, in words and as it is."""
     first = int(where.argmax())
@@ -382,7 +378,6 @@ def nearest(name: object, known: Sequence[str]) -> str:
     return " or ".join(repr(folded[each]) for each in near)
 
 
-# --- reading tables from files: text in several dialects, and Parquet ----------------------------
 # What is read is handed on as it is in the file. Only what would be misread is refused here, with
 # the file, the line and the way out.
 
@@ -549,9 +544,6 @@ def _malformed(message: str, where: str, separator: str) -> str:
         line = str(int(found[1]) + 1)
         return f"{where}: a quotation mark opened in line {line} {LINE_NOTE} is never closed."
     return f"{where} cannot be read as a table: {message.strip()}. Save it as CSV again."
-
-
-# --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):

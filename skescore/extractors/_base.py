@@ -170,8 +170,6 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_parameters(self) -> None:
         """Raise a ValueError or TypeError for a parameter that cannot be used."""
 
-    # --- fitting -----------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Learn rules from what the black box predicts for the rows.
 
@@ -376,8 +374,6 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         majority = classes[int(np.argmax(counts))]
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)
 
-    # --- predicting --------------------------------------------------------------------------
-
     def _rows(self, X: Any) -> Any:
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
@@ -513,8 +509,6 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self, "rules_")
         return float(volume_completeness(self.rules_))
-
-    # --- scikit-learn ------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

@@ -29,8 +29,7 @@ _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Numbers between neighbouring values: at least the lower, less than the higher."""
-    # Halves first: the sum of numbers near the largest float would overflow.
-    middle = low / 2 + high / 2
+    middle = (low + high) / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 
 
@@ -321,8 +320,6 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         bounds = [-math.inf, *self.cut_points_[index].tolist(), math.inf]
         return [Interval(index, low, high) for low, high in pairwise(bounds)]
 
-    # --- finding cuts ------------------------------------------------------------------------
-
     def _check_parameters(self) -> None:
         check_choice("strategy", self.strategy, _STRATEGIES)
         check_integer("n_bins", self.n_bins, 2)
@@ -391,8 +388,6 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             f"{parameter} must name a feature by an index from 0 to {self.n_features_in_ - 1}"
             f"{known}, got {feature!r}."
         )
-
-    # --- scikit-learn ------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,9 +48,8 @@ def _standardised(columns: np.ndarray) -> np.ndarray:
     Sums of squares lose all digits where a feature lies far from 0.
     """
     lower, upper = columns.min(axis=0), columns.max(axis=0)
-    # Halves: the range of numbers near the largest float would overflow.
-    width = upper / 2 - lower / 2
-    shifted = columns - (upper / 2 + lower / 2)
+    width = (upper - lower) / 2
+    shifted = columns - (upper + lower) / 2
     shifted /= np.where(width > 0, width, np.inf)
     shifted -= shifted.mean(axis=0)
     variance = np.einsum("ij,ij->j", shifted, shifted) / len(columns)

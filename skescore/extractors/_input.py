@@ -111,7 +111,6 @@ def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
     )
 
 
-# --- categorical columns of data frames: their codes for algorithms, their labels for the --------
 # An algorithm sees the number of each value among the feature's values, counted from 0. The black
 # box and the rules see the values themselves.
 
@@ -120,6 +119,22 @@ def category_order(
     codes: np.ndarray, predictions: np.ndarray, n_values: int, n_classes: int | None
 ) -> np.ndarray:
     """Order the values of a categorical feature, so that a tree can split them by thresholds.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_rows,)
+        The number of each row's value; each value occurs.
+    predictions : ndarray of shape (n_rows,)
+        What the black box predicts: numbers, or indices of classes.
+    n_values : int
+        How many values there are.
+    n_classes : int or None
+        How many classes; None for a regression.
+
+    Returns
+    -------
+    ndarray of int, shape (n_values,)
+        The values' numbers in order.
 
     Notes
     -----
@@ -132,6 +147,12 @@ def category_order(
     L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
     section 4.2; D. Coppersmith, S. Hong, J. Hosking: Partitioning nominal attributes in decision
     trees. Data Mining and Knowledge Discovery 3, 1999.
+
+    Examples
+    --------
+    >>> from skescore.extractors import category_order
+    >>> category_order(np.array([0, 1, 2, 1]), np.array([5.0, 9.0, 1.0, 7.0]), 3, None)
+    array([2, 0, 1])
     """
     total = np.bincount(codes, minlength=n_values)
     if n_classes is None:
@@ -183,7 +204,26 @@ class CategoryEncoder:
     Columns of pandas' or polars' categorical types and of text are categorical. `categories` has
     the sorted values of each by its index.
 
-    A column that lacks a value, or holds what no rule could hold for, is a ValueError.
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows; an array has no categorical columns.
+
+    Raises
+    ------
+    ValueError
+        If a categorical column lacks a value, or holds what no rule could hold for.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.extractors import CategoryEncoder
+    >>> X = pd.DataFrame({"size": [1.5, 2.0, 1.0], "colour": ["red", "blue", "red"]})
+    >>> encoder = CategoryEncoder(X)
+    >>> encoder.categories
+    {1: ('blue', 'red')}
+    >>> encoder.codes(X)["colour"].tolist()
+    [1.0, 0.0, 1.0]
     """
 
     def __init__(self, X: Any) -> None:

@@ -128,8 +128,6 @@ def find_metric(metric: str | PerformanceMetric, options: Mapping[str, Any]) -> 
     return found
 
 
-# --- the catalogue -------------------------------------------------------------------------------
-
 _TABLE = "statistics of two-by-two tables"
 _STATISTICS = "statistics of errors"
 _RAPIDMINER = "RapidMiner"
@@ -284,8 +282,6 @@ PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType({m.name:
     ),
 )})  # fmt: skip
 
-
-# --- values and tables ---------------------------------------------------------------------------
 
 #: Who knows the kinds that predictions are not enough for.
 _ELSEWHERE = {

@@ -11,8 +11,6 @@ from skescore._validation import check_flag
 from skescore.metrics import _prediction
 from skescore.metrics._rows import Labels, Outcomes, Probabilities, metric_of, ratio
 
-# --- of many classes -----------------------------------------------------------------------------
-
 
 @metric_of(Labels)
 def accuracy(rows: Labels) -> float:
@@ -38,9 +36,6 @@ def cohen_kappa(rows: Labels) -> float:
     if len(rows.known) == 1:
         return math.nan  # scikit-learn divides 0 by 0 there
     return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=rows.weights))
-
-
-# --- of two classes ------------------------------------------------------------------------------
 
 
 @metric_of(Outcomes)
@@ -135,9 +130,6 @@ def true_negative(rows: Outcomes) -> float:
 def false_negative(rows: Outcomes) -> float:
     """Positives that are missed, a loss, as a number of rows or their weight."""
     return rows.fn
-
-
-# --- of class probabilities ----------------------------------------------------------------------
 
 
 @metric_of(Probabilities)

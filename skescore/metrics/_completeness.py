@@ -235,13 +235,11 @@ def instance_completeness(
     if sample_weight is None:
         return float(np.count_nonzero(covered) / n_rows)
     weights = row_weights(sample_weight, n_rows)
-    largest = weights.max()
-    if largest == 0.0:
+    if not weights.any():
         raise ValueError(
             f"`sample_weight` must hold a positive number, got {n_rows} zeros. "
             "Pass sample_weight=None to weigh all rows alike."
         )
-    weights = weights / largest  # the sum of huge weights must not overflow
     return float(np.sum(weights * covered) / np.sum(weights))
 
 
@@ -264,11 +262,8 @@ def _unit_boxes(boxes: _Boxes, domain: Domain) -> tuple[Floats, Floats, NDArray[
     missing = np.asarray(domain.missing)
     varying = high > low
     fits = boxes.known & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
-    scale = np.where(low / 2 + np.finfo(np.float64).max / 2 < high / 2, 0.5, 1.0)
-    start, length = low * scale, np.where(varying, high * scale - low * scale, 1.0)
-    lower, upper = (
-        (np.clip(bound, low, high) * scale - start) / length for bound in (boxes.lower, boxes.upper)
-    )
+    length = np.where(varying, high - low, 1.0)
+    lower, upper = ((np.clip(b, low, high) - low) / length for b in (boxes.lower, boxes.upper))
     never = missing == 0
     kept = fits[:, never].all(axis=1)
     lower, upper, pure, fits = lower[kept], upper[kept], boxes.pure[kept], fits[kept]
@@ -369,7 +364,6 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield condition
 
 
-# --- categorical features ------------------------------------------------------------------------
 # The values that a domain knows of a categorical feature stand in a line, one unit of length each.
 
 

@@ -27,9 +27,6 @@ UNCOVERED = ("ignore", "penalise")
 NO_RULE = -1
 
 
-# --- formulas: of at least one row, codes of labels or finite floats, and positive weights -------
-
-
 def _mean(values: np.ndarray, weights: Weights) -> float:
     if weights is None:
         return float(values.mean())
@@ -108,9 +105,6 @@ def median_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weigh
     return float(sk_median_absolute_error(y_true, y_pred, sample_weight=weights))
 
 
-# --- the same from counts of each class, or sums over rows, of many sets of predictions ----------
-
-
 def _accuracy_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
     return hits.sum(axis=-1) / actual.sum(axis=-1)
 
@@ -156,9 +150,6 @@ def _root_mean_squared_error_of_sums(
     n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any
 ) -> Any:
     return np.sqrt(squared / n_rows)
-
-
-# --- by name, on all rows or on covered rows -----------------------------------------------------
 
 
 class PredictionMetric(NamedTuple):

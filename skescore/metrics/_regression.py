@@ -25,9 +25,6 @@ def _mean(values: Floats, weights: Floats) -> float:
         return float(np.average(values, weights=weights))
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 @metric_of(Numbers)
 def mean_absolute_error(rows: Numbers) -> float:
     """Mean distance of the predictions from y_true."""
@@ -47,9 +44,6 @@ def root_mean_squared_error(rows: Numbers) -> float:
     """Root of the mean squared distance."""
     with np.errstate(over="ignore"):
         return _prediction.root_mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
-
-
-# --- relative to the numbers themselves ----------------------------------------------------------
 
 
 @metric_of(Numbers, "where y_true is zero in all rows")
@@ -113,9 +107,6 @@ def _distance(y_true: Floats, y_pred: Floats) -> Floats:
         return np.abs(y_true - y_pred)
 
 
-# --- relative to the errors of a constant prediction ---------------------------------------------
-
-
 @metric_of(Numbers, _NEVER_WRONG)
 def normalized_absolute_error(rows: Numbers) -> float:
     """Absolute error as a share of that of the mean of y_true.
@@ -139,15 +130,8 @@ def root_relative_squared_error(rows: Numbers) -> float:
 
 
 def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
-    """Errors of the predictions and of the mean, in a unit in which squares are no trouble."""
-    unit = _unit(np.concatenate([rows.y_true, rows.y_pred]))
-    y_true, y_pred = rows.y_true / unit, rows.y_pred / unit
-    return y_true - y_pred, _centred(y_true, rows.weights)
-
-
-def _unit(values: Floats) -> float:
-    """A power of two, so that no digit is lost, near the largest number."""
-    return float(np.ldexp(1.0, max(int(np.frexp(np.abs(values).max())[1]) - 1, -1022)))
+    """Errors of the predictions and of the mean."""
+    return rows.y_true - rows.y_pred, _centred(rows.y_true, rows.weights)
 
 
 def _centred(values: Floats, weights: Floats) -> Floats:
@@ -158,17 +142,13 @@ def _centred(values: Floats, weights: Floats) -> Floats:
 
 
 def _norm(values: Floats, weights: Floats) -> float:
-    unit = _unit(values)
-    return unit * math.sqrt(_mean((values / unit) ** 2, weights))
+    return math.sqrt(_mean(values**2, weights))
 
 
 def _error_ratio(error: float, reference: float) -> float:
     if reference:
         return error / reference
     return math.inf if error else math.nan
-
-
-# --- correlations --------------------------------------------------------------------------------
 
 
 @metric_of(Numbers, _NO_CORRELATION)
@@ -188,8 +168,7 @@ def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
 
 def _correlation(rows: Numbers, clip: bool) -> float:
     check_flag("clip", clip)
-    sides = [_centred(side / _unit(side), rows.weights) for side in (rows.y_true, rows.y_pred)]
-    y_true, y_pred = (side / _unit(side) for side in sides)
+    y_true, y_pred = (_centred(side, rows.weights) for side in (rows.y_true, rows.y_pred))
     if not (y_true.any() and y_pred.any()):
         return math.nan
     deviations = [math.sqrt(_mean(side**2, rows.weights)) for side in (y_true, y_pred)]

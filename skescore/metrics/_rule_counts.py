@@ -388,9 +388,6 @@ class Tally:
         return RuleCounts(p, n, P, N, np.minimum(self._unique, p + n), *rest)
 
 
-# --- labels and weights --------------------------------------------------------------------------
-
-
 class _LabelMoments:
     """Means and standard deviations of labels per rule, from batches of rows.
 

@@ -24,11 +24,6 @@ __all__ = ["MEASURES", "Counts", "Measure", "as_counts", "rule_quality"]
 
 Numbers = NDArray[np.float64]
 
-# Formulas multiply up to four counts: within these bounds nothing over- or underflows, and a
-# product is 0 only if a factor is.
-_SMALLEST, _LARGEST = 1e-60, 1e60
-_EXACT = 2.0**53  # whole numbers up to here are exact in a float
-_SPLITTER = 2.0**27 + 1  # cuts a float into two halves whose products are exact
 _SERIES_LIMIT = 0.01
 # (1 + r) ln(1 + r) - r = r² (1/2 - r/6 + r²/12 - ...), highest power first for Horner's scheme.
 _SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
@@ -65,15 +60,8 @@ class Counts:
 
     @cached_property
     def difference(self) -> Numbers:
-        """D = pN - nP. Rounding keeps its sign, and it is exactly 0 for proportional counts."""
-        left, right = self.p * self.N, self.n * self.P
-        difference = left - right
-        if max(left.max(initial=0), right.max(initial=0)) > _EXACT:
-            # The two products no longer fit into floats, and might cancel to nothing but noise.
-            difference = difference + (
-                _lost_by_product(self.p, self.N, left) - _lost_by_product(self.n, self.P, right)
-            )
-        return difference
+        """D = pN - nP, exactly where the counts are whole and the products below 2**53."""
+        return self.p * self.N - self.n * self.P
 
     @cached_property
     def information(self) -> Numbers:
@@ -87,8 +75,6 @@ def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
     remedy = "Counts are numbers of rows, or sums of their weights."
     given = {"p": p, "n": n, "P": P, "N": N}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
-    for name, array in arrays.items():
-        _check_magnitude(name, array)
     check_shapes(**arrays)
     counts = Counts(**arrays)
     for part, whole in (("p", "P"), ("n", "N")):
@@ -107,17 +93,6 @@ def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
             "No rule can be judged on no rows: drop it."
         )
     return counts
-
-
-def _check_magnitude(name: str, array: Numbers) -> None:
-    """Raise a ValueError for numbers so large or small that products of them leave the floats."""
-    wrong = (array > _LARGEST) | ((array < _SMALLEST) & (array > 0))
-    if wrong.any():
-        at = tuple(np.argwhere(wrong)[0])
-        raise ValueError(
-            f"{name} must be 0 or lie between {_SMALLEST:g} and {_LARGEST:g}, got "
-            f"{float(array[at])!r}{_position(at)}. Divide all weights by their mean."
-        )
 
 
 def _position(at: ArrayLike) -> str:
@@ -154,15 +129,6 @@ def _relative_divergence(r: Numbers) -> Numbers:
     return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
 
 
-def _lost_by_product(a: Numbers, b: Numbers, product: Numbers) -> Numbers:
-    """What rounding took from a product (Dekker 1971)."""
-    a_high, b_high = a * _SPLITTER, b * _SPLITTER
-    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
-    a_low, b_low = a - a_high, b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-# --- formulas ------------------------------------------------------------------------------------
 # A formula gets :class:`Counts` and its parameters as arrays, and has NaN exactly where it is
 # undefined. Removable singularities have no NaN: each formula is written in the form that has none,
 # mostly by way of the difference D = pN - nP, which is 0 for a rule no better than chance.
@@ -182,9 +148,6 @@ def _positives_times_log_lift(k: Counts) -> Numbers:
     near = np.abs(excess) < 0.5  # where the quotient is near 1, its logarithm would be noise
     lift_ = _ratio(k.p * k.total, baseline, 1.0)
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
-
-
-# --- counts of covered rows ----------------------------------------------------------------------
 
 
 def accuracy(k: Counts) -> Numbers:
@@ -228,9 +191,6 @@ def yails(k: Counts) -> Numbers:
     return (0.5 + purity / 4) * purity + (0.5 - purity / 4) * sensitivity(k)
 
 
-# --- estimates of precision that mistrust small counts -------------------------------------------
-
-
 def laplace(k: Counts) -> Numbers:
     return (k.p + 1) / (k.covered + 2)
 
@@ -245,9 +205,6 @@ def m_estimate(k: Counts, m: Numbers) -> Numbers:
 
 def g_measure(k: Counts, g: Numbers) -> Numbers:
     return _ratio(k.p, k.covered + g)
-
-
-# --- distance from chance ------------------------------------------------------------------------
 
 
 def coleman(k: Counts) -> Numbers:
@@ -306,9 +263,6 @@ def klosgen(k: Counts, omega: Numbers) -> Numbers:
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
 
 
-# --- quotients -----------------------------------------------------------------------------------
-
-
 def lift(k: Counts) -> Numbers:
     return _ratio(k.p * k.total, k.covered * k.P)
 
@@ -323,9 +277,6 @@ def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
 
 def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
     return _ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
-
-
-# --- information ---------------------------------------------------------------------------------
 
 
 def cfoil(k: Counts) -> Numbers:
@@ -355,9 +306,6 @@ def information_gain(k: Counts) -> Numbers:
 
 def binary_entropy(k: Counts) -> Numbers:
     return 1 - (_entropy(k.p, k.n) + _entropy(k.missed, k.rejected)) / k.total
-
-
-# --- limits --------------------------------------------------------------------------------------
 
 
 def between(low: float, high: float) -> Limits:
@@ -413,8 +361,6 @@ def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, Ar
     prior = P / (P + N)
     return m * prior / (N + m), (P + m * prior) / (P + m)
 
-
-# --- measures ------------------------------------------------------------------------------------
 
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
 _PARAMETER_REMEDY = "See MEASURES for the default."
@@ -497,7 +443,6 @@ class Measure:
         arrays = self.settings_of(parameters)
         for name, value in (("P", P), ("N", N)):
             arrays[name] = as_numbers(name, value, low=0.0, strict=True, remedy=_COUNTS_REMEDY)
-            _check_magnitude(name, arrays[name])
         check_shapes(**arrays)
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         low, high = self.limits(**arrays)
@@ -511,13 +456,10 @@ class Measure:
                     f"The measure {self.name!r} has no parameter {name!r}. "
                     f"{did_you_mean(name, self.parameters)}"
                 )
-        settings = {
+        return {
             name: as_numbers(name, value, low=0.0, remedy=_PARAMETER_REMEDY)
             for name, value in {**self.parameters, **parameters}.items()
         }
-        for name, array in settings.items():
-            _check_magnitude(name, array)
-        return settings
 
 
 def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
@@ -587,8 +529,7 @@ def rule_quality(
     ------
     ValueError
         If there is no such measure, a count is negative or not finite, p > P, n > N, P = N = 0, a
-        parameter is negative or not finite, or the shapes do not broadcast. Counts and parameters
-        other than 0 must lie between 1e-60 and 1e60, where no product of them is lost.
+        parameter is negative or not finite, or the shapes do not broadcast.
     TypeError
         If something is no number (booleans included), or the measure has no such parameter.
 
@@ -635,8 +576,6 @@ def _named(name: object) -> Measure:
         raise ValueError(f"There is no measure of rules {name!r}. {did_you_mean(name, MEASURES)}")
     return known
 
-
-# --- the catalogue -------------------------------------------------------------------------------
 
 _LAVRAC = "N. Lavrač, P. Flach, B. Zupan: rule evaluation measures, 1999"
 _FLACH = "J. Fürnkranz, P. Flach: ROC 'n' rule learning, 2005"

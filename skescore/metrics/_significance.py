@@ -10,7 +10,7 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtr, gammaln, xlogy
+from scipy.special import betaln, chdtr
 from scipy.stats import false_discovery_control
 
 from skescore._validation import as_numbers, check_choice, check_number, check_shapes, plain
@@ -33,7 +33,6 @@ CORRECTIONS = ("fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer")
 
 _WHOLE_TOLERANCE = 1e-9  # relative; what summing weights may cost
 _MOST_ROWS = 2.0**53  # above, whole numbers are not exact
-_STIRLING_FROM = 16.0
 _FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # of a tail, taken at a time
 _CELLS = 1 << 20  # numbers held at a time
 #: A p-value corrected to the very level of significance is at that level whatever its last bits.
@@ -76,9 +75,8 @@ def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> fl
     0.1 add up to a trifle less than 1. Weights should therefore be 1 on average.
 
     The tail is summed from the observed table outwards, where terms only shrink, until they no
-    longer matter; the first term is taken from Stirling's series with all large parts cancelled.
-    The relative accuracy is about 1e-13 for small counts and does not depend on how small the
-    p-value is; what lies below the smallest float is 0.
+    longer matter. The relative accuracy is about 1e-13 for small counts and 1e-8 for a million
+    rows, however small the p-value; what lies below the smallest float is 0.
 
     References
     ----------
@@ -125,24 +123,14 @@ def _upper_tail(k: Counts) -> Numbers:
 
 
 def _log_probability(k: Counts) -> Numbers:
-    """Logarithm of the hypergeometric probability of a table of whole counts.
-
-    With ln x! = x ln x - x + s(x), the large parts add up to the information of the table.
-    """
-    margins = (k.P, k.N, k.covered, k.uncovered)
-    cells = (k.p, k.n, k.missed, k.rejected)
-    small = sum(map(_stirling_rest, margins)) - sum(map(_stirling_rest, cells))
-    return small - _stirling_rest(k.total) - k.information
+    """Logarithm of the hypergeometric probability of a table of whole counts."""
+    ways = _log_ways(k.P, k.p) + _log_ways(k.N, k.n)
+    return ways - _log_ways(k.total, k.covered)
 
 
-def _stirling_rest(x: Numbers) -> Numbers:
-    """What x ln x - x lacks of ln x! for whole x; 0 at 0."""
-    large = np.maximum(x, _STIRLING_FROM)
-    square = 1 / large**2
-    series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / large
-    small = np.minimum(x, _STIRLING_FROM)
-    exact = gammaln(small + 1) - xlogy(small, small) + small
-    return np.where(x < _STIRLING_FROM, exact, 0.5 * np.log(2 * np.pi * large) + series)
+def _log_ways(n: Numbers, k: Numbers) -> Numbers:
+    """Logarithm of the number of ways to draw k of n rows."""
+    return -betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
 def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:

@@ -44,9 +44,6 @@ COMPLETENESSES = ("volume", "instances")
 _N_TIMES, _SHARES = 100, (0.1, 0.9)
 
 
-# --- log-rank tests ------------------------------------------------------------------------------
-
-
 class LogRank(NamedTuple):
     """Result of a log-rank test.
 
@@ -255,9 +252,6 @@ def _check_rules(rules: object) -> None:
             f"rules must be SurvivalRules, got {type(rules).__name__}. Give rules the survival "
             "curves of their rows by SurvivalRules.fit(ruleset, X, y)."
         )
-
-
-# --- scores --------------------------------------------------------------------------------------
 
 
 def integrated_brier_score(

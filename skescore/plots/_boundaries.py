@@ -30,8 +30,6 @@ from skescore.rules._matching import Table
 __all__ = ["decision_boundaries", "decision_boundary"]
 
 
-# --- predictions on the pixels of a plane --------------------------------------------------------
-
 #: Numbers that are in memory at a time; a picture of a thousand features has many millions.
 _BATCH_NUMBERS = 2_000_000
 
@@ -156,9 +154,6 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
             series = series.astype(kind)
         made[labels[j]] = series
     return pd.DataFrame(made)
-
-
-# --- pictures ------------------------------------------------------------------------------------
 
 
 def decision_boundary(

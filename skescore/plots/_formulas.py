@@ -44,9 +44,6 @@ __all__ = [
 ]
 
 
-# --- scores along one of the things that they depend on, with slopes -----------------------------
-
-
 def fire_curves(
     along: str = "n_rules",
     *,
@@ -224,8 +221,6 @@ def ice_part_curves(
         legend_beside(ax)
     return ax
 
-
-# --- isolines of FiRe: which extractors are better, worse or as good as one of them --------------
 
 #: So many points get a line each; of more only the best one does.
 _LINES_AT_MOST = 12
@@ -416,8 +411,6 @@ def _lines(
         return [line(weights[0], float(score)) for score in scores]
     return [line(weights[0], score) for score in (0.1, 0.2, 0.5, 1.0, 2.0)]
 
-
-# --- Scores over all that they depend on: FiRe over losses, ICE over performance and size --------
 
 _ICE_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
 _SIZE_LABEL = "readability loss r (number of rules)"

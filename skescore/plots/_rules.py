@@ -34,9 +34,6 @@ from skescore.rules._text import format_number
 __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
 
 
-# --- colours of outputs: classes, or numbers on a scale ------------------------------------------
-
-
 class Palette:
     """Colours of the rules of a set, and of points beside them."""
 
@@ -113,8 +110,6 @@ def output_number(rule: Rule, ruleset: RuleSet) -> float:
         total += coefficient * (low + high) / 2
     return float(total)
 
-
-# --- rules as boxes in the plane of two features -------------------------------------------------
 
 _RASTER = 120
 #: A number is written into a box that has room for it: so many pixels to its nearest edge.
@@ -270,7 +265,7 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     ax.set_xlim(sides[0].low, sides[0].high)
     ax.set_ylim(sides[1].low, sides[1].high)
     n = len(ruleset)
-    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", first match wins"
+    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", the first that holds predicts"
                  if ruleset.ordered and n > 1 else ""))  # fmt: skip
     if legend:
         lines = matplotlib_module("lines").Line2D
@@ -280,8 +275,6 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
             extra = [lines([], [], color="black", ls="--", lw=1.0, label="needs more features")]
         palette.legend(ax, extra)
 
-
-# --- Rules of any number of features: as parallel coordinates, and how much they overlap ---------
 
 #: Numbers are written into the cells of a matrix of so many rules at most.
 _WRITTEN = 15

@@ -199,8 +199,6 @@ def draw_rows(
             ax.scatter(x[own], y[own], c=colour, marker=marker, **style)
 
 
-# --- candidates as points: which is which by colour, marker and legend ---------------------------
-
 #: So many candidates get a colour and a name each; more are told apart by their extractor.
 _NAMED = 8
 
@@ -253,8 +251,6 @@ def draw_points(
         legend_beside(ax, None if len(names) == len(table) else "extractor")
     return [colours[name] for name in groups.tolist()]
 
-
-# --- ranges and samples of the axes on which scores are drawn ------------------------------------
 
 #: More steps than these within a picture are finer than its lines.
 _MOST_STEPS = 2000

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore.registry import extractor_label
 from skescore.report._candidates_file import NEEDED, PAGE_SCORES
 from skescore.scorers import SCORE_SPECS
 
@@ -86,7 +87,7 @@ def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any
     except ValueError:
         read = {"params": params}
     return {
-        "extractor": extractor,
+        "extractor": extractor_label(extractor),
         "params": read if isinstance(read, dict) else {"params": read},
         "trial": None,
         "folds": folds,
@@ -99,7 +100,7 @@ def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
     failed = rows[rows["state"] != "complete"]
     return [
         {
-            "extractor": str(name),
+            "extractor": extractor_label(str(name)),
             "count": len(some),
             "error": str(some["error"].fillna("").iloc[0]),
         }

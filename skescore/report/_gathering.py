@@ -16,7 +16,7 @@ from sklearn.base import clone
 from skescore._text import listed
 from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
 from skescore.extractors import is_prefit
-from skescore.registry import make_extractor
+from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
@@ -28,9 +28,6 @@ from skescore.tuning._candidates import Candidates
 from skescore.tuning._pareto import pareto_mask
 
 __all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
-
-
-# --- rules made again ----------------------------------------------------------------------------
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -95,8 +92,6 @@ def remake_rules(
     return found, "" if len(found) == len(wanted) else "some could not be extracted again"
 
 
-# --- the content of the page ---------------------------------------------------------------------
-
 #: Rules of candidates other than the winner may take so many signs in the page.
 _OTHERS_AT_MOST = 700_000
 _FAILED = ("fail", "pruned")
@@ -140,9 +135,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{path} must hold an object, got {type(value).__name__}.")
     return value
-
-
-# --- a search ------------------------------------------------------------------------------------
 
 
 def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
@@ -255,7 +247,7 @@ def _candidate(kept: Kept, place: int, score: str) -> dict[str, Any]:
         folds[score] = [None if v is None else spec.signed(v) for v in folds["score"]]
     names = kept_names(all_rows=True)
     return {
-        "extractor": candidate.extractor,
+        "extractor": extractor_label(candidate.extractor),
         "params": candidate.params,
         "trial": candidate.trial,
         "folds": folds,
@@ -315,9 +307,6 @@ def _failures(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, csv.Error):
         return []
     return list(failures.values())
-
-
-# --- a bench -------------------------------------------------------------------------------------
 
 
 def _bench(folder: Path, rows: Any) -> dict[str, Any]:

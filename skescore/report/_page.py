@@ -15,6 +15,7 @@ from typing import Any
 from skescore._io import write_atomically
 from skescore._optional import import_optional
 from skescore.datasets._loading import Dataset
+from skescore.registry import extractor_label
 from skescore.report._gathering import gather, page_weights
 from skescore.report._rule_views import plain
 
@@ -104,6 +105,7 @@ def write_report(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["label"] = extractor_label
     template = environment.from_string(
         parts.joinpath("page.html.jinja").read_text(encoding="utf-8")
     )

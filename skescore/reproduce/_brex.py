@@ -484,8 +484,6 @@ def half_width(figures: Sequence[float]) -> float:
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))
 
 
-# --- the paper's Figure 2 for a run: divergence by arity, with 95 % intervals --------------------
-
 #: Okabe and Ito's colours, which the colour-blind tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 _MARKERS = "osD^vPX*"

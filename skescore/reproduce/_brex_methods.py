@@ -72,8 +72,6 @@ class Method:
         return self.on_divergence if table in {3, 4} else self.on_top_k
 
 
-# --- Shapley values of small games: exact from the worth of all coalitions, and sampled ----------
-
 #: Rows of a formula's inputs evaluated at a time.
 _SHAPLEY_BATCH = 1 << 18
 
@@ -175,8 +173,6 @@ def sampled_shapley(
     # No player and all of them are queried once, the rest of every walk anew.
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 
-
-# --- networks like the paper's, and captum's attributions of them --------------------------------
 
 #: What a network has learnt: complete inputs only, or the three values of Kleene's logic.
 KINDS = ("three-valued", "two-valued")
@@ -321,9 +317,6 @@ def captum_maps(
             rows.requires_grad_("Shapley" not in name)
             found = method.attribute(rows, target=target)
     return np.asarray(found.detach().numpy(), dtype=float)
-
-
-# --- the methods ---------------------------------------------------------------------------------
 
 
 def _brex(preset: str, **options: Any) -> Callable[[Formula, Bits, int], Maps]:

@@ -203,9 +203,6 @@ def reproduce_fire(
     }
 
 
-# --- measuring -----------------------------------------------------------------------------------
-
-
 def _measure(random_state: int, key: Key) -> Any:
     """Accuracy of the black box, or what all rows of the table give, on one split or all rows."""
     who, how, split = key
@@ -260,9 +257,6 @@ def _summary(cells: list[dict[str, float]]) -> dict[str, dict[str, float]]:
         for name in cells[0]
         for values in [[cell[name] for cell in cells]]
     }
-
-
-# --- explaining ----------------------------------------------------------------------------------
 
 
 def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) -> dict[str, Any]:

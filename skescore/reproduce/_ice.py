@@ -177,9 +177,6 @@ def reproduce_ice(
     }
 
 
-# --- measuring -----------------------------------------------------------------------------------
-
-
 def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key) -> dict[str, Any]:
     """The best candidate of one search, by the measures of the table."""
     name, extractor, how, split = key
@@ -243,9 +240,6 @@ def _summary(cells: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         if name not in _NO_NUMBERS
         for values in [[cell[name] for cell in cells]]
     }
-
-
-# --- explaining ----------------------------------------------------------------------------------
 
 
 def _table_row(

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "HeldRule", "explain"]
 
 
-# --- the nearest change of a row that changes the prediction of rules ---------------------------
-
 #: Changed rows that are predicted at a time, and in the second search altogether.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
 #: How far beyond a bound a value may go, in ranges of its feature, to be written with few digits.
@@ -277,9 +275,6 @@ def _just_above(low: float, high: float, reach: float) -> float:
     return math.nextafter(low, math.inf)
 
 
-# --- Why a rule set predicts a row as it does, and what would change its prediction -------------
-
-
 @dataclass(frozen=True)
 class CheckedCondition:
     """A condition of a rule, and whether it holds for the row; `parts` are those it counts."""
@@ -349,7 +344,7 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         number = "" if self.rule is None else f"rule {self.rule + 1}"
         yield (
-            f"predict: {self._said(self.prediction)}, "
+            f"prediction: {self._said(self.prediction)}, "
             + {
                 "first": f"by {number}, the first that holds",
                 "purest": f"by {number}, the purest that holds",

@@ -151,9 +151,6 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     return np.where(predicted, totals, np.nan), predicted
 
 
-# --- what a rule set predicts: the assigned rule's output, or what the fallback says -------------
-
-
 def assigned_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
     """The assigned rule of every row, by the nearest-box policy if asked for; -1 for none."""
     index = ruleset.assign(table)

@@ -235,8 +235,6 @@ class RuleSet(Sequence[Rule]):
             )
         return self
 
-    # --- immutable, comparable, hashable, picklable ------------------------------------------
-
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"A RuleSet cannot be changed; make a new one instead of {name}=...")
 
@@ -264,8 +262,6 @@ class RuleSet(Sequence[Rule]):
 
     def __hash__(self) -> int:
         return hash(self._key)
-
-    # --- the rules ---------------------------------------------------------------------------
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -334,8 +330,6 @@ class RuleSet(Sequence[Rule]):
     def boxes_only(self) -> bool:
         """Whether every rule is a pure box, so that :attr:`boxes` says it all."""
         return self._rules is None or not any(rule.others for rule in self._rules)
-
-    # --- predicting ---------------------------------------------------------------------------
 
     @cached_property
     def assignment_order(self) -> np.ndarray:
@@ -487,8 +481,6 @@ class RuleSet(Sequence[Rule]):
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
         return predict_proba(self, Table.of(X, self.feature_names))
-
-    # --- fewer words -------------------------------------------------------------------------
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
         """Make rules fewer and shorter without changing predictions, or hardly.
@@ -666,7 +658,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("versicolor"),
         ... )
         >>> print(rules.explain({"length": 4.5, "width": 1.5}))
-        predict: versicolor, by the fallback, since no rule holds
+        prediction: versicolor, by the fallback, since no rule holds
         nearest other prediction: virginica, by rule 2, if
           width were 1.76 instead of 1.5
         """
@@ -707,8 +699,6 @@ class RuleSet(Sequence[Rule]):
         ((1, ('blue', 'red')),)
         """
         return domain_around(self, X)
-
-    # --- written for people ------------------------------------------------------------------
 
     @cached_property
     def number(self) -> NumberFormat:
@@ -898,8 +888,6 @@ class RuleSet(Sequence[Rule]):
 
     def _repr_html_(self) -> str:
         return self.to_html(limit=_SHOWN_RULES)
-
-    # --- written for programs ----------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
         """Give the rules as a pandas DataFrame, one row per rule.

@@ -17,7 +17,6 @@ from skescore.rules.importers._as_ruleset import as_ruleset
 __all__ = ["SurvivalCurve", "SurvivalRules", "moments_of", "read_outcomes"]
 
 
-# --- right-censored outcomes, and Kaplan and Meier's curve through them --------------------------
 # Of a censored row it is only known that nothing had happened until a time. The curves need no
 # assumption about the times and no package beyond numpy.
 
@@ -270,8 +269,6 @@ def moments_of(times: ArrayLike) -> Floats:
         raise ValueError(f"times must be numbers, got {times!r}.")
     return array.astype(np.float64)
 
-
-# --- Rules that conclude how long: survival curves in place of labels or numbers -----------------
 
 #: Rows whose curves are put together at a time.
 _ROWS_PER_BATCH = 8192

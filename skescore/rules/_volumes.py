@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 
-# --- geometry of axis-aligned boxes: overlaps, adjacency and containment -------------------------
 # A box is a row of `lower` and the same row of `upper`. Only :func:`adjacent_pairs` asks whether a
 # face is open or closed. A box with a side of zero or negative length is empty here, even where a
 # closed rule would still hold on its one remaining value.
@@ -133,9 +132,6 @@ def adjacent_pairs(
     return pairs[np.lexsort((pairs[:, 2], pairs[:, 1], pairs[:, 0]))]
 
 
-# ---------------------------------------------------------------- for the modules that measure
-
-
 def as_boxes(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
     """Return the bounds as arrays of floats, or say what is wrong with them."""
     low = np.asarray(lower, dtype=np.float64)
@@ -183,9 +179,6 @@ def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
         target = first[i0 : i0 + len(bits)]
         target[held] = np.minimum(target[held], j0 + place[held] * 8 + leading)
     return first
-
-
-# ---------------------------------------------------------------- comparisons of all with all
 
 
 def _overlap_chunks(
@@ -263,10 +256,6 @@ def _random_words(rows: NDArray[np.generic], rng: np.random.Generator) -> NDArra
     words = rng.integers(0, 2**64, size=len(distinct), dtype=np.uint64)
     return words[inverse.reshape(-1)]  # numpy 2.0 returns a column
 
-
-# --- Volume of a union of axis-aligned boxes: exact wherever that is affordable, else sam --------
-
-# --- random points in boxes, and intervals for the shares that they estimate ---------------------
 
 Seed = int | np.random.Generator | np.random.RandomState | None
 
@@ -365,8 +354,6 @@ def check_confidence(confidence: float) -> None:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"`confidence` must lie strictly between 0 and 1, got {confidence!r}.")
 
-
-# --- Volume of a union of axis-aligned boxes: exact wherever that is affordable, else sam --------
 
 _FEW_BOXES = 12  # up to here all intersections, 4095 at most, are always affordable
 _GRID_CELLS = 50_000_000

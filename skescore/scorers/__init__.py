@@ -25,6 +25,7 @@ from skescore.scorers._rules import (
     make_score_scorer,
     neg_fire,
     neg_q,
+    register_installed_scores,
     register_score,
 )
 from skescore.scorers._specs import COMPLETENESSES, SCORE_SPECS, ScoreSpec, Weight
@@ -58,5 +59,6 @@ __all__ = [
     "make_survival_scorer",
     "neg_fire",
     "neg_q",
+    "register_installed_scores",
     "register_score",
 ]

@@ -7,6 +7,7 @@ They see what a model predicts, not how: for what rules are worth as knowledge s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -144,8 +145,32 @@ def _check_binary(name: str, classes: Any, pos_label: Any) -> None:
         )
 
 
+class _Own:
+    """A function of a person's own, called as the catalogue's are."""
+
+    def __init__(self, function: Callable[..., float]) -> None:
+        self.function = function
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, *, sample_weight: Any = None, undefined: float = math.nan
+    ) -> float:
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.function(y_true, y_pred, **weights))
+
+
+def _own_metric(given: Mapping[str, Any]) -> PerformanceMetric:
+    if len(given) != 1 or not all(isinstance(k, str) and callable(v) for k, v in given.items()):
+        raise TypeError(
+            "metric as a dict must hold one name and its function of (y_true, y_pred), got "
+            f"{dict(given)!r}. Give each measure a scorer of its own."
+        )
+    [(name, function)] = given.items()
+    formula = f"by {getattr(function, '__name__', type(function).__name__)}"
+    return PerformanceMetric(name, _Own(function), "multiclass", True, math.nan, formula)
+
+
 def make_performance_scorer(
-    metric: str | PerformanceMetric,
+    metric: str | PerformanceMetric | Mapping[str, Callable[..., float]],
     *,
     reference: str = "data",
     undefined: float = math.nan,
@@ -158,9 +183,10 @@ def make_performance_scorer(
 
     Parameters
     ----------
-    metric : str or PerformanceMetric
+    metric : str, PerformanceMetric or dict of str to callable
         A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a measure of your own. A loss is
-        negated.
+        negated. ``{name: function}`` stands for a function of ``(y_true, y_pred)``, such as those
+        of ``sklearn.metrics``, of which greater is better; it gets `sample_weight` if there is one.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity), which only extractors
         know.
@@ -181,7 +207,8 @@ def make_performance_scorer(
     ValueError
         If there is no such measure or reference, or it cannot be a scorer.
     TypeError
-        If the measure has no such option, or `undefined` is no number.
+        If the measure has no such option, `undefined` is no number, or a dict holds something else
+        than one name and a function.
 
     Notes
     -----
@@ -205,10 +232,13 @@ def make_performance_scorer(
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
     >>> round(make_performance_scorer("specificity")(tree, X, y), 3)
     0.958
+    >>> from sklearn.metrics import jaccard_score
+    >>> round(make_performance_scorer({"jaccard": jaccard_score})(tree, X, y), 3)
+    0.937
     >>> round(make_performance_scorer("fallout", pos_label=0)(tree, X, y), 3)
     -0.039
     """
-    found = find_metric(metric, options)
+    found = find_metric(_own_metric(metric) if isinstance(metric, Mapping) else metric, options)
     if found.kind == "survival":
         raise ValueError(
             f"{found.name} needs to know what was censored, which predictions do not tell; see "

@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,9 +158,6 @@ def _undefined(value: float, why: str) -> float:
 def _check_unless_callable(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if not callable(value):
         check_choice(name, value, choices, remedy="Or pass a callable.")
-
-
-# --- scores of the rules as a whole, by their rows in SCORE_SPECS --------------------------------
 
 
 def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
@@ -517,9 +515,6 @@ def make_knowledge_scorer(
     return RuleScorer("knowledge", _Knowledge(tuple(specs.values())), reference, settings)
 
 
-# --- measures of single rules --------------------------------------------------------------------
-
-
 def _quality_of(
     e: RuleEvaluation,
     *,
@@ -679,8 +674,6 @@ def _own_measure(measure: Mapping[str, Any]) -> Measure:
     return Measure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
 
-# --- scorers by name -----------------------------------------------------------------------------
-
 #: Ready-made scorers at their papers' settings.
 neg_fire = make_fire_scorer()
 neg_q = make_q_scorer()
@@ -728,6 +721,63 @@ def register_score(spec: ScoreSpec) -> None:
     SCORE_SPECS[spec.name] = spec
     SCORERS[spec.scorer_name] = make_score_scorer(spec)
     SCORERS["knowledge"] = make_knowledge_scorer()
+
+
+#: The entry-point group by which installed packages register scores.
+SCORE_ENTRY_POINTS = "skescore.scores"
+
+
+def register_installed_scores() -> tuple[str, ...]:
+    """Register the scores that installed packages bring, as the command line does.
+
+    A package names a :class:`ScoreSpec` in the table of entry points of its ``pyproject.toml``::
+
+        [project.entry-points."skescore.scores"]
+        their-score = "their_package:THEIR_SCORE"
+
+    Returns
+    -------
+    tuple of str
+        The names of these scores.
+
+    Raises
+    ------
+    ImportError
+        If one cannot be imported.
+    TypeError
+        If one is no :class:`ScoreSpec`.
+    ValueError
+        If a name is taken.
+
+    See Also
+    --------
+    register_score : Add a score in the running program.
+
+    Examples
+    --------
+    >>> from skescore.scorers import SCORE_SPECS, register_installed_scores
+    >>> set(register_installed_scores()) <= set(SCORE_SPECS)
+    True
+    """
+    names = []
+    for entry in sorted(entry_points(group=SCORE_ENTRY_POINTS), key=lambda entry: entry.name):
+        package = getattr(entry.dist, "name", "without a name")
+        who = f"The score {entry.name!r} of the package {package!r} ({entry.value!r})"
+        try:
+            spec = entry.load()
+        except Exception as error:  # whatever their modules do when they are imported
+            raise ImportError(
+                f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade "
+                "or uninstall that package."
+            ) from error
+        if not isinstance(spec, ScoreSpec):
+            raise TypeError(
+                f"{who} must be a skescore.scorers.ScoreSpec, got {spec!r}. Upgrade or uninstall "
+                "that package."
+            )
+        register_score(spec)
+        names.append(spec.name)
+    return tuple(names)
 
 
 #: What runs keep beside scores, which no score may be called.

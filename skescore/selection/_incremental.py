@@ -275,10 +275,9 @@ class _Volumes:
         """Boxes in units of the domain; those that miss a constant are empty."""
         fixed = ~self.varying
         holds = (lower[:, fixed] <= self.constants) & (self.constants <= upper[:, fixed])
-        # Halves, as the length of a very large domain would overflow.
-        start, length = self.low / 2, self.high / 2 - self.low / 2
+        length = self.high - self.low
         low, high = (
-            (np.clip(bound[:, self.varying], self.low, self.high) / 2 - start) / length
+            (np.clip(bound[:, self.varying], self.low, self.high) - self.low) / length
             for bound in (lower, upper)
         )
         if not self.varying.any():  # then each rule covers all of the domain or nothing

@@ -53,8 +53,6 @@ from skescore.testing._samples import (
     with_rules,
 )
 
-# --- what it offers: parameters, attributes, rules -----------------------------------------------
-
 
 @check
 def check_parameters(name: str, extractor: Any) -> None:
@@ -276,8 +274,6 @@ def check_probabilities(name: str, extractor: Any) -> None:
     )
 
 
-# --- predictions ----------------------------------------------------------------------------------
-
 #: Two labels of every type that black boxes predict, in sorted order.
 LABELS: dict[str, np.ndarray] = {
     "text": np.array(["no, thanks", "yes"]),
@@ -496,9 +492,6 @@ def check_json(name: str, extractor: Any) -> None:
     )
 
 
-# --- beside the estimators of scikit-learn --------------------------------------------------------
-
-
 @check
 def check_pickle(name: str, extractor: Any) -> None:
     """Fitted and unfitted, it is the same after a journey by pickle and by deepcopy."""
@@ -576,9 +569,6 @@ def check_pipeline(name: str, extractor: Any) -> None:
     )
     score = make_ice_scorer()(pipeline, X, y)
     expect(np.isfinite(score), name, f"the ICE score of a Pipeline with a scaler is {score}.")
-
-
-# --- what it is given: rows, black boxes, seeds and machines -------------------------------------
 
 
 @check
@@ -751,9 +741,6 @@ def check_tiny_data(name: str, extractor: Any) -> None:
         _expect_sound(name, copied, rows, what)
 
 
-# --- black boxes ----------------------------------------------------------------------------------
-
-
 @check
 def check_unfitted_black_box(name: str, extractor: Any) -> None:
     """An unfitted black box is cloned and the clone is fitted: the caller's stays as it is."""
@@ -846,8 +833,6 @@ def check_container(name: str, extractor: Any) -> None:
         f" but it was shown {strange[:1]}.",
     )
 
-
-# --- the same data and seed -----------------------------------------------------------------------
 
 _PROGRAM = """
 import json, sys

@@ -232,8 +232,6 @@ def mean_of(results: list[dict[str, Any]], name: str) -> float:
     return math.fsum(result[name] for result in results) / len(results)
 
 
-# --- judging and choosing ------------------------------------------------------------------------
-
 #: Share of all rows in what candidates are judged by, the rest being that of held-out rows; see
 #: :func:`mixed`.
 SHARE_OF_ALL_ROWS = 0.368

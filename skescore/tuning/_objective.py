@@ -32,8 +32,6 @@ from skescore.tuning._candidates import (
 from skescore.tuning.spaces._space import Space, as_search_space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space
 
-# --- extract and score on folds: the black box is queried once per fold --------------------------
-
 
 @dataclass(eq=False)
 class Fold:
@@ -166,9 +164,6 @@ def knowledge_like(scorer: Any) -> RuleScorer:
     """All measures, those of the scorer itself with its own settings: they make up its score."""
     own = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
     return make_knowledge_scorer(reference=getattr(scorer, "reference", "data"), scorers=own)
-
-
-# --- the objective -------------------------------------------------------------------------------
 
 
 class ExtractorObjective:

@@ -41,8 +41,6 @@ from skescore.tuning._objective import (
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning.storage import RETRY_OF, Heartbeat, retry_stale
 
-# --- who gets the next trials: extractors that cannot catch up are stopped, with the reas --------
-
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
 _LEAST_TO_JUDGE = 2
 #: So many extractors go on to the end: with one alone, the trade-off would be its own.
@@ -238,10 +236,6 @@ def in_turns_beside_others(
     return [*in_turns(free), *in_turns(others)]
 
 
-# --- one Optuna study per extractor: opened, asked, told, and read again -------------------------
-
-# --- what a study says of itself to whoever opens it later, as in optuna-dashboard ---------------
-
 #: Measures whose names here are better known to programs than to people.
 _SHOWN = {"n_rules": "rules"}
 #: What a table of studies has room for.
@@ -358,8 +352,6 @@ def _cv_text(cv: Any) -> str | None:
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
-
-# --- One Optuna study per extractor: opened, asked, told, and read again -------------------------
 
 #: Where a study keeps what it was made with, so that nobody continues another search by mistake.
 _SETTINGS = "skescore"
@@ -612,10 +604,6 @@ def _check_settings(
         )
 
 
-# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
-
-# --- candidates evaluated here or in processes, which are handed the folds once ------------------
-
 #: What this process has read last: the path, and what was there.
 _READ: dict[str, FoldEvaluator] = {}
 
@@ -698,9 +686,6 @@ def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
     return _READ[path](extractor, fold)
 
 
-# --- how good an extractor is by its trials, and how good it could be at most --------------------
-
-
 def value_of(trial: FrozenTrial) -> float:
     """The score of a trial that was completed."""
     return float(trial.values[0])
@@ -759,8 +744,6 @@ def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
     return result
 
 
-# --- The loop of a search: who comes next, extract and score, keep what was found ----------------
-
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
 _TOGETHER = 4
@@ -810,11 +793,10 @@ class Runner:
         self._known: dict[tuple[str, str], _Known] = {}
         self._read: dict[str, int] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
-        #: Whether nobody else was at work in a storage when this worker last looked; and whether
-        #: somebody ever was, after which it takes few trials at a time to the end.
-        self._alone = self._joined = False
-        #: Whether callbacks of the caller's may queue trials in the studies.
-        self._called = bool(callbacks)
+        #: Whether the trials last read are all there are: nobody else was at work in the storage.
+        self._up_to_date = False
+        #: Whether others ever were at work; after that it takes few trials at a time to the end.
+        self._has_company = False
         #: The extractors of this worker's last trials.
         self._last: Collection[str] = ()
 
@@ -841,22 +823,22 @@ class Runner:
     def _next_batch(self, elapsed: float, n_jobs: int) -> list[str]:
         """Names of the extractors whose trials come next."""
         # Who has joined since the last trials began is seen when the next ones have begun.
-        if not self._alone:
+        if not self._up_to_date:
             self.studies.read()
             if self.studies.shared:
                 self.studies.retry_stale()
         standings = self.studies.standings()
         allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
-        if self._alone and not allowed:
-            self._alone = False
+        if self._up_to_date and not allowed:
+            self._up_to_date = False
             return self._next_batch(elapsed, n_jobs)
         running = self.studies.running()
-        self._joined = self._joined or (self.studies.shared and bool(running))
+        self._has_company = self._has_company or (self.studies.shared and bool(running))
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
             # First what a broken-off search had begun: the next trials learn from it.
-            most = max(1, n_jobs) if self._joined else max(_TOGETHER, len(standings), n_jobs)
+            most = max(1, n_jobs) if self._has_company else max(_TOGETHER, len(standings), n_jobs)
             return in_turns(waiting)[: min(most, sum(allowed.values()))]
-        if self._joined:
+        if self._has_company:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
             names = in_turns_beside_others(allowed, seconds, running, self._last)
@@ -867,8 +849,6 @@ class Runner:
             return list(allowed)  # with little time, every extractor has one trial at least
         each = math.ceil(_TOGETHER / len(allowed))
         return in_turns({name: min(number, each) for name, number in allowed.items()})
-
-    # --- one batch ---------------------------------------------------------------------------
 
     def _work_at(self, names: list[str], workers: Workers) -> bool:
         """Ask for trials and see them through; return whether any of them was granted."""
@@ -887,7 +867,8 @@ class Runner:
                 if self.studies.shared:
                     self.studies.read()
                     nobody = self.studies.unfinished() == len(opened)
-                    self._alone = nobody and not (self._joined or self._called)
+                    # Callbacks may queue trials in the studies.
+                    self._up_to_date = nobody and not (self._has_company or self.callbacks)
                     self._learn()
                     opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;
@@ -900,7 +881,7 @@ class Runner:
                         trial = self._close(one)
                         closed += 1
                         if trial is None:
-                            self._alone = False
+                            self._up_to_date = False
                         elif call_back(self.callbacks, self._study(one), trial):
                             self._halted.add(one.name)
             except BaseException as error:
@@ -930,7 +911,7 @@ class Runner:
             else:
                 self.studies.interrupt(one.name, one.trial, again=False)
                 rejected.add((one.name, trial.number))
-                self._alone = False
+                self._up_to_date = False
         return granted
 
     def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
@@ -1060,8 +1041,6 @@ class Runner:
             if math.isfinite(score) and (name, trial.number) not in self._parts:
                 self._parts[name, trial.number] = _parts(folds)
 
-    # --- who does how well -------------------------------------------------------------------
-
     def _complete(self, name: str, first: int | None) -> list[FrozenTrial]:
         trials = self.studies.counted(name)[:first]
         return [trial for trial in trials if trial.state == TrialState.COMPLETE]
@@ -1098,9 +1077,6 @@ def _signs() -> dict[str, int]:
     return {
         "score": 1, **parts, "size": -1, "completeness_volume": 1, "completeness_instances": 1,
     }  # fmt: skip
-
-
-# --- how far it is -------------------------------------------------------------------------------
 
 
 class SearchProgress:

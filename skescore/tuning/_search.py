@@ -348,8 +348,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt
         return self
 
-    # --- before the first trial ------------------------------------------------------------------
-
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
         """What is tried, by its name in the leaderboard: names, classes and instances."""
         given = self.extractors
@@ -519,8 +517,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             about={"task": task, "X": X, "cv": self.cv},
         )  # fmt: skip
 
-    # --- after the last one ----------------------------------------------------------------------
-
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
         studies.read()
@@ -559,8 +555,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_name_ = str(best["extractor"])
         self.best_params_ = dict(best["params"])
         self.best_score_ = float(best["score"])
-
-    # --- what was found --------------------------------------------------------------------------
 
     @property
     def pareto_front_(self) -> pd.DataFrame:
@@ -691,8 +685,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if made.get_params(deep=False).get("random_state", self) is None:
             made.set_params(random_state=self.extractor_seed_)
         return made
-
-    # --- the winner ------------------------------------------------------------------------------
 
     def _winner(self) -> Any:
         check_is_fitted(self, "leaderboard_")

@@ -180,7 +180,7 @@ class Antitone:
     ),
     inference=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_cache_knows_what_the_model_predicts_and_queries_nothing_twice(
     change_sets: list[list[int]], batches: list[list[tuple[int, int]]], inference: bool
 ) -> None:
@@ -366,7 +366,7 @@ def test_only_features_with_certificates_count() -> None:
     change_sets=st.lists(st.integers(1, 31), min_size=1, max_size=4),
     asked=st.lists(st.integers(1, 31), max_size=14),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_evidence_is_what_the_predictions_imply(change_sets: list[int], asked: list[int]) -> None:
     n = 5
     oracle = Antitone([change_sets], n)

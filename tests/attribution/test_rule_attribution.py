@@ -163,7 +163,7 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 @settings(
-    max_examples=80, deadline=None,
+    max_examples=40, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(rulesets(), rows(), st.sampled_from(["prediction", "rule"]), st.booleans())

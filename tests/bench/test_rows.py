@@ -44,7 +44,7 @@ def test_names_that_look_like_missing_values_are_names(tmp_path):
     assert (read["data"], read["extractor"], read["black_box"]) == ("NA", "null", "1")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
     path = write(tmp_path_factory.mktemp("cut") / "rows.csv", ROW, BAD, ROW | {"fold": 3})
@@ -59,7 +59,7 @@ def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
     assert table["fold"].tolist() == [*[1, 2, 3][:whole], 9]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_are_the_same_again(tmp_path_factory, value):
     path = write(tmp_path_factory.mktemp("float") / "rows.csv", ROW | {"ice": value})

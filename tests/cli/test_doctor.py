@@ -36,8 +36,14 @@ def doctor(site, code):
     return [line.strip() for line in run.stdout.splitlines()]
 
 
-def test_it_lists_the_versions_that_are_here(site):
+def test_it_lists_the_versions_that_are_here_and_looks_for_java(site, monkeypatch):
+    folder = site / "java" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.1\"' >&2\n")
+    (folder / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(site / "java"))
     lines = doctor(site, 0)
+    assert lines[2] == f"Java: 11.0.1 ({folder / 'java'})"
     assert lines[0].startswith(f"skescore {importlib.metadata.version('skescore')} in ")
     for name in ("numpy", "scikit-learn", "optuna"):
         assert f"{name} {importlib.metadata.version(name)}" in lines
@@ -94,15 +100,6 @@ def test_damaged_metadata_are_said_without_a_traceback(content, site):
     (site / "skescore-1.0.dist-info").mkdir()
     (site / "skescore-1.0.dist-info" / "METADATA").write_bytes(content)
     assert "Run: pip install --force-reinstall skescore" in " ".join(doctor(site, 1))
-
-
-def test_java_is_looked_for_in_java_home_and_on_the_path(site, monkeypatch):
-    folder = site / "java" / "bin"
-    folder.mkdir(parents=True)
-    (folder / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.1\"' >&2\n")
-    (folder / "java").chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(site / "java"))
-    assert doctor(site, 0)[2] == f"Java: 11.0.1 ({folder / 'java'})"
 
 
 def test_commands_that_need_what_is_broken_send_to_the_doctor(site):

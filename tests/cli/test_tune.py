@@ -33,6 +33,7 @@ from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
 from skescore.datasets import load_dataset
 from skescore.extractors import CARTExtractor, GridExExtractor
+from skescore.registry import extractor_label
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator
@@ -206,7 +207,8 @@ def test_text_shows_the_figures_of_the_json(run, result):
         cells = _cells(lines[start + 1 + position])
         del cells[8]  # seconds differ from run to run
         assert cells == [
-            str(position), row["extractor"], f"{row['score']:.4f}", f"{row['score_std']:.4f}",
+            str(position), extractor_label(row["extractor"]),
+            f"{row['score']:.4f}", f"{row['score_std']:.4f}",
             f"{row['performance']:.3f}", f"{row['n_rules']:.1f}",
             f"{row['completeness_volume']:.3f}", f"{row['completeness_instances']:.3f}",
             ", ".join(f"{k}={v:.3g}" if type(v) is float else f"{k}={v}"
@@ -214,8 +216,10 @@ def test_text_shows_the_figures_of_the_json(run, result):
         ]  # fmt: skip
     best = found["best"]
     assert (
-        f"best: {best['extractor']} with ICE {best['score']:.4f}; its {best['n_rules']} rules, "
-        "extracted from all rows\n" + str(RuleSet.from_json(json.dumps(found["rules"]))) + "\n"
+        f"best: {extractor_label(best['extractor'])} with ICE {best['score']:.4f}; "
+        f"its {best['n_rules']} rules, extracted from all rows\n"
+        + str(RuleSet.from_json(json.dumps(found["rules"])))
+        + "\n"
     ) in out
     assert lines[-1] == (
         f"on these rows: fidelity (accuracy against the black box) {best['fidelity']:.3f}, "

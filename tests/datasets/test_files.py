@@ -116,7 +116,7 @@ def test_what_is_written_is_read(tmp_path, rows, separator):
     assert dataset.y.tolist() == [row[3] for row in rows]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.one_of(
         st.binary(max_size=60),

@@ -39,7 +39,7 @@ def regression_ratio(x: np.ndarray, y: np.ndarray) -> float:
     return (total - rest) / (rest / (len(x) - 2))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(5, 40), st.integers(1, 5), st.booleans())
 def test_importances_are_f_statistics_over_the_largest(seed, n_rows, n_features, classification):
     random = np.random.default_rng(seed)

@@ -26,15 +26,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.rules import Domain, LinearOutput, RuleSet, as_ruleset
-from skescore.rules.importers import (
-    _imodels as _imodels_cells,
-)
-from skescore.rules.importers import (
-    _imodels as _imodels_sums,
-)
-from skescore.rules.importers import (
-    read_imodels,
-)
+from skescore.rules.importers import read_imodels
 from skescore.scorers import evaluate_rules, make_ice_scorer
 
 QUICK = {"cv": False, "n_estimators": 20, "random_state": 0}
@@ -406,27 +398,29 @@ def test_bayesian_sets_answer_labels() -> None:
 # --- sums of trees ---------------------------------------------------------------------------
 
 
-def test_figs_breaks_ties_like_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figs_breaks_ties_like_the_model() -> None:
     """On few rows of few values sums tie but for rounding; the short form would then go wrong."""
     everywhere = np.array(np.meshgrid(*[np.arange(3.0)] * 3)).reshape(3, -1).T
-    short, wrong = 0, 0
+    short = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X = rng.integers(0, 3, size=(25, 3)).astype(float)
         y = rng.integers(0, 2 + seed % 2, size=25)
         model = fitted(imodels.FIGSClassifier(max_rules=9), X, y)
-        expected = model.predict(everywhere)
         rules = read_imodels(model)
-        np.testing.assert_array_equal(rules.predict(everywhere), expected)
-        with monkeypatch.context() as patched:  # too many combinations to look at
-            patched.setattr(_imodels_sums, "_COMBINATIONS", 0)
-            np.testing.assert_array_equal(read_imodels(model).predict(everywhere), expected)
-        short += any(rule.weight != 0 for rule in rules) and min(r.weight for r in rules) > 0
-        with monkeypatch.context() as patched:
-            patched.setattr(_imodels_sums, "_short_form_answers_alike", lambda *a, **k: True)
-            wrong += (read_imodels(model).predict(everywhere) != expected).any()
-    assert short > 20  # mostly one rule per leaf and class but one will do
-    assert wrong > 0  # and sometimes it would not
+        np.testing.assert_array_equal(rules.predict(everywhere), model.predict(everywhere))
+        short += min(rule.weight for rule in rules) > 0
+    assert 40 > short > 20  # mostly one rule per leaf and class but one will do, not always
+
+
+def test_figs_of_too_many_leaves_to_combine_keeps_all_votes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, size=(400, 10)).astype(float)
+    model = fitted(imodels.FIGSClassifier(max_rules=30), X, (X.sum(axis=1) > 40).astype(int))
+    rules = read_imodels(model)
+    assert min(rule.weight for rule in rules) < 0  # the short form has what speaks for a class
+    checked = rng.integers(0, 9, size=(2000, 10)).astype(float)
+    np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
 
 
 def test_figs_rules_add_what_the_leaves_hold() -> None:
@@ -473,21 +467,30 @@ def test_boosting_is_repaired_for_other_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_boosted_deeper_trees_and_the_full_form(
-    n_classes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_boosted_deeper_trees(n_classes: int) -> None:
     X = rows("")
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     model = imodels.BoostedRulesClassifier(estimator=tree, n_estimators=30, random_state=0)
     fitted(model, X, target(X, n_classes))
-    short = read_imodels(model)
-    assert_answers_alike(model, short, "", X)
-    monkeypatch.setattr(_imodels_sums, "_short_form_answers_alike", lambda *a, **k: False)
-    full = read_imodels(model)
-    assert full.voting == "votes"
-    assert len(full) > len(short)
-    for checked in (X, border_rows(full, "")):
-        np.testing.assert_array_equal(full.predict(checked), model.predict(checked))
+    assert_answers_alike(model, read_imodels(model), "", X)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_boosted_trees_whose_votes_tie_but_for_rounding(n_classes: int) -> None:
+    everywhere = np.array(np.meshgrid(*[np.arange(3.0)] * 3)).reshape(3, -1).T
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    forms = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, size=(40, 3)).astype(float)
+        y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, size=40 - n_classes)]
+        model = imodels.BoostedRulesClassifier(estimator=tree, n_estimators=5, random_state=0)
+        fitted(model, X, y)
+        model.estimator_weights_ = rng.integers(1, 7, size=len(model.estimators_)) / 10
+        rules = read_imodels(model)
+        np.testing.assert_array_equal(rules.predict(everywhere), model.predict(everywhere))
+        forms.append(rules.voting)
+    assert set(forms) == {"logistic", "votes"}  # where the short form would go wrong, the full one
 
 
 def test_boosting_of_anything_but_trees_is_refused() -> None:
@@ -515,13 +518,12 @@ def test_a_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
     np.testing.assert_array_equal(rules.predict(checked), model.predict(asked))
 
 
-def test_a_weighted_median_of_too_many_boxes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_imodels_cells, "_MAX_CELLS", 200)
-    X = rows("")
-    tree = DecisionTreeRegressor(max_depth=5, random_state=0)
-    model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=9)
-    with pytest.raises(ValueError, match="more than 200 boxes"):
-        read_imodels(fitted(model, X, target(X)))
+def test_a_weighted_median_of_too_many_boxes_is_refused() -> None:
+    X = np.random.default_rng(0).uniform(size=(120, 4))
+    tree = DecisionTreeRegressor(max_depth=6, random_state=0)
+    model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=6)
+    with pytest.raises(ValueError, match="more than 5000 boxes"):
+        read_imodels(fitted(model, X, X @ [1, 2, 3, 4]))
 
 
 def test_an_additive_model_may_not_mix_in_others() -> None:

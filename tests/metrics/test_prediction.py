@@ -210,7 +210,7 @@ def test_a_callable_gets_labels_and_a_wrong_one_where_no_rule_answers() -> None:
     assert [answers[i] for i in (0, 1, 2, 4)] == ["a", "b", "b", "a"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(given_rows=rows("classification"))
 def test_a_callable_counts_rows_without_a_rule_like_a_named_measure(
     given_rows: dict[str, Any],

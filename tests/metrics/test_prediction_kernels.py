@@ -68,7 +68,7 @@ def weighted(draw: Any, n_rows: int) -> np.ndarray | None:
 
 
 @given(data=st.data(), n_rows=st.integers(1, 30), n_classes=st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_measures_of_classes_are_those_of_scikit_learn(
     data: st.DataObject, n_rows: int, n_classes: int
 ) -> None:
@@ -86,7 +86,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(
 
 
 @given(data=st.data(), n_rows=st.integers(2, 30), scale=st.sampled_from([1e-8, 1.0, 1e8]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_measures_of_numbers_are_those_of_scikit_learn(
     data: st.DataObject, n_rows: int, scale: float
 ) -> None:
@@ -101,7 +101,7 @@ def test_measures_of_numbers_are_those_of_scikit_learn(
 
 
 @given(data=st.data(), n_rows=st.integers(1, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
     """Two sets of predictions at once, against one after the other."""
     code = st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows).map(np.array)
@@ -155,7 +155,7 @@ def test_numbers_of_other_types_are_measured() -> None:
 
 @pytest.mark.parametrize("kind", LABELS)
 @given(data=st.data(), n_rows=st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_rows: int) -> None:
     label = st.sampled_from(LABELS[kind])
     rows = data.draw(st.lists(st.tuples(label, label), min_size=n_rows, max_size=n_rows))

@@ -191,7 +191,7 @@ def labelled_rows(
     return RuleSet(rules, ["u", "v"], task=task, classes=classes), X, y
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
 def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
@@ -212,7 +212,7 @@ def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) ->
     counts.quality("odds_ratio")  # takes no counts that exceed their totals by a rounding error
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
 def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case

@@ -270,7 +270,7 @@ def test_published_log_rank() -> None:
     assert test.degrees == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 8), st.booleans()), min_size=2, max_size=25

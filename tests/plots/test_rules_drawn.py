@@ -94,7 +94,7 @@ def cells(ax: Any) -> np.ndarray:
     return np.asarray(ax.images[0].get_array())
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
 def test_cells_count_rows_where_both_hold(seed: int) -> None:
     random = np.random.default_rng(seed)

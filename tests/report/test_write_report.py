@@ -233,7 +233,7 @@ def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
     first, second = groups[0]["candidates"]
     assert (first["params"], first["folds"]["loss"]) == ({"max_leaf_nodes": 3}, [2.0, 3.0])
     assert (second["folds"]["loss"], second["missing"]) == ([2.0], 1)
-    assert groups[0]["failures"] == [{"extractor": "cart", "count": 1, "error": "no rules"}]
+    assert groups[0]["failures"] == [{"extractor": "CART", "count": 1, "error": "no rules"}]
     assert groups[1]["failures"] == []
     assert groups[0]["quality"]["quality"] == pytest.approx(0.8)
     assert groups[0]["task"] == "regression"
@@ -268,8 +268,8 @@ def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
     rows = [" ".join(line.split()) for line in shown.splitlines()]
     text = " ".join(rows)
     assert "<b> 1.25 2 1 1.5" in text
-    assert "cart 1.75 1 2 1.5" in text
-    assert "<b> is best. Without iter, not measured on all" in text
+    assert "CART 1.75 1 2 1.5" in text
+    assert "<b> is best. Without ITER, not measured on all" in text
 
 
 def test_the_command_can_be_pasted(runs, tmp_path) -> None:

@@ -212,7 +212,7 @@ def test_iris_tree_by_hand() -> None:
     assert found.distance == pytest.approx(0.06 / 2.5)
     assert str(said) == "\n".join(
         [
-            "predict: versicolor, by rule 2, the first that holds",
+            "prediction: versicolor, by rule 2, the first that holds",
             "rules that hold:",
             "  2. ELSE IF length > 2.5 AND width ≤ 1.75 THEN versicolor",
             "  3. ELSE virginica",

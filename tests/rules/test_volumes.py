@@ -115,7 +115,7 @@ def random_boxes(n_boxes: int, n_features: int, reach: float, seed: int) -> list
 
 @pytest.mark.parametrize("path", PATHS)
 @given(boxes=grid_boxes())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_union_volume_counts_cells(path: str, boxes: np.ndarray) -> None:
     with forced(path):
         volume = union_volume(*boxes / SIDE)

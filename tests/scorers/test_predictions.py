@@ -16,6 +16,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import matthews_corrcoef
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -427,3 +428,17 @@ def test_frames_and_series() -> None:
     scorer = make_performance_scorer("psep")
     value = scorer(tree, X.loc[shuffled], y.loc[shuffled], pd.Series(1.0, index=shuffled))
     assert value == pytest.approx(scorer(tree, X, y))
+
+
+def test_a_function_by_name_is_a_measure() -> None:
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
+    scorer = make_performance_scorer({"matthews": matthews_corrcoef})
+    assert scorer(tree, X, y) == matthews_corrcoef(y, tree.predict(X))
+    weights = np.arange(len(y)) + 1.0
+    expected = matthews_corrcoef(y, tree.predict(X), sample_weight=weights)
+    assert scorer(tree, X, y, sample_weight=weights) == expected
+    assert pickle.loads(pickle.dumps(clone(scorer, safe=False)))(tree, X, y) == scorer(tree, X, y)
+    for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}):
+        with pytest.raises(TypeError, match="metric as a dict must hold one name and its function"):
+            make_performance_scorer(wrong)

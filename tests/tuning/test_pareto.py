@@ -43,7 +43,7 @@ def mask_by_definition(losses: np.ndarray) -> list[bool]:
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(tables())
 def test_the_front_is_what_no_point_dominates(losses: np.ndarray) -> None:
     assert pareto_mask(losses).tolist() == mask_by_definition(losses)
@@ -57,7 +57,7 @@ def test_fronts_of_many_points_are_those_of_the_definition(n_objectives: int) ->
     assert mask[losses[:, 0].argmin()]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(tables(least=1), st.randoms(use_true_random=False))
 def test_the_order_of_points_only_decides_between_equals(losses: np.ndarray, random: Any) -> None:
     order = list(range(len(losses)))
@@ -108,7 +108,7 @@ def volume_by_inclusion_and_exclusion(losses: np.ndarray, reference: np.ndarray)
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(tables(most=7, objectives=(1, 3)), st.integers(1, 8))
 def test_the_volume_is_that_of_the_union_of_boxes(losses: np.ndarray, worst: int) -> None:
     reference = np.full(losses.shape[1], float(worst))
@@ -129,7 +129,7 @@ def test_the_volume_is_what_optuna_computes(n_objectives: int) -> None:
         assert hypervolume(losses, reference) == pytest.approx(expected, rel=1e-12)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(tables(least=1, objectives=(2, 3)), st.data())
 def test_another_point_never_makes_the_volume_smaller(losses: np.ndarray, data: Any) -> None:
     reference = np.full(losses.shape[1], 7.0)
@@ -180,13 +180,13 @@ def knee_by_definition(losses: np.ndarray) -> int:
     return rows[min(range(len(rows)), key=lambda place: distances[place])]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(tables(least=1))
 def test_the_knee_is_nearest_to_the_ideal(losses: np.ndarray) -> None:
     assert knee(losses) == knee_by_definition(losses)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(tables(least=1, objectives=(1, 3)), st.data())
 def test_the_knee_depends_on_no_units(losses: np.ndarray, data: Any) -> None:
     scale = st.lists(st.sampled_from([1e-6, 0.3, 7.0, 1e6]), min_size=3, max_size=3)
@@ -278,7 +278,7 @@ def test_objectives_may_be_chosen() -> None:
     assert front["trial"].tolist() == [0, 1, 3]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)),

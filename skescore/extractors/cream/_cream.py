@@ -138,9 +138,6 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 _documented = partial(documented, parts=_SHARED)
 
 
-# --- extractors ----------------------------------------------------------------------------------
-
-
 class BoxExtractor(BaseExtractor):
     """What both extractors share, with the parameters of ExACT."""
 
@@ -388,9 +385,6 @@ class ExACTExtractor(BoxExtractor):
             if inner is not None:
                 setattr(tags, part, replace(inner, poor_score=True))
         return tags
-
-
-# --- clusterers ----------------------------------------------------------------------------------
 
 
 class BoxClusterer(ClusterMixin, BaseEstimator):

@@ -17,7 +17,6 @@ from skescore.extractors._base import Extraction
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
 
-# --- cutting boxes into grid cells, and joining cells that belong together -----------------------
 # Cells are told apart by integer slice numbers, so that two cells touch exactly or not at all, and
 # only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows. Two boxes
 # touch if they differ in one feature only, where they share an edge. Pairs are found by hashing,
@@ -419,8 +418,6 @@ class CellMerger:
         statistics = self._table.assemble(cells, [self._statistics[union] for union in unions])
         return group, low, high, statistics
 
-
-# --- The levels of a grid extraction: cut boxes, fill up cells, join them, go on -----------------
 
 #: Makes statistics from points, predictions, the box of each, and the number of boxes.
 Collector = Callable[[np.ndarray, np.ndarray, np.ndarray, int], JoinableTable]

@@ -189,8 +189,6 @@ class GrowingBoxes:
             setattr(self, name, array)
         self._capacity = capacity
 
-    # --- boxes -------------------------------------------------------------------------------
-
     def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """Bounds one step to each side of a row."""
         x = self.X[row]
@@ -319,8 +317,6 @@ class GrowingBoxes:
         self.share[b] *= kept
         self.share[b, face ^ 1] = beside
 
-    # --- codes -------------------------------------------------------------------------------
-
     def _code(self, b: int) -> np.ndarray:
         codes = self._codes.get(b)
         if codes is not None:
@@ -338,8 +334,6 @@ class GrowingBoxes:
         self._codes[b] = codes
         if len(self._codes) > self._most_codes:  # memory must not grow with the number of boxes
             self._codes.popitem(last=False)
-
-    # --- strips ------------------------------------------------------------------------------
 
     def _slab(self, b: int, face: int) -> np.ndarray:
         """The rows between both ends of a strip, wherever they are along the other features."""
@@ -441,8 +435,6 @@ class GrowingBoxes:
         self.n[b, face] = len(rows)
         self.sums[b, face] = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
 
-    # --- choice ------------------------------------------------------------------------------
-
     def step(self) -> bool:
         """Move a face or make a box of a strip, after one query at most.
 
@@ -508,8 +500,6 @@ class GrowingBoxes:
     def _stale(self) -> np.ndarray:
         return self._wanting(_FRESH)
 
-    # --- what is known -----------------------------------------------------------------------
-
     def _n_points(self, b: int) -> np.ndarray:
         """Number of predictions per strip for which points stand."""
         return np.maximum(self._min_examples - self.n[b], 0)
@@ -541,8 +531,6 @@ class GrowingBoxes:
         waiting = (self.share[b] == 0) & (self.n[b] < self._min_examples)
         gap[waiting | ~self.open[b]] = np.inf
         self.gap[b], self.impurity[b] = gap, impurity
-
-    # --- points ------------------------------------------------------------------------------
 
     def _look(self, most: int) -> None:
         """Ask the black box, once, about the strips of which nothing is known and some others.

@@ -29,9 +29,6 @@ class Algorithm(NamedTuple):
     parameters: Mapping[str, tuple[Any, Check]]
 
 
-# --- checks --------------------------------------------------------------------------------------
-
-
 def _integer(low: int, *, optional: bool = False) -> Check:
     return lambda name, value: check.check_integer(name, value, low, optional=optional)
 
@@ -98,8 +95,6 @@ def is_sequence(value: Any) -> bool:
     """Whether a parameter is given as several values."""
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
 
-
-# --- the table -----------------------------------------------------------------------------------
 
 _Parameters = dict[str, tuple[Any, Check]]
 

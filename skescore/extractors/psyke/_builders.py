@@ -25,8 +25,6 @@ from skescore.extractors.psyke._predictors import (
 )
 from skescore.extractors.psyke._runtime import Containment
 
-# --- mends for faults of PSyKE 1.0.4, one object at a time: its classes stay as they are ---------
-
 
 def mend_cart(extractor: Any) -> None:
     """Let regression trees be written as a theory.
@@ -162,8 +160,6 @@ def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[
     return both
 
 
-# --- what is known about an extraction by PSyKE while its extractor is made ----------------------
-
 #: PSyKE compares numbers with a precision of 1e-6: not enough for a smaller range, and lost in
 #: larger numbers.
 _LEAST_RANGE, _LARGEST = 1e-4, 1e9
@@ -252,8 +248,6 @@ class Task(NamedTuple):
                 f"{_LEAST_RANGE:g}; {why}. Scale the feature."
             )
 
-
-# --- one builder for each algorithm --------------------------------------------------------------
 
 #: PSyKE looks at every cell of the grid, with or without rows; HEx at every pair of them.
 _MOST_CELLS = {"gridex": 10_000, "hex": 1000}

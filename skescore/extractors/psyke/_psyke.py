@@ -234,8 +234,6 @@ class PSyKEExtractor(BaseExtractor):
         find_algorithm(algorithm)
         return cls(estimator, algorithm, **parameters)
 
-    # --- parameters --------------------------------------------------------------------------
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the parameters: of the algorithm's own those that were set.
 
@@ -325,8 +323,6 @@ class PSyKEExtractor(BaseExtractor):
             draw_seed(given)  # checks it
             return int(given)
         return draw_seed(given)
-
-    # --- extraction --------------------------------------------------------------------------
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         rules = self._read(self._run(extraction), extraction)

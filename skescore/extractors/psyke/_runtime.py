@@ -143,9 +143,6 @@ def java_library() -> str | None:
     return None
 
 
-# --- loading -------------------------------------------------------------------------------------
-
-
 def load_psyke(algorithm: str) -> Any:
     """Import PSyKE and all its modules that are needed; starts Java the first time.
 
@@ -222,9 +219,6 @@ def _one_java_machine() -> Iterator[None]:
     finally:
         jpype.startJVM = start
         locale.setlocale(locale.LC_ALL, written)
-
-
-# --- running -------------------------------------------------------------------------------------
 
 
 class Containment:

@@ -219,9 +219,6 @@ class REALExtractor(BaseExtractor):
         return fresh.fit(numbers, extraction.predictions)
 
 
-# --- making rules --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class CodedRows:
     """The training rows in codes: the distinct ones, and how features are coded.
@@ -360,9 +357,6 @@ class RuleMaker:
         if self._sharing is not None:
             self._sharing.put(key, new)
         return new
-
-
-# --- from rules that were made one by one to a list in which each has something to say -----------
 
 
 def subsumed(index: int, premises: Sequence[Premise], outputs: np.ndarray) -> bool:

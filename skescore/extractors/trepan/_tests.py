@@ -174,7 +174,6 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
     return Interval(j, upper=literal.cut)
 
 
-# --- The search for the M-of-N test that tells the classes at a node apart best ------------------
 # Everything is counted on histograms: the instances of a node are put into few bins per feature
 # once, and then the gains of all tests that differ in one literal come from one table of bins and
 # classes.

@@ -15,7 +15,6 @@ from skescore.extractors._base import Extraction
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._tests import MofNSearch, Region, Test, put_into_bins
 
-# --- random instances that satisfy all tests on a path -------------------------------------------
 # A model takes the features to be independent of each other: kernel density estimates for numbers,
 # shares for categories and for numbers with few different values. Under it everything that the
 # tests on a path demand can be met exactly, without rejecting anything: a box cuts off parts of
@@ -90,8 +89,6 @@ class InstanceModel:
             len(self.sample)
         )
 
-    # --- one feature -------------------------------------------------------------------------
-
     def _limits(self, region: Region, j: int) -> tuple[float, float]:
         """The smallest and largest number of a feature that may be drawn in the region."""
         low, high = float(self.features.lower[j]), float(self.features.upper[j])
@@ -140,8 +137,6 @@ class InstanceModel:
         quantile = ndtri(ndtr(below) + place * (ndtr(above) - ndtr(below)))
         return np.clip(centres + width * np.where(turned, -quantile, quantile), low, high)
 
-    # --- all features ------------------------------------------------------------------------
-
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
         """Draw n instances that satisfy a region, whose tests must not share features.
 
@@ -188,8 +183,6 @@ class InstanceModel:
             return 0.5
         yes, no = (self._listed(side, j).any() for side in sides)
         return 0.5 if yes and no else float(yes)
-
-    # --- does it suit other rows -------------------------------------------------------------
 
     def differs(self, sample: np.ndarray, region: Region, significance: float) -> bool:
         """Return whether rows of a region are distributed otherwise than the model says.
@@ -308,9 +301,6 @@ def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.nd
         expected = both * (counts.sum() / both.sum())
         statistic += float(((counts - expected) ** 2 / expected).sum())
     return float(chdtrc(len(both) - 1, statistic))
-
-
-# --- Trepan's tree, grown best first on rows and on instances drawn along the way ----------------
 
 
 @dataclass(eq=False)

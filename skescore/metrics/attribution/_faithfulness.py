@@ -227,9 +227,6 @@ def faithfulness(
     return found, {**more, **details}
 
 
-# --- options -------------------------------------------------------------------------------------
-
-
 def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[str]:
     check_choice("correlation", correlation, tuple(CORRELATIONS))
     if measures is None:
@@ -289,9 +286,6 @@ def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
     return deviation
 
 
-# --- queries -------------------------------------------------------------------------------------
-
-
 class Plan(NamedTuple):
     """What the measures need of one row."""
 
@@ -335,9 +329,6 @@ def _rationale_lengths(
     if not dedupe:
         return lengths
     return [length for i, length in enumerate(lengths) if not i or length != lengths[i - 1]]
-
-
-# --- Plausibility: how well attributions agree with what people marked as the reason -------------
 
 
 def _plan(rows: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool) -> Plan:
@@ -411,9 +402,6 @@ def _chunks(
             rows, plans, queries, size = [], [], 0, 0
     if rows:
         yield rows, plans
-
-
-# --- measures ------------------------------------------------------------------------------------
 
 
 def _measure(

@@ -36,9 +36,6 @@ Indices = NDArray[np.intp]
 _REMEDY = "Pass one row of numbers for each row of X."
 
 
-# --- reading attributions ------------------------------------------------------------------------
-
-
 @dataclass
 class Explained:
     """Attributions, not yet cut down to the target of each row."""
@@ -89,9 +86,6 @@ def open_attributions(attributions: Any, n_rows: int) -> Explained:
                 "attributed."
             )
     return explained
-
-
-# --- who made it ---------------------------------------------------------------------------------
 
 
 def _open(attributions: Any, n_rows: int) -> Explained:
@@ -232,9 +226,6 @@ def _rows_of(values: Any, n_rows: int) -> Sequence[Floats]:
 def _is_object(values: Any) -> bool:
     """Whether an array holds rows of different lengths."""
     return getattr(values, "dtype", None) == np.dtype(object)
-
-
-# --- the scores of each row ----------------------------------------------------------------------
 
 
 def scores_for_targets(
@@ -381,9 +372,6 @@ def _row_indices(index: pd.Index, wanted: pd.Index) -> Any:
         "attributions must have the index of X, or none, but its labels are others. Pass the rows "
         "of X that were explained, or an array."
     )
-
-
-# --- rows with things to remove ------------------------------------------------------------------
 
 
 class Inputs(NamedTuple):

@@ -166,9 +166,6 @@ def _mean(values: Floats) -> float:
     return float(known.mean()) if len(known) else np.nan
 
 
-# --- what is given -------------------------------------------------------------------------------
-
-
 def _check_measures(measures: Sequence[str] | None, average: str | None) -> list[str]:
     if measures is None:
         return list(_COUNTED if average == "micro" else PLAUSIBILITY[:3])

@@ -97,9 +97,6 @@ class Removal:
         return removal if isinstance(removal, cls) else cls(removal)
 
 
-# --- rows of tables ------------------------------------------------------------------------------
-
-
 class _Rows:
     """What dense and sparse tables share: columns pooled into units, and which of them matter."""
 
@@ -244,9 +241,6 @@ def _differs(own: Any, fill: Any) -> Bools:
 
 def _is_plain(column: pd.Series) -> bool:
     return isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb"
-
-
-# --- what stands in for a removed feature ---------------------------------------------------------
 
 
 def find_fill(removal: Any, reference: Any, X: Any) -> Any:
@@ -407,9 +401,6 @@ def find_units(groups: Any, X: Any) -> Indices:
     labels = np.where(unit_of < 0, len(groups) + np.arange(n_features), unit_of)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
-
-
-# --- texts with tokens taken out of them ---------------------------------------------------------
 
 
 class Pieces(NamedTuple):

@@ -19,7 +19,6 @@ from skescore.rules.exporters._text import can_be_lost
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-# --- the parts that Prolog clauses are made of: atoms, numbers, variables, goals -----------------
 
 #: What a number that a missing value leaves unknown is.
 NO_NUMBER = "nan"
@@ -239,9 +238,6 @@ class Goals:
         return f"( {' ; '.join(options)} )" if len(options) > 1 else options[0]
 
 
-# --- prolog clauses for rules that predict together: what each says, and how it is added u --------
-
-
 def prediction_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
     """The body of the clause that predicts."""
     zeros = ", ".join(["0.0"] * _n_sums(ruleset))
@@ -340,8 +336,6 @@ def _weight(rule: Rule) -> float:
     return rule.weight.intercept if isinstance(rule.weight, LinearOutput) else rule.weight
 
 
-# --- Rules as a Prolog theory that SWI-Prolog and tuProlog load as it stands ---------------------
-
 #: The arguments that a predicate of SWI-Prolog can take.
 _MOST_ARGUMENTS = 1024
 
@@ -415,8 +409,6 @@ class _Theory:
         middle = domain.lower[feature] / 2 + domain.upper[feature] / 2 if domain else 0.0
         return number_text(float(f"{middle:.4g}"))
 
-    # --- the first rule that holds predicts ---
-
     def _first_match(self) -> Iterator[str]:
         ruleset = self.ruleset
         for i in ruleset.assignment_order.tolist():
@@ -465,8 +457,6 @@ class _Theory:
             return number_text(float(output))
         return value_text(class_labels(self.ruleset)[classes.index(output)])
 
-    # --- all rules that hold predict together ---
-
     def _together(self) -> Iterator[str]:
         ruleset = self.ruleset
         everything = range(ruleset.n_features)
@@ -496,8 +486,6 @@ class _Theory:
             yield self._clause(self._head(self._features(i), said, "_rule"), lines)
         yield ""
         yield from helpers(ruleset, self.predicate)
-
-    # --- parts of clauses ---
 
     def _features(self, position: int) -> set[int]:
         """The features that a rule looks at."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- names, values and conditions as Python writes them ------------------------------------------
-
 _MAX_NAME = 40
 
 
@@ -161,8 +159,6 @@ def _one_of(condition: OneOf, value: str) -> str:
     return f"{value} is not None and {text}" if condition.negated else text
 
 
-# --- Rule sets as a Python function that needs nothing but Python --------------------------------
-
 _WIDTH = 88
 _OWN_NAMES = (
     "Any", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap", "given", "held",
@@ -274,8 +270,6 @@ class _Function:
             lines.append(f"    {name} = {helper}(given[{key}] if named else given[{feature}])")
         return lines
 
-    # --- one rule predicts --------------------------------------------------------------------
-
     def _one_by_one(self) -> list[str]:
         lines: list[str] = []
         for index in self.rules:
@@ -335,8 +329,6 @@ class _Function:
             prediction = self._constant(fallback.output)
         return [f"{indent}# No rule holds.", f"{indent}return {prediction}"]
 
-    # --- the nearest rule predicts ------------------------------------------------------------
-
     def _box_units(self) -> tuple[list[int], list[float]]:
         """The features that count for the distance of a box, and what is one unit of each."""
         ruleset = self.ruleset
@@ -379,8 +371,6 @@ class _Function:
             "    return predictions[nearest]",
         ]
         return lines
-
-    # --- all rules that hold predict together -------------------------------------------------
 
     def _together(self) -> list[str]:
         votes = self.ruleset.task == "classification"

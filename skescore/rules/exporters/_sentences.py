@@ -128,9 +128,6 @@ def _statistics(rule: Rule, index: int | None) -> str:
     return f"{text}, {share}of that class"
 
 
-# --- premises ------------------------------------------------------------------------------------
-
-
 def _premise(
     conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
 ) -> str:
@@ -184,9 +181,6 @@ def _one_of(condition: OneOf, name: str) -> str:
         if condition.negated
         else (f"{name} is {listed} or {last}")
     )
-
-
-# --- sums ----------------------------------------------------------------------------------------
 
 
 def _function(value: LinearOutput | float, names: Sequence[str] | None) -> str:

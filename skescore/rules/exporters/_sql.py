@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- how databases differ: names, texts, numbers, and what NaN is to them ------------------------
-
 #: Databases that have no floating-point NaN.
 _WITHOUT_NAN = ("sqlite", "mysql", "tsql")
 #: Databases that tell upper from lower case in names that stand in quotation marks.
@@ -150,8 +148,6 @@ def translated(text: str, dialect: Dialect) -> str:
     return str(tree.sql(dialect=dialect.name, pretty=True))
 
 
-# --- conditions and sums as SQL ------------------------------------------------------------------
-
 #: DuckDB and SQLite limit the depth of an expression to 1000. A sum of so many parts is as deep as
 #: their number and the depth of a part together; longer ones are joined in blocks.
 _DEEPEST = 920
@@ -236,8 +232,6 @@ class Terms:
                 )
         return {feature for feature, found in kinds.items() if found == {"flags"}}
 
-    # --- conditions --------------------------------------------------------------------------
-
     def premise(self, rule: Rule) -> str | None:
         """All conditions of a rule; None where there are none."""
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
@@ -293,8 +287,6 @@ class Terms:
             return f"{text} AND {self.is_number(column)}"
         return text
 
-    # --- sums --------------------------------------------------------------------------------
-
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
         """A sum of features, added up in the order given."""
         text = "" if intercept is None else self._style.number(intercept)
@@ -322,8 +314,6 @@ def _used(rules: Sequence[Rule]) -> set[int]:
                 used.update(feature for feature, _ in part.terms)
     return used
 
-
-# --- Rule sets as SQL, so that whole warehouses are predicted where they are ----------------------
 
 KINDS = ("predict", "assign")
 
@@ -440,8 +430,6 @@ class _Writer:
         if classes is None:
             return self.style.number(float(fallback.output))
         return self._class(classes.index(fallback.output))
-
-    # --- all rules that hold predict together -------------------------------------------------
 
     def _where_any(self, prediction: str) -> str:
         """A prediction where any rule holds, and the fallback's elsewhere."""

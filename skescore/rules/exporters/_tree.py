@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- the tree that parts boxes which never hold together -----------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One line of a tree."""
@@ -112,8 +109,6 @@ def _not_yet_split(
             result.append(Interval(j, lower, upper, *closed))
     return tuple(result)
 
-
-# --- Rules as an indented tree of text, as scikit-learn's ``export_text`` draws its trees --------
 
 _ASCII = str.maketrans({"≤": "<=", "≥": ">="})
 _BRANCH, _INDENT = "|--- ", "|   "

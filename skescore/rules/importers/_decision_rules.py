@@ -24,8 +24,6 @@ from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
-# --- premises in the JSON of the package decision-rules ------------------------------------------
-
 
 def part(data: Any, key: str, kind: Any, place: str) -> Any:
     """A field of the JSON, which must be there and of the right kind."""
@@ -185,8 +183,6 @@ def _relation(features: Sequence[int], operator: str, negated: bool) -> Conditio
         return AtLeast(1, (below, above))
     return below if operator in ("<", "<=") else above
 
-
-# --- Rules from the JSON of the package decision-rules, which predict like its rule sets ----------
 
 STRATEGIES = ("vote", "best_rule", "first")
 _STRATEGY_CLASSES = {

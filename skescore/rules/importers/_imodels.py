@@ -31,8 +31,6 @@ from skescore.rules.importers._sklearn import (
     tree_to_ruleset,
 )
 
-# --- what the readers of imodels' models share: names, labels, conditions from trees -------------
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -131,7 +129,6 @@ def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
             yield leaf, conditions
 
 
-# --- imodels' boosted regression: the weighted median of trees, which no sum can say -------------
 # The prediction is constant wherever a row reaches the same leaf of every tree. So the space is cut
 # into these boxes, the model is asked once in each, and touching boxes of one prediction are
 # joined.
@@ -176,8 +173,6 @@ def _row(cell: Iterable[Interval], n_features: int) -> list[float]:
         row[side.feature] = inside
     return row
 
-
-# --- imodels' weighted rules: RuleFit and its kin (linear models of rules), and SkopeRule --------
 
 #: Where something holds, and what it adds there.
 _Term: TypeAlias = tuple[tuple[Interval, ...], float | LinearOutput]
@@ -266,8 +261,6 @@ def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] 
         conditions.append(condition)
     return conjunction(conditions)
 
-
-# --- imodels' rule lists and its Bayesian rule set: one rule predicts -----------------------------
 
 #: Chance that the interval a Bayesian rule list stores holds the true share.
 _CREDIBLE = 0.95
@@ -370,7 +363,6 @@ def _equals(feature: int, value: float) -> Interval:
     return Interval(feature, value, value, lower_closed=True, upper_closed=True)
 
 
-# --- imodels' sums of trees: FIGS, boosted rules, SLIPPER and tree-based additive models ---------
 # Every leaf that a row reaches adds a number per class. One number of each leaf can be taken away
 # from all of its classes without changing who wins or by how much, which halves the rules of two
 # classes. Where sums tie but for rounding, though, that may turn the prediction; so the short form
@@ -454,9 +446,6 @@ def _full_rules(trees: Sequence[Sequence[Leaf]], classes: Sequence[Any]) -> list
     ]
 
 
-# --- FIGS ------------------------------------------------------------------------------------
-
-
 def figs(model: Any, about: Frame) -> RuleSet:
     """Read a sum of trees that were grown together."""
     check_is_fitted(model, "trees_")
@@ -498,9 +487,6 @@ def _figs_leaves(
     feature, cut = int(node.feature), float(node.threshold)
     yield from _figs_leaves(node.left, (*steps, Interval(feature, upper=cut)), classes)
     yield from _figs_leaves(node.right, (*steps, Interval(feature, lower=cut)), classes)
-
-
-# --- boosted rules ---------------------------------------------------------------------------
 
 
 def boosted_classifier(model: Any, about: Frame) -> RuleSet:
@@ -579,9 +565,6 @@ def _trusted_labels(model: Any) -> list[Any]:
     return classes
 
 
-# --- additive models -------------------------------------------------------------------------
-
-
 def tree_gam(model: Any, about: Frame) -> RuleSet:
     """Read an additive model of small trees: a start, and what each leaf adds to it."""
     check_is_fitted(model, "estimators_")
@@ -611,8 +594,6 @@ def tree_gam(model: Any, about: Frame) -> RuleSet:
     rules = [Rule(conditions, classes[1], None, value) for conditions, value in addends]
     return about.voting([*rules, Rule((), classes[0], None, _HALF)], classes, "votes")
 
-
-# --- imodels' single trees, and the trees and forests that it shrinks: each row has one l --------
 
 #: How far rounding takes a share beyond 0 or 1.
 _ROUNDING = 1e-9
@@ -729,8 +710,6 @@ def _xml_leaves(
             step = Interval(feature, lower=cut, lower_closed=True)
         yield from _xml_leaves(child, place, (*steps, step))
 
-
-# --- Rules from the models of imodels, whose predictions they repeat ----------------------------
 
 _READERS: dict[str, Callable[[Any, Frame], RuleSet]] = {
     "BayesianRuleListClassifier": bayesian_list,

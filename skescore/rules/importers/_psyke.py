@@ -30,8 +30,6 @@ from skescore.rules._volumes import overlapping_pairs
 from skescore.rules.importers._scaling import interval_in
 from skescore.rules.importers._sklearn import shortened_paths, tree_to_ruleset
 
-# --- what has been read of a PSyKE extractor, on its way to a rule set ---------------------------
-
 
 class _Unset:
     """The output of a box that PSyKE never gave one."""
@@ -295,7 +293,6 @@ def _statistics(
     ]
 
 
-# --- columns of 0 and 1 that say in which part of a feature's range a value lies -----------------
 # PSyKE's REAL and Trepan (and CART, if asked) learn from such columns. Its ``DiscreteFeature``
 # knows which column stands for which values, so that literals on columns become conditions on
 # features.
@@ -463,7 +460,6 @@ def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] |
     return [piece for piece in pieces if not piece.is_trivial]
 
 
-# --- back in the user's units ---------------------------------------------------------------------
 # A user of PSyKE who standardises gives an extractor the map ``{column: (mean, scale)}``; the
 # columns that it sees are ``(x - mean) / scale``.
 
@@ -513,9 +509,6 @@ class Units:
             intercept -= coefficient * mean / scale
             pairs.append((feature, coefficient / scale * scale_out))
         return LinearOutput(intercept * scale_out + mean_out, tuple(pairs))
-
-
-# --- boxes of PSyKE's hypercube extractors and clusterers ----------------------------------------
 
 
 def kinds(thing: Any) -> set[str]:
@@ -724,9 +717,6 @@ def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
     return Domain(tuple(lower), tuple(upper))
 
 
-# --- trees and literal rules of PSyKE: CART, Trepan and REAL -------------------------------------
-
-
 def cart_columns(extractor: Any) -> list[str]:
     """The columns of PSyKE's CART; of its fair trees, those that are known."""
     tree = extractor._cart_predictor.predictor
@@ -757,9 +747,6 @@ def literal_columns(extractor: Any, name: str) -> list[str]:
         for column in (*rule.true_predicates, *rule.false_predicates)
     }
     return _known_columns(extractor, sorted(used))
-
-
-# --- CART ----------------------------------------------------------------------------------------
 
 
 def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
@@ -903,9 +890,6 @@ def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
     ]
 
 
-# --- REAL and Trepan -----------------------------------------------------------------------------
-
-
 def read_literals(
     extractor: Any, name: str, feature_names: Sequence[str] | None, discretisation: Discretisation
 ) -> Reading:
@@ -954,8 +938,6 @@ def _on_column(name: str, feature: int, held: bool) -> OneOf:
         return OneOf(feature, (1,), negated=not held)
     return OneOf(feature, (int(held),))
 
-
-# --- Rules from the extractors of PSyKE that a user has fitted -----------------------------------
 
 _FAMILIES = ("HyperCubePredictor", "Cart", "REAL", "Trepan")
 

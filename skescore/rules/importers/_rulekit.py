@@ -379,7 +379,6 @@ def _with_statistics(ruleset: RuleSet, training: _Training) -> RuleSet:
     return ruleset.replace(rules=rules)
 
 
-# --- one rule in the notation of RuleKit, read from left to right --------------------------------
 # Names and values may hold anything, also what looks like a piece of a rule, so a reading that does
 # not lead to the end of the text is given up for the next one.
 
@@ -578,9 +577,6 @@ class Line:
             name = re.split(r"\s*@?=", self.text[at:].lstrip("["), maxsplit=1)[0]
             hint = f" {did_you_mean(name, self.names)}"
         raise ValueError(f"{self.place}, column {at + 1}: expected {what}, got {came}.{hint}")
-
-
-# --- rules from the texts that RuleKit prints ----------------------------------------------------
 
 
 def read_rulekit_text(

@@ -32,7 +32,24 @@ from skescore.rules._ruleset import RuleSet
 
 @dataclass(frozen=True)
 class AffineMap:
-    """Column k of the output is ``scale[k] * input[source[k]] + offset[k]``."""
+    """What a transformer does to columns: ``scale[k] * input[source[k]] + offset[k]``.
+
+    Parameters
+    ----------
+    source : ndarray of int, shape (n_outputs,)
+        The column of the input that each column of the output is made of.
+    scale, offset : ndarray of shape (n_outputs,)
+        By what it is multiplied, and what is added then.
+    input_names : tuple of str
+        The names of the columns of the input.
+
+    Examples
+    --------
+    >>> from skescore.rules.importers import AffineMap
+    >>> mapping = AffineMap.identity(("length", "width")).then(0.1, 2.0)
+    >>> mapping.source, mapping.scale, mapping.take([1]).offset
+    (array([0, 1]), array([0.1, 0.1]), array([2.]))
+    """
 
     source: np.ndarray
     scale: np.ndarray
@@ -57,7 +74,31 @@ class AffineMap:
 
 
 def affine_map(transformer: Any) -> AffineMap:
-    """Read what a fitted transformer does to each column."""
+    """Read what a fitted transformer does to each column.
+
+    Parameters
+    ----------
+    transformer : transformer
+        A fitted scaler, selector or imputer of scikit-learn, or a ``Pipeline`` or
+        ``ColumnTransformer`` of them.
+
+    Returns
+    -------
+    AffineMap
+        From its input to its output.
+
+    Raises
+    ------
+    TypeError
+        If it, or a part of it, cannot be undone column by column.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from skescore.rules.importers import affine_map
+    >>> affine_map(MinMaxScaler().fit([[10.0], [30.0]]))
+    AffineMap(source=array([0]), scale=array([0.05]), offset=array([-0.5]), input_names=('x0',))
+    """
     first = transformer
     while isinstance(first, Pipeline):
         first = next((step for step in first if not does_nothing(step)), None)
@@ -137,7 +178,34 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
 
 
 def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
-    """Rewrite rules on a transformer's output as rules on its input."""
+    """Rewrite rules on a transformer's output as rules on its input.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    mapping : AffineMap
+        What the transformer does, see :func:`affine_map`.
+
+    Returns
+    -------
+    RuleSet
+        The same rules in the units of the input, by the names of its columns.
+
+    Raises
+    ------
+    ValueError
+        If the transformer gives another number of columns, or scales one by 0 or no finite number.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> from skescore.rules.importers import affine_map, in_user_units
+    >>> scaled = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], ["x0"], task="regression")
+    >>> print(in_user_units(scaled, affine_map(MinMaxScaler().fit([[10.0], [30.0]]))))
+    1. IF x0 ≤ 20 THEN 1
+    """
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
             f"The rules have {ruleset.n_features} features, but the transformer gives "

@@ -26,7 +26,6 @@ from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
-# --- decision trees ------------------------------------------------------------------------------
 # A tree compares ``float32(x) <= threshold``. Rounding to float32 is monotone, so the rows that
 # pass are exactly those with ``x <= t`` for another float ``t``, which is what the rules hold: they
 # predict like the tree on every float64 row, also on rows within rounding of a threshold.
@@ -191,7 +190,6 @@ def tree_to_ruleset(
     )
 
 
-# --- missing values and categories in trees, and what rules can say of them ----------------------
 # A tree sends a missing value to one side of a split; a missing value satisfies no condition of a
 # rule. The rules of a tree therefore hold on no row that has to pass a split with its value
 # missing, and where the rules of many trees vote, only those that hold do.
@@ -235,8 +233,6 @@ def check_simplified(model: Any) -> None:
             "so. Or fill missing values in front of the tree: make_pipeline(SimpleImputer(), ...)."
         )
 
-
-# --- ensembles -----------------------------------------------------------------------------------
 
 FORESTS = (
     RandomForestClassifier,

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- which boxes cover a box: set arithmetic without rounding -------------------------------
 # The faces of all boxes cut every feature's axis into a few pieces, and a box becomes a range of
 # pieces per feature: whole numbers, half-open, the same whether faces are open or closed. What
 # holds for the pieces holds for every floating-point number.
@@ -208,8 +207,6 @@ class ExactRules:
         self.lower[ours & (self.low == 0)] = -np.inf
         self.upper[ours & (self.high == self.last)] = np.inf
 
-    # --- order --------------------------------------------------------------------------------
-
     def _priority(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
         old = self.ruleset.rules[rule]
         return priority_of(Rule((), old.output, seen), self.ruleset.output_index(old))
@@ -222,8 +219,6 @@ class ExactRules:
         seen = combined(self.statistics[kept], self.statistics[lost])
         priority[kept] = self._priority(kept, seen)
         return ranks_of(priority, True)
-
-    # --- questions ----------------------------------------------------------------------------
 
     @property
     def open(self) -> np.ndarray:
@@ -251,8 +246,6 @@ class ExactRules:
             covering_boxes(low, high, self.low[where], self.high[where], none, self.budget)
             is not None
         )
-
-    # --- changes ------------------------------------------------------------------------------
 
     def strike(self, rule: int, merged_into: int | None = None) -> None:
         """Take a rule out, and let another one have its rows."""
@@ -294,8 +287,6 @@ class ExactRules:
             for bounds in (self.high, self.upper, self.upper_closed):
                 bounds[rule, feature] = bounds[other, feature]
 
-    # --- the outcome --------------------------------------------------------------------------
-
     def result(self) -> RuleSet:
         """The rules that are left; the very rule set if nothing has changed."""
         boxes = BoxTable(self.lower, self.upper, self.lower_closed, self.upper_closed)
@@ -308,9 +299,6 @@ class ExactRules:
         if tuple(rules) == self.ruleset.rules:
             return self.ruleset
         return self.ruleset.replace(rules=rules)
-
-
-# --- the steps -----------------------------------------------------------------------------------
 
 
 def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:

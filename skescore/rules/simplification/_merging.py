@@ -40,9 +40,6 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     return RuleStatistics(n_rows, counts, mean, standard_deviation)
 
 
-# ---------------------------------------------------------------- conditions beside the box
-
-
 def implies(one: Condition, other: Condition) -> bool:
     """Whether `other` surely holds wherever `one` does."""
     if one == other:
@@ -128,9 +125,6 @@ def hull(one: Rule, other: Rule) -> Rule:
                 if joint is not None:
                     conditions.append(joint)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
-
-
-# ---------------------------------------------------------------- who predicts first
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# --- which pairs of rules are worth a merge, and which rules others meet once they are wi --------
-
 #: Up to so many rules all pairs are compared; of more, only adjacent boxes are.
 _MOST_COMPARED = 1000
 
@@ -72,10 +70,9 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     least = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
     most = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
     known = least < most
-    # Halves, as the range of very large numbers would overflow.
-    start = np.where(known, least, 0.0) / 2
-    length = np.where(known, most, 1.0) / 2 - start
-    low, high = (np.clip((bound / 2 - start) / length, -0.1, 1.1) for bound in (lower, upper))
+    start = np.where(known, least, 0.0)
+    length = np.where(known, most, 1.0) - start
+    low, high = (np.clip((bound - start) / length, -0.1, 1.1) for bound in (lower, upper))
     return low, high
 
 
@@ -121,8 +118,6 @@ def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
     start, stop = boxes.entry_cuts()
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
-
-# --- Single steps that make rules fewer or shorter, and what each does to the predictions on  ---
 
 _NO_ROWS = np.empty(0, dtype=np.intp)
 
@@ -232,8 +227,6 @@ class RuleRows:
                 rules.append(self.rules[index])
         return self.ruleset.replace(rules=rules)
 
-    # --- predicts ------------------------------------------------------------------------------
-
     def _number(self, rule: Rule) -> float:
         if isinstance(rule.output, LinearOutput):
             return np.nan
@@ -337,8 +330,6 @@ class RuleRows:
                 assignments.append(assigned)
         row = np.concatenate(rows)
         return np.concatenate(numbers), row, self._values_of(row, np.concatenate(assignments))
-
-    # --- steps --------------------------------------------------------------------------------
 
     def is_current(self, step: Step) -> bool:
         """Whether the rules of a step are still those that it was made for."""
@@ -497,8 +488,6 @@ def _shortened(
             yield (*before, from_below, *after), (from_above,)
         yield (*before, *after), literals
 
-
-# --- the search: which steps are taken ------------------------------------------------------------
 
 #: Pairs of rules that are looked at for a merge at a time, nearest ones first.
 _PAIRS = 500

@@ -186,8 +186,6 @@ class SearchSpace(dict[str, BaseDistribution]):
                 params[name] = _suggest(trial, name, self[name])
         return {name: params[name] for name in self if name in params}
 
-    # --- changing --------------------------------------------------------------------------------
-
     def copy(self) -> SearchSpace:
         """Give a copy that can be changed by itself."""
         return SearchSpace(self, conditions=self.conditions, title=self.title)
@@ -267,8 +265,6 @@ class SearchSpace(dict[str, BaseDistribution]):
         for other, wanted in values.items():
             result._add_condition(name, other, wanted)
         return result
-
-    # --- for other searches ----------------------------------------------------------------------
 
     def param_grid(
         self, n_values: int = 3, *, prefix: str = ""
@@ -366,8 +362,6 @@ class SearchSpace(dict[str, BaseDistribution]):
         ]
         return found if conditions else found[0]
 
-    # --- as text ---------------------------------------------------------------------------------
-
     def __str__(self) -> str:
         rows = [_HEAD, *self._rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
@@ -402,8 +396,6 @@ class SearchSpace(dict[str, BaseDistribution]):
             )
             rows.append((name, *_values_and_scale(distribution), condition))
         return rows
-
-    # --- conditions ------------------------------------------------------------------------------
 
     def _check_known(self, name: str) -> None:
         if name not in self:
@@ -501,9 +493,6 @@ def _takes(extractor: Any, name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# --- single distributions ------------------------------------------------------------------------
 
 
 class _WholeLogUniform:

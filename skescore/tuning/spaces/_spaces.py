@@ -207,8 +207,6 @@ def _search_of_class(name: str, kind: Any, given: Any = None) -> _Search:
     return _Search(space, points)
 
 
-# --- ranges that several extractors share --------------------------------------------------------
-
 #: More rules than this are never the best trade-off by any of the scores.
 _MOST_LEAVES = 32
 
@@ -259,9 +257,6 @@ def _impurities(problem: _Problem) -> FloatDistribution:
 def _at_most(value: int, distribution: IntDistribution) -> int:
     """The value, or the largest one that there is."""
     return min(value, distribution.high)
-
-
-# --- our own extractors --------------------------------------------------------------------------
 
 
 def _cart(problem: _Problem) -> SearchSpace:
@@ -457,8 +452,6 @@ _OWN_SEARCHES: dict[str, _Search] = {
     "trepan": _Search(_trepan, _trepan_points),
 }
 
-
-# --- PSyKE's, used where their names are given ---------------------------------------------------
 
 # They differ from our own of the same name: their thresholds do not follow the target's units by
 # themselves, and some take long for settings that ours are quick with.

@@ -35,7 +35,6 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError, SQLA
 
 from skescore._optional import import_optional
 
-# --- heartbeats of running trials ----------------------------------------------------------------
 # Optuna's own heartbeats work in relational databases, and only for ``Study.optimize``. These work
 # in every storage, for workers that ask and tell:
 #
@@ -288,9 +287,6 @@ def _seconds(name: str, value: Any) -> float:
     return float(value)
 
 
-# --- which process runs a trial, and whether it is known to have ended ---------------------------
-
-
 def _this_worker() -> dict[str, Any]:
     """Who runs a trial: this process, and which of its attempts."""
     return {
@@ -336,8 +332,6 @@ def _is_gone(beat: dict[str, Any]) -> bool:
         return False
     return later
 
-
-# --- Where studies are kept: in memory, in a journal file, in a database, or behind a pro --------
 
 #: Endings by which a path is known to be a journal.
 _JOURNAL_ENDINGS = (".journal", ".log")
@@ -467,9 +461,6 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     return re.sub(secret, r"\1***", text, flags=re.IGNORECASE)
 
 
-# --- journals ------------------------------------------------------------------------------------
-
-
 class _Journal(JournalFileBackend):
     """A journal file that outlives the death of a writer, and waits for the disk only at the end.
 
@@ -548,9 +539,6 @@ def _check_folder(path: str) -> None:
         )
 
 
-# --- proxies -------------------------------------------------------------------------------------
-
-
 def _open_proxy(text: str) -> BaseStorage:
     try:
         parts = urlsplit(text)
@@ -582,8 +570,6 @@ def _unknown_form(text: str) -> ValueError:
     """The error for a storage that has none of the forms."""
     return ValueError(f"storage must be {_FORMS}; got {storage_name(text)!r}.")
 
-
-# --- databases -----------------------------------------------------------------------------------
 
 #: Drivers of PostgreSQL that may be installed, the better one first.
 _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")

@@ -36,9 +36,6 @@ _ON_A_LINE = 1000
 _BLOCK = 2_000_000
 
 
-# --- weights that a caller passes ----------------------------------------------------------------
-
-
 def check_score(score: Any, completeness: Any = "volume") -> None:
     """Refuse names that are unknown, and Q, which has no weights."""
     if score not in WEIGHTS:
@@ -102,9 +99,6 @@ def _range(name: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
-# --- candidates that may win ---------------------------------------------------------------------
-
-
 def preference(candidates: Candidates) -> np.ndarray:
     """Indices in the order in which ties are broken: fewer rules first, then the earlier one."""
     return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
@@ -154,9 +148,6 @@ def _without_noise(costs: np.ndarray) -> np.ndarray:
     """Numbers that differ by their last bits alone are the same, or neither of two would win."""
     mantissas, exponents = np.frexp(costs)
     return np.ldexp(np.round(mantissas, 12), exponents)
-
-
-# --- their scores over the weights ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)

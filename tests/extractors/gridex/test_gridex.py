@@ -55,7 +55,7 @@ def awkward_rows(draw):
     return X * unit + offset
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     awkward_rows(),
     st.integers(1, 5),

@@ -245,7 +245,7 @@ def problems(draw):
     return X, answers, classes, threshold, importances, levels
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @pytest.mark.filterwarnings("ignore:The black box predicts")
 @given(problems())
 def test_same_boxes_and_outputs(problem):

@@ -177,7 +177,7 @@ def run(growth, answers, steps, each):
     each()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([0.1, 0.3, 0.5]), st.sampled_from([0, 3]), st.integers(1, 3))
 def test_all_that_is_kept_is_true_after_every_step(problem, min_update, min_examples, n_points):
     X, answers, task = problem
@@ -187,7 +187,7 @@ def test_all_that_is_kept_is_true_after_every_step(problem, min_update, min_exam
     run(growth, answers, 25, lambda: check_state(growth, answers))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([0.0, 0.2, 0.6]))
 def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
     X, answers, task = problem
@@ -276,7 +276,7 @@ def joined_by_loops(boxes):
             return boxes
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_joining_changes_no_answer_and_leaves_nothing_to_join(rows, columns, seed):
     random = np.random.default_rng(seed)

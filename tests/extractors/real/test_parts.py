@@ -36,7 +36,7 @@ def feature_of(n_codes: int, *, ordered: bool = True, counts=None) -> CodedFeatu
     return CodedFeature(None, tuple("abcdefgh"[:n_codes]), np.arange(float(n_codes)), counts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(-5, 5), min_size=1, max_size=30),
     st.lists(st.integers(-12, 12), max_size=6, unique=True),
@@ -163,7 +163,7 @@ def listed(evidence):
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]))
 def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
     features, rows, queried = made

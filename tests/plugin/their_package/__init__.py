@@ -1,4 +1,4 @@
-"""An extractor that skescore has never heard of."""
+"""An extractor and a score that skescore has never heard of."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from optuna.distributions import BaseDistribution, IntDistribution
 
 from skescore.extractors import BaseExtractor
 from skescore.rules import Interval, Rule, RuleSet, RuleStatistics
+from skescore.scorers import ScoreSpec
+
+
+def brief_score(loss: Any, size: Any) -> Any:
+    """Errors, and a hundredth of an error per rule."""
+    return loss + 0.01 * size
+
+
+#: A score that skescore has never heard of.
+BRIEF = ScoreSpec(
+    "brief", brief_score, greater_is_better=False, prediction="loss", uses_completeness=False,
+    metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
+)  # fmt: skip
 
 
 class TheirExtractor(BaseExtractor):

@@ -65,7 +65,7 @@ def assert_same(function, ruleset, X, expected):
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
@@ -73,7 +73,7 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_nearest_rule_answers_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))

@@ -90,7 +90,7 @@ def test_known_bounds(bound, values, closed, shortest):
     assert shortened(bound, *values, closed=closed) == shortest
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_every_condition_holds_for_the_same_rows(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
@@ -108,7 +108,7 @@ def test_every_condition_holds_for_the_same_rows(arbitrary, data):
     assert arbitrary.answers(shorter, X) == arbitrary.answers(ruleset, X)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_never_more_digits_and_the_order_stays(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())

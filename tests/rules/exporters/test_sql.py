@@ -108,7 +108,7 @@ def classes(labels, **changes):
 SQL_LABELS = ("str", "int", "float", "bool", "number")
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
@@ -153,7 +153,7 @@ def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, d
         assert len(set(expected)) > 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(0.1)
 @example(5e-324)
@@ -183,6 +183,8 @@ def test_sqlite_reads_numbers_of_all_lengths():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
     values[::2] = np.round(values[::2], 3)
+    # SQLite 3.40 reads the shortest digits of these two as their neighbours.
+    values[:2] = -0.2635315478341341, 45868.93921373587
     with closing(sqlite3.connect(":memory:")) as connection:
         for chunk in values.reshape(-1, 200).tolist():
             written = ", ".join(one_rule(v).to_sql(dialect="sqlite") for v in chunk)

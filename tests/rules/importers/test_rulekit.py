@@ -375,7 +375,7 @@ CONDITION = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(LETTERS.map(lambda name: f"n{name}n"), min_size=4, max_size=4, unique=True),
     st.lists(CONDITION, min_size=1, max_size=4, unique_by=lambda c: c.feature),

@@ -157,7 +157,7 @@ def answers_of(ruleset: RuleSet, points: np.ndarray) -> tuple[list[Any], list[st
         return outputs, list(map(repr, ruleset.predict(points).tolist()))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(ruleset=rule_sets())
 def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSet) -> None:
     short = ruleset.simplify()
@@ -171,7 +171,7 @@ def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSe
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(ruleset=rule_sets())
 def test_completeness_does_not_change(ruleset: RuleSet) -> None:
     pure = [rule for rule in ruleset.rules if not rule.others]
@@ -455,7 +455,7 @@ def lines(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray]:
     return ruleset, np.array(rows)[:, None] / 2
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(problem=lines(), tolerance=st.sampled_from([0.0, 0.02, 0.1, 0.4]))
 def test_never_more_unexplained_than_tolerated(
     problem: tuple[RuleSet, np.ndarray], tolerance: float
@@ -468,7 +468,7 @@ def test_never_more_unexplained_than_tolerated(
         np.testing.assert_array_equal(short.predict(X), ruleset.predict(X))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.2, 0.5]), data=st.data())
 def test_counts_are_those_of_the_rows_or_unknown(
     ruleset: RuleSet, tolerance: float, data: st.DataObject
@@ -507,7 +507,7 @@ def test_a_rule_that_takes_over_rows_no_longer_claims_to_be_pure() -> None:
     assert RuleStatistics(60, (60, 0)) in [rule.statistics for rule in kept.rules]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.1, 0.3]), data=st.data())
 def test_answers_on_rows_stay_within_the_tolerance(
     ruleset: RuleSet, tolerance: float, data: st.DataObject

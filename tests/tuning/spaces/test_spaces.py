@@ -315,7 +315,7 @@ def identity(params: dict[str, Any]) -> frozenset[tuple[str, str, Any]]:
     return frozenset((name, type(value).__name__, value) for name, value in params.items())
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(spaces(), st.integers(1, 4))
 def test_the_grid_is_all_combinations_that_differ_in_what_matters(
     space: SearchSpace, n_values: int
@@ -335,7 +335,7 @@ def test_the_grid_is_all_combinations_that_differ_in_what_matters(
     assert set(found.values()) <= {1}
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
 def test_random_candidates_lie_in_the_space_and_hold_what_is_asked_for(
     space: SearchSpace, seed: int
@@ -351,7 +351,7 @@ def test_random_candidates_lie_in_the_space_and_hold_what_is_asked_for(
         assert set(params) == {name for name in space if space.is_active(name, params)}
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
 def test_a_trial_is_asked_for_what_matters(space: SearchSpace, seed: int) -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))

@@ -98,7 +98,7 @@ def fire_cases(draw: Any) -> tuple[Candidates, Fraction]:
     return Candidates(found), min(max(psi, Fraction(1, 4)), Fraction(20))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(fire_cases())
 def test_the_table_of_fire_has_the_winner_of_exact_arithmetic(
     case: tuple[Candidates, Fraction],
