@@ -28,7 +28,7 @@ from skescore._optional import ENGINE_COMMANDS, import_optional
 from skescore._text import did_you_mean, listed
 
 if TYPE_CHECKING:
-    from skescore.datasets._loading import Dataset
+    from skescore.datasets import Dataset
 
 __all__ = [
     "BLACK_BOXES",

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry
 from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import make_black_box
-from skescore.datasets._loading import Dataset
+from skescore.datasets import Dataset
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet

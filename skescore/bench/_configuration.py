@@ -157,7 +157,10 @@ _SEARCH_SETTINGS: Mapping[str, Any] = {
 #: How files of models end.
 MODEL_FILES = (".skops", ".pkl", ".pickle", ".joblib")
 #: Options of a data set that `load_dataset` takes.
-_DATA_OPTIONS = ("target", "task", "drop", "missing", "features", "categories")
+_DATA_OPTIONS = (
+    "target", "task", "drop", "missing", "features", "categories", "numeric", "na_values", "sep",
+    "decimal", "encoding", "sample",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

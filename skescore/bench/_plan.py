@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, Strati
 from skescore._text import listed
 from skescore.bench._configuration import BenchConfig, BlackBoxEntry, ExtractorEntry
 from skescore.black_boxes import BlackBoxError, check_matches
-from skescore.datasets._loading import Dataset, load_dataset
+from skescore.datasets import Dataset, load_dataset
 from skescore.registry import extractor_spec, suitable_extractors
 from skescore.rules import RuleSet
 

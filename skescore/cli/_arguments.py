@@ -7,6 +7,7 @@ where a package is broken.
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import math
 import re
@@ -19,10 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from skescore.cli._output import Notes
-    from skescore.datasets import Dataset
+    from skescore.datasets import Dataset, Preparation
     from skescore.scorers import PerformanceScorer, RuleScorer
 
 #: All from the user's colon to the last @ is hidden, even where the URL has other faults.
@@ -109,10 +107,8 @@ OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 #: What is minimised together by a search of the whole trade-off.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
-#: Fewer rows than these are numbered 1, 2, 3, ... by chance.
-_MIN_COUNTED = 10
-#: More names than these, on half of the rows, are identifiers.
-_MANY_NAMES = 20
+#: Options of which the last one counts.
+_SINGLE = ("--target", "--task", "--missing", "--encoding", "--sep", "--decimal")
 
 
 def number_above(minimum: float) -> Callable[[str], float]:
@@ -220,7 +216,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "data",
         action=OF_DATA,
         metavar="DATA",
-        help=f"a built-in data set ({', '.join(BUILT_IN)}) or a CSV, TSV or Parquet file",
+        help=f"a built-in data set ({', '.join(BUILT_IN)}) or a CSV, TSV, Excel or Parquet file",
     )
     group.add_argument("--target", metavar="COLUMN", help="the column to predict; needed for files")
     group.add_argument(
@@ -229,26 +225,65 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="by default found out from the target",
     )
+    names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
     group.add_argument(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="leave out a column, such as an identifier; repeatable",
+        "--drop", default=[], help="leave out columns; repeatable, as the next two", **names
     )
     group.add_argument(
         "--category",
-        metavar="COLUMN",
-        action="append",
         default=[],
-        help="a feature whose values are names of things, not quantities; repeatable",
+        help="features whose values are names of things, though written as numbers or hardly ever "
+        "repeated; text is read so anyway",
+        **names,
+    )
+    group.add_argument(
+        "--numeric",
+        default=[],
+        help="features that are numbers; other text in them is missing",
+        **names,
     )
     group.add_argument(
         "--missing",
-        choices=("error", "drop"),
-        default="error",
-        help="rows with missing values: stop with an error (default), or drop them",
+        choices=("keep", "error", "drop"),
+        default="keep",
+        help="missing values of features: keep them (default), stop with an error, or drop their "
+        "rows",
     )
+    group.add_argument(
+        "--na-values",
+        metavar="TEXT,...",
+        type=names_from,
+        action="extend",
+        default=[],
+        help="what else stands for a missing value, as in --na-values=-999,unknown; repeatable",
+    )
+    group.add_argument(
+        "--sep", metavar="SIGN", help="what parts the columns of a text file (by default found out)"
+    )
+    group.add_argument(
+        "--decimal",
+        metavar="SIGN",
+        type=_decimal,
+        help="the decimal sign, point or comma (by default found out)",
+    )
+    group.add_argument(
+        "--encoding", metavar="NAME", help="of a text file, such as cp1252 (by default found out)"
+    )
+    group.add_argument(
+        "--sample", metavar="N", type=integer(2), help="read so many rows only, drawn at random"
+    )
+
+
+def _decimal(text: str) -> str:
+    """Read a decimal sign (argparse type)."""
+    if text not in (".", ","):
+        raise argparse.ArgumentTypeError(f"must be '.' or ',', got {text!r}")
+    return text
+
+
+def names_from(text: str) -> list[str]:
+    """Read comma-separated names; those with commas stand in quotation marks (argparse type)."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
@@ -332,26 +367,51 @@ def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
 def data_from(
     options: argparse.Namespace,
     *,
+    data: str | None = None,
     task: str | None = None,
     features: Sequence[str] | None = None,
-    categories: Sequence[str] = (),
+    preparation: Preparation | None = None,
 ) -> Dataset:
-    """Load the data that the options name."""
-    from skescore.datasets import load_dataset
+    """Load the data that the options name; errors come with the command that would mend them."""
+    from skescore.datasets import DatasetError, load_dataset
 
-    return load_dataset(
-        options.data,
-        target=options.target,
-        task=options.task if task is None else task,
-        drop=options.drop,
-        missing=options.missing,
-        features=features,
-        categories=tuple(dict.fromkeys([*options.category, *categories])),
-    )
+    try:
+        return load_dataset(
+            options.data if data is None else data,
+            target=options.target,
+            task=options.task if task is None else task,
+            features=features,
+            preparation=preparation,
+            categories=list(dict.fromkeys(options.category)),
+            numeric=list(dict.fromkeys(options.numeric)),
+            drop=options.drop,
+            missing=options.missing,
+            na_values=options.na_values,
+            sample=options.sample if data is None else None,
+            sep=options.sep,
+            decimal=options.decimal,
+            encoding=options.encoding,
+        )
+    except DatasetError as error:
+        if error.options:
+            error.args = (f"{error} Try: {_mended(options.command_line, error.options)}",)
+        raise
 
 
-def describe_data(dataset: Dataset) -> dict[str, Any]:
-    """What a result says of its data."""
+def _mended(command: Sequence[str], further: Sequence[str]) -> str:
+    """The command line with further options, which replace those that only count once."""
+    replaced = [option for option in further if option in _SINGLE]
+    kept, skip = [], False
+    for word in command:
+        if not skip and word.partition("=")[0] not in replaced:
+            kept.append(word)
+        skip = not skip and word in replaced
+    return shlex.join([*kept, *further])
+
+
+def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
+    """What a result says of its data, and how they are read again."""
+    reading = dataset.preparation
     return {
         "name": dataset.name,
         "source": dataset.source,
@@ -362,56 +422,19 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
         "rows_dropped": dataset.n_rows_dropped,
         "features": list(dataset.X.columns),
         "categories": list(dataset.categories),
+        "table": None if reading is None else reading.to_dict(),
+        "reading": {
+            name: getattr(options, name)
+            for name in ("missing", "na_values", "sep", "decimal", "encoding", "sample")
+        },
     }
 
 
-def check_features(dataset: Dataset, notes: Notes) -> None:
-    """Refuse features without information, and note those that rules should better not use."""
-    from skescore.cli._output import plural
-
+def check_features(dataset: Dataset) -> None:
+    """Refuse a table of which no feature has any information."""
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(
             f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
             "that no rule can tell two rows apart. Add a column whose values differ."
         )
-    if constant:
-        names = ", ".join(map(repr, constant))
-        notes.add(f"{plural(len(constant), 'column')} with a single value, of no use: {names}")
-    seen: dict[bytes, str] = {}
-    for name, column in dataset.X.items():
-        if name in constant:
-            continue
-        values = column.to_numpy()
-        if name in dataset.categories:
-            _check_names(str(name), values, notes)
-            continue
-        twin = seen.setdefault((values.astype(float) + 0.0).tobytes(), str(name))
-        if twin != name:
-            notes.add(
-                f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "
-                f"out: --drop {shlex.quote(str(name))}"
-            )
-        if values.dtype.kind == "i" and _counts_rows(values):
-            notes.add(
-                f"column {name!r} looks like row numbers, on which rules mean nothing for other "
-                f"rows; to leave it out: --drop {shlex.quote(str(name))}"
-            )
-
-
-def _check_names(name: str, values: np.ndarray, notes: Notes) -> None:
-    n_values = len(set(values.tolist()))
-    if n_values > _MANY_NAMES and n_values > len(values) / 2:
-        notes.add(
-            f"column {name!r} has {n_values} different names in {len(values)} rows, so that rules "
-            f"on them mean nothing for other rows; to leave it out: --drop {shlex.quote(name)}"
-        )
-
-
-def _counts_rows(values: np.ndarray) -> bool:
-    """Whether integers are 1, 2, 3, ..., in any order and from any start."""
-    import numpy as np
-
-    if len(values) < _MIN_COUNTED or values.max() - values.min() != len(values) - 1:
-        return False
-    return len(np.unique(values)) == len(values)

@@ -40,7 +40,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
-from skescore.datasets._loading import BUILT_IN
+from skescore.datasets import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_names
 from skescore.scorers import SCORE_SPECS
 
@@ -358,23 +358,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--target", metavar="COLUMN", help="the column to predict in the files of --data"
     )
-    group.add_argument(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        help="leave out a column of these files; repeatable",
-    )
+    names: dict[str, Any] = {
+        "metavar": "COLUMN,...", "type": arguments.names_from, "action": "extend",
+    }  # fmt: skip
+    group.add_argument("--drop", help="leave out columns of these files; repeatable", **names)
     group.add_argument(
         "--category",
-        metavar="COLUMN",
-        action="append",
-        help="a column of these files whose values are names of things, not quantities; repeatable",
+        help="columns of these files whose values are names of things, though written as numbers; "
+        "repeatable",
+        **names,
     )
     group.add_argument(
         "--missing",
-        choices=("error", "drop"),
-        help="rows of these files with missing values: stop with an error (default), or drop them; "
-        "files that differ in such things are told apart in a --config",
+        choices=("keep", "error", "drop"),
+        help="missing values of features in these files: keep them (default), stop with an error, "
+        "or drop their rows; files that differ in such things are told apart in a --config",
     )
     group.add_argument(
         "--black-boxes",

@@ -25,12 +25,11 @@ from skescore.cli._arguments import OF_DATA, OF_FILE
 from skescore.cli._rule_files import (
     as_text,
     check_output,
-    names_from,
     read_table,
     text_features,
     write_output,
 )
-from skescore.datasets._loading import read_file
+from skescore.datasets._files import read_file
 from skescore.rules import Domain, RuleSet, as_ruleset
 from skescore.rules._json import JSON_FORMAT
 from skescore.rules._prediction import VOTING_TEXTS
@@ -150,7 +149,7 @@ def _conditions(path: Path) -> Any:
     """A table of conditions as it stands: a reader that guesses types would round its numbers."""
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
-        return read_file(path, str(path))[0]
+        return read_file(path, str(path)).frame
     if suffix == ".json":
         data = _parsed(path)
         return pd.DataFrame(data, dtype=object) if isinstance(data, dict) else data
@@ -254,7 +253,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("features")
     group.add_argument(
         "--feature-names",
-        type=names_from,
+        type=arguments.names_from,
         metavar="NAME,...",
         help="names of all features in the order of the model's columns",
     )
@@ -268,19 +267,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--target", metavar="COLUMN", help="the column of DATA that is predicted, so no feature"
     )
-    group.add_argument(
-        "--drop",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="a column of DATA that is no feature; repeatable",
-    )
+    names: dict[str, Any] = {
+        "metavar": "COLUMN,...", "type": arguments.names_from, "action": "extend", "default": [],
+    }  # fmt: skip
+    group.add_argument("--drop", help="columns of DATA that are no features; repeatable", **names)
     group.add_argument(
         "--category",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="a feature whose values are names of things, not quantities; repeatable",
+        help="features whose values are names of things, not quantities; repeatable",
+        **names,
     )
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -348,7 +342,7 @@ def _columns(options: argparse.Namespace) -> pd.DataFrame:
 
 
 def _is_own(data: str) -> bool:
-    from skescore.datasets._loading import BUILT_IN
+    from skescore.datasets import BUILT_IN
 
     return data in BUILT_IN
 

@@ -180,6 +180,13 @@ class Notes:
         if shown and not self.quiet:
             sys.stderr.write(_printable(f"skescore: note: {text}\n"))
 
+    def add_findings(self, name: str, texts: Sequence[str]) -> None:
+        """Add what was found in a table, in one message."""
+        self.texts += texts
+        if texts and not self.quiet:
+            lines = "".join(f"\n  - {text}" for text in texts)
+            sys.stderr.write(_printable(f"skescore: note: about {name}:{lines}\n"))
+
     @contextmanager
     def instead_of_warnings(self, *but: str) -> Iterator[list[str]]:
         """Note warnings once each, with their number, after the block.

@@ -19,10 +19,10 @@ from skescore.cli._arguments import OF_FILE, OF_FOLDER
 from skescore.cli._bench import ranking_record
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT
-from skescore.datasets._loading import Dataset, load_dataset
+from skescore.datasets import Dataset, load_dataset
 from skescore.report import write_report
 from skescore.report._bench_rows import find_rows
-from skescore.report._gathering import data_of_run
+from skescore.report._gathering import data_of_run, how_read
 
 DESCRIPTION = """\
 Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
@@ -137,8 +137,7 @@ def _data(options: argparse.Namespace, about: dict[str, Any]) -> Dataset | None:
         target=told["target"],
         task=told["task"],
         features=told["features"],
-        categories=told["categories"],
-        missing="drop",
+        **(how_read(told, missing="drop") | {"sample": None}),
     )
 
 

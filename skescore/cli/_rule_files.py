@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import csv
+import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from skescore._io import write_atomically
 from skescore._text import did_you_mean, listed
-from skescore.datasets._loading import BUILT_IN, load_dataset, read_file
+from skescore.datasets import BUILT_IN, Preparation, load_dataset
+from skescore.datasets import read_table as read_prepared
+from skescore.datasets._files import read_file
 from skescore.rules import AtLeast, OneOf, RuleSet
 from skescore.rules._conditions import Condition
 
-__all__ = ["check_output", "read_rows", "read_rules", "read_table", "text_features", "write_output"]
+__all__ = [
+    "as_text", "check_output", "preparation_of", "read_rows", "read_rules", "read_table",
+    "text_features", "write_output",
+]  # fmt: skip
 
 
 def read_rules(path: Path) -> RuleSet:
@@ -43,15 +48,35 @@ def read_rules(path: Path) -> RuleSet:
         raise ValueError(f"{path}: {error}{hint}") from error
 
 
-def text_features(ruleset: RuleSet) -> list[str]:
-    """Features whose values are compared with texts, which a table may hold as numbers."""
+def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
+    """How the table was read that rules were made of.
+
+    The run.json beside the rules tells it; without one, the names and categories of their features
+    do.
+    """
+    beside = path.parent / "run.json"
+    try:
+        data = json.loads(beside.read_text(encoding="utf-8"))["data"]
+        if data["table"] is not None and data["features"] == list(ruleset.feature_names):
+            return Preparation.from_dict(data["table"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not the run that made these rules
+    return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+
+
+def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
+    """Features whose values are compared with texts, and their values as far as all are known."""
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
+    known = dict(pairs)
     if not ruleset.boxes_only:
         conditions = (c for rule in ruleset.rules for c in _parts(rule.others))
         pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
     # Names that are numbers are compared as numbers.
-    known = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
-    return [ruleset.feature_names[feature] for feature in sorted(known)]
+    texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
+    return {
+        ruleset.feature_names[feature]: list(known[feature]) if feature in known else None
+        for feature in sorted(texts)
+    }
 
 
 def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
@@ -66,7 +91,7 @@ def read_table(data: str) -> pd.DataFrame:
     if data in BUILT_IN:
         return load_dataset(data).X
     try:
-        return read_file(Path(data).expanduser(), data)[0]
+        return read_file(Path(data).expanduser(), data).frame
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{data!r} is neither a built-in data set nor an existing file. "
@@ -74,20 +99,28 @@ def read_table(data: str) -> pd.DataFrame:
         ) from None
 
 
-def read_rows(data: str, ruleset: RuleSet) -> pd.DataFrame:
+def read_rows(data: str, ruleset: RuleSet, path: Path) -> pd.DataFrame:
     """Read the features of rules from a table that may have further columns."""
-    table = read_table(data)
-    missing = [name for name in ruleset.feature_names if name not in table.columns]
+    names = list(ruleset.feature_names)
+    if data in BUILT_IN:
+        table = load_dataset(data).X
+    else:
+        try:
+            table = read_prepared(data, preparation=preparation_of(path, ruleset)).frame
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{data!r} is neither a built-in data set nor an existing file. "
+                f"{did_you_mean(data, BUILT_IN)}"
+            ) from None
+    missing = [name for name in names if name not in table.columns]
     if missing:
+        columns = listed(list(read_table(data).columns))
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {listed(list(table.columns))}. Name a table with the columns "
-            "that the rules were made with."
+            f"rules; its columns are {columns}. Name a table with the columns that the rules were "
+            "made with."
         )
-    rows = table[list(ruleset.feature_names)].copy()
-    for name in text_features(ruleset):
-        rows[name] = as_text(rows[name])
-    return rows
+    return table[names]
 
 
 def as_text(column: pd.Series) -> pd.Series:
@@ -136,8 +169,3 @@ def write_output(path: Path, text: str) -> None:
         raise ValueError(
             f"--output {path} cannot be written: {error.strerror or error}. Name another file."
         ) from error
-
-
-def names_from(text: str) -> Sequence[str]:
-    """Read comma-separated names; those with commas stand in quotation marks, as in CSV files."""
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

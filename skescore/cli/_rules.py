@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> str:
     check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
     if options.shorten is not None:
-        ruleset = ruleset.shorten(read_rows(options.shorten, ruleset))
+        ruleset = ruleset.shorten(read_rows(options.shorten, ruleset, options.rules))
     if options.to == "csv":
         _note_what_a_table_lacks(ruleset)
     form = FORMS[options.to]

@@ -12,8 +12,8 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Printer, number, plural
-from skescore.cli._rule_files import read_rules, text_features
-from skescore.datasets._loading import BUILT_IN, Dataset, DatasetError
+from skescore.cli._rule_files import preparation_of, read_rules
+from skescore.datasets import BUILT_IN, Dataset, DatasetError
 from skescore.metrics._prediction import METRICS
 from skescore.metrics._rule_quality import MEASURES
 from skescore.metrics._rule_reports import characteristics, rule_report
@@ -194,6 +194,7 @@ def run(options: argparse.Namespace) -> str:
         )
     notes = output.Notes()
     dataset = _load(options, ruleset)
+    notes.add_findings(dataset.name, dataset.findings)
     with notes.instead_of_warnings():
         evaluation = evaluate_rules(ruleset, dataset.X, dataset.y)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
@@ -206,7 +207,7 @@ def run(options: argparse.Namespace) -> str:
         notes.add(f"{output.plural(count, 'row')} of classes that the rules do not know: {listed}")
     result = {
         "rules": str(options.rules),
-        "data": arguments.describe_data(dataset),
+        "data": arguments.describe_data(options, dataset),
         "weights": arguments.weights_from(options),
         "completeness": options.completeness,
         "scores": {
@@ -235,8 +236,10 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
                 f"Score them on data for {ruleset.task}."
             )
     try:
-        names, known = ruleset.feature_names, text_features(ruleset)
-        return arguments.data_from(options, task=task, features=names, categories=known)
+        return arguments.data_from(
+            options, task=task, features=ruleset.feature_names,
+            preparation=preparation_of(options.rules, ruleset),
+        )  # fmt: skip
     except DatasetError as error:
         if "features" not in str(error):
             raise

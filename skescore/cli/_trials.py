@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 from skescore._io import cache_folder, package_versions, try_lock
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.datasets._loading import Dataset
+from skescore.datasets import Dataset
 from skescore.scorers._specs import all_weights
 from skescore.tuning import open_storage
 from skescore.tuning._runner import INTERRUPTED
@@ -302,7 +302,8 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
         name: repr(getattr(options, name))
         for name in (
             "black_box", "scoring", "reference", "cv", "seed", *all_weights(),
-            "completeness", "extractors", "measures", "missing", "drop", "category", "task",
+            "completeness", "extractors", "measures", "missing", "drop", "category",
+            "numeric", "na_values", "sep", "decimal", "encoding", "sample", "task",
         )
     }  # fmt: skip
     about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]

@@ -43,7 +43,7 @@ from skescore.cli._trials import (
     shown_command_line,
     study_name,
 )
-from skescore.datasets._loading import Dataset
+from skescore.datasets import Dataset
 from skescore.registry import EXTRACTORS, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
@@ -491,7 +491,8 @@ def run(options: argparse.Namespace) -> str:
     check_output(options)
     dataset = arguments.data_from(options)
     _choose_extractors(options, dataset, notes)
-    arguments.check_features(dataset, notes)
+    arguments.check_features(dataset)
+    notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset)
     if options.workers == 0:
         if options.storage is None:
@@ -637,7 +638,7 @@ def _result(
     """Everything that is shown or written, but for the leaderboard and the rules."""
     best, board = search.best_extractor_, search.leaderboard_
     return {
-        "data": arguments.describe_data(dataset),
+        "data": arguments.describe_data(options, dataset),
         "black_box": {
             "name": options.black_box,
             "trained_here": options.black_box in BLACK_BOXES,

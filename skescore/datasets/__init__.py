@@ -1,19 +1,24 @@
 """Data sets by name or from a file, checked before a model or an extractor sees them."""
 
+from skescore.datasets._files import DatasetError
 from skescore.datasets._loading import (
     BUILT_IN,
     BuiltIn,
     Dataset,
-    DatasetError,
     DatasetNotFoundError,
     load_dataset,
 )
+from skescore.datasets._reading import ColumnReading, Preparation, Table, read_table
 
 __all__ = [
     "BUILT_IN",
     "BuiltIn",
+    "ColumnReading",
     "Dataset",
     "DatasetError",
     "DatasetNotFoundError",
+    "Preparation",
+    "Table",
     "load_dataset",
+    "read_table",
 ]

@@ -1,26 +1,20 @@
 """Data sets by name or from a file, checked before a model or an extractor sees them.
 
-Files are read by `_files` and tables checked by `_tables`; here is what users see of both,
-the data sets that come along with scikit-learn, and those of OpenML by their number.
+Tables are read by `_reading`; here their targets and missing cells are checked, and here are the
+data sets that come along with scikit-learn, and those of OpenML by their number.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
-import gzip
 import hashlib
 import os
 import re
-import shlex
 import socket
 import warnings
-import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -28,8 +22,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
+from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
+from skescore.datasets._reading import (
+    MAX_CATEGORIES,
+    Preparation,
+    Problems,
+    note_equal,
+    prepare,
+    quoted,
+)
 
 __all__ = [
     "BUILT_IN",
@@ -38,17 +40,13 @@ __all__ = [
     "DatasetError",
     "DatasetNotFoundError",
     "Task",
-    "check_table",
-    "check_unique",
     "load_dataset",
-    "nearest",
-    "read_file",
 ]
 
 
 # --- checking of tables, so that no score is ever computed on a table that was misread -----------
-# Whatever a later step could trip over (holes, text among numbers, a lost header, a single class)
-# is refused here, with the column, the row and the way out.
+# What a later step could trip over (a lost header, a single class, text among numbers) is refused
+# here, all at once, with the column, the row and the way out.
 
 Task = Literal["classification", "regression"]
 
@@ -58,98 +56,69 @@ SHOWN = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
 DROP = "drop (on the command line: --drop)"
-CATEGORY = "categories (on the command line: --category)"
+#: A feature with so few values that tells every class may say what is to be predicted.
+_LEAK_VALUES, _LEAK_ROWS = 50, 50
 
 
-class DatasetError(ValueError):
-    """A data set cannot be used as it is; the text says where the trouble is and what to do."""
-
-    __module__ = "skescore.datasets"  # where users import it from
-
-
-def check_table(
-    table: pd.DataFrame,
-    where: str,
-    *,
-    target: str | None,
-    task: str,
-    drop: tuple[str, ...],
-    features: tuple[str, ...] | None,
-    missing: str,
-    categories: tuple[str, ...] = (),
-) -> tuple[pd.DataFrame, pd.Series, Task, int]:
-    """Return the features, the target, its task and the number of rows left out.
-
-    Rows of `table` must be numbered from 0. For the parameters see `load_dataset`; `where` names
-    the table in errors.
-    """
-    names = list(table.columns)
-    if target is None:
-        raise DatasetError(
-            f"{where}: target is missing. Name the column to be predicted, for example "
-            f"{_remedy('target', names[-1])}. {_columns(names)}"
-        )
-    kept = _kept_columns(names, where, target, drop, features, categories)
-    chosen = features is not None
-    unnamed = [name for name in kept[:-1] if re.fullmatch(r"Unnamed: \d+(\.\d+)*|\s*", name)]
-    if unnamed:
-        raise DatasetError(
-            f"{where}: the header has no name for {listed(unnamed)}, usually row numbers that "
-            "pandas saved along, or a separator at the line ends. Pass "
-            f"{_others(unnamed, chosen)}, or name the column."
-        )
-    if len(table) < 2:
-        content = "a header but no data rows" if table.empty else "one data row only"
-        raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
-    rows = _without_missing(table[kept], where, missing, chosen)
-    columns = {
-        str(name): _names(rows[name])
-        if name in categories
-        else _numbers(rows[name], f"{where}: column {name!r}", _others([name], chosen))
-        for name in kept[:-1]
-    }
-    y, resolved = _resolve_target(rows[target], f"{where}: target {target!r}", task)
-    X = pd.DataFrame(columns).reset_index(drop=True)
-    return X, y.reset_index(drop=True), resolved, len(table) - len(rows)
-
-
-def _kept_columns(
+def _check_names(
     names: list[str],
     where: str,
-    target: str,
+    target: str | None,
     drop: tuple[str, ...],
     features: tuple[str, ...] | None,
-    categories: tuple[str, ...],
-) -> list[str]:
-    """Refuse names that do not fit the table; return the features and, last, the target."""
+    kinds: Mapping[str, tuple[str, ...]],
+) -> str:
+    """Refuse names that do not fit the table; gives the target."""
+    if target is None:
+        likely = names[-1] if names else "y"
+        raise DatasetError(
+            f"{where}: target is missing. Name the column to be predicted, for example "
+            f"{_remedy('target', likely)}. {_columns(names)}",
+            ("--target", likely),
+        )
+    problems = Problems(where)
     for parameter, wanted in [
         ("target", (target,)),
         ("drop", drop),
         ("features", features or ()),
-        ("categories", categories),
+        *kinds.items(),
     ]:
         unknown = [name for name in wanted if name not in names]
+        if parameter == "features":
+            unknown = [name for name in unknown if not _part_of(name, names)]
         if unknown:
             close = nearest(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
-            raise DatasetError(
-                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
-                f"{_columns(names)}"
+            option = {"target": "--target", "drop": "--drop", "categories": "--category",
+                      "numeric": "--numeric"}.get(parameter)  # fmt: skip
+            best = nearest(unknown[0], names).split(" or ")[0].strip("'") if close else ""
+            problems.add(
+                f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
+                f"{_columns(names)}",
+                *((option, best) if option and best else ()),
             )
-    torn = [name for name in (target, *(features or ()), *categories) if name in drop]
+    problems.check()
+    asked = [name for group in kinds.values() for name in group]
+    torn = [name for name in (target, *(features or ()), *asked) if name in drop]
     if torn:
         raise DatasetError(
             f"{where}: drop must not name the target, one of the features or one of the "
             f"categories, got {listed(torn)}. Take that out of {DROP}."
         )
-    if target in categories:
+    twice = [name for name in kinds["categories"] if name in kinds["numeric"]]
+    if twice:
         raise DatasetError(
-            f"{where}: categories are features, but {target!r} is the target, whose text is read "
-            f"as classes anyway. Leave it out of {CATEGORY}."
+            f"{where}: {listed(twice)} cannot be both categories and numeric. Take it out of one "
+            "of them (on the command line: --category, --numeric)."
+        )
+    if target in asked:
+        raise DatasetError(
+            f"{where}: categories and numeric columns are features, but {target!r} is the target, "
+            "for which task says what it is. Leave it out (on the command line: leave out "
+            "--category and --numeric)."
         )
     if features is None:
-        features = tuple(name for name in names if name != target and name not in drop)
-        if not features:
+        if not [name for name in names if name != target and name not in drop]:
             raise DatasetError(
                 f"{where}: no feature column is left beside the target {target!r}. Drop fewer "
                 "columns, and see that columns are separated by a comma, semicolon, tab or "
@@ -165,99 +134,127 @@ def _kept_columns(
             f"{where}: features must name at least one column and none of them twice, got "
             f"{features!r}. Leave features out to take all columns but the target."
         )
-    return [*features, target]
+    return target
 
 
-def check_unique(names: list[str], where: str) -> None:
-    """Refuse a header that has a name twice; blank ones are dealt with by `check_table`."""
-    counts = Counter(name for name in names if name.strip())
-    doubles = sorted(name for name, count in counts.items() if count > 1)
-    if doubles:
-        raise DatasetError(
-            f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
-            f"column a name of its own.{_header_hint(names)}"
-        )
+def _part_of(name: str, names: list[str]) -> bool:
+    """Whether a feature is a part of the dates in a column."""
+    readings = Preparation.for_features([name]).columns
+    return readings[0].kind == "date" and readings[0].name in names
 
 
-def _without_missing(table: pd.DataFrame, where: str, missing: str, chosen: bool) -> pd.DataFrame:
-    """Return the rows without holes, under their old numbers."""
-    target = table.columns[-1]
+def _without_missing(
+    table: pd.DataFrame,
+    problems: Problems,
+    findings: list[str],
+    target: str,
+    missing: str,
+    chosen: bool,
+) -> pd.DataFrame:
+    """Return the rows that can be used, under their old numbers."""
+    endless = _endless(table)
+    if missing == "keep":
+        for name, count in endless.items():
+            findings.append(f"{count} infinite values in column {name!r} are read as missing")
+        numbers = [n for n in endless if n != target]
+        table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
+        lost = int(table[target].isna().sum())
+        if lost:
+            findings.append(
+                f"{lost} of {len(table)} rows are left out, because the target {target!r} is "
+                "missing there"
+            )
+        kept = table[table[target].notna()]
+        if len(kept) < 2:
+            problems.add(
+                f"the target {target!r} is missing in {lost} of {len(table)} rows, and at least 2 "
+                "are needed. Fill cells in, or choose another target (on the command line: "
+                "--target)."
+            )
+        return kept
+    for name in endless:
+        if name == target:
+            continue
+        cell, _ = _first_cell(table[name], np.isinf(table[name].to_numpy(float)))
+        problems.add(
+            f"column {name!r} has {endless[name]} infinite values, first {cell}. Put a finite "
+            f"number there, or pass {_remedy('missing', 'keep')} to read them as missing.",
+            "--missing", "keep",
+        )  # fmt: skip
     holes = table.isna()
     counts = holes.sum()
     counts = counts[counts > 0]
     if counts.empty:
         return table
     rows = holes.any(axis=1)
-    full = counts == len(table)
-    empty = [str(name) for name in counts.index[full] if name != target]
-    if empty:
-        raise DatasetError(
-            f"{where}: {listed(empty)} has no values at all. Pass {_others(empty, chosen)}."
-        )
     places = [
         f"{'the target column' if name == target else 'column'} {name!r} {count} "
-        f"(first in data row {int(holes[name].to_numpy().argmax()) + 1})"
+        f"(first in data row {table.index[int(holes[name].to_numpy().argmax())] + 1})"
         for name, count in counts.head(SHOWN).items()
     ]
     more = f" and {len(counts) - SHOWN} more columns" if len(counts) > SHOWN else ""
-    summary = f"{where}: missing values in {', '.join(places)}{more} {ROW_NOTE}."
+    summary = f"missing values in {', '.join(places)}{more} {ROW_NOTE}."
     fewer = "pass other features" if chosen else f"leave out columns with {DROP}"
     if missing == "error":
-        raise DatasetError(
+        problems.add(
             f"{summary} Empty cells and NA, NaN, null or None count as missing. Fill them in, or "
-            f"pass {_remedy('missing', 'drop')} to leave out the {int(rows.sum())} of {len(table)} "
-            f"rows that have one, or {fewer}."
-        )
+            f"pass {_remedy('missing', 'keep')} to keep them, or {_remedy('missing', 'drop')} to "
+            f"leave out the {int(rows.sum())} of {len(table)} rows that have one, or {fewer}.",
+            "--missing", "keep",
+        )  # fmt: skip
+        return table
     kept = table[~rows]
     if len(kept) < 2:
-        raise DatasetError(
+        problems.add(
             f"{summary} missing='drop' would leave {len(kept)} of {len(table)} rows, at least 2 "
-            f"are needed. Fill cells in, or {fewer}."
-        )
+            f"are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
+            "--missing", "keep",
+        )  # fmt: skip
     return kept
 
 
-def _numbers(column: pd.Series, place: str, way_out: str) -> pd.Series:
+def _endless(table: pd.DataFrame) -> dict[str, int]:
+    """How many values of each column of numbers are infinite, where any is."""
+    counts = {
+        str(name): int(np.isinf(column.to_numpy(dtype=float, na_value=np.nan)).sum())
+        for name, column in table.items()
+        if pd.api.types.is_float_dtype(column.dtype)
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _parsed(column: pd.Series) -> pd.Series:
+    """Return int64 or float64, with NaN where a cell is no number."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    whole = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(numbers)
+    return numbers.astype("int64" if whole else "float64")
+
+
+def _target_numbers(column: pd.Series, place: str) -> pd.Series:
     """Return float64 or int64; an error shows the first cell that is not a finite number."""
-    _refuse_dates(column, place, way_out)
+    as_classes = _remedy("task", "classification")
     numbers = _parsed(column)
     bad = numbers.isna().to_numpy()
     if bad.any():
         cell, value = _first_cell(column, bad)
-        if bad.mean() > 0.5:
-            raise DatasetError(
-                f"{place} is text, first {cell}.{_cell_hint(value)} Declare it, "
-                f"{_remedy('category', str(column.name))}, for extractors that read categories; "
-                f"or encode it as numbers, such as one 0/1 column per value; or pass {way_out}."
-            )
+        words = sorted({str(word) for word in column[bad]})
         raise DatasetError(
             f"{place} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
-            f"first {cell}.{_cell_hint(value)} Correct the file, or pass {way_out}."
+            f"first {cell}.{_cell_hint(value)} Correct the file, pass na_values to read it as "
+            f"missing (on the command line: --na-values), or pass {as_classes}.",
+            [f"--na-values={word}" for word in words]
+            if len(words) < SHOWN
+            else ["--task", "classification"],
         )
     endless = np.isinf(numbers.to_numpy())
     if endless.any():
         cell, _ = _first_cell(numbers, endless)
         raise DatasetError(
             f"{place} has {int(endless.sum())} infinite values, first {cell}. Put a finite number "
-            f"there, or leave the cell empty and pass {_remedy('missing', 'drop')}."
+            "there, or pass na_values to read it as missing (on the command line: --na-values).",
+            ("--na-values=inf", "--na-values=-inf"),
         )
     return numbers
-
-
-def _names(column: pd.Series) -> pd.Series:
-    """Return the values of a categorical column as text; whole numbers without a point."""
-    if pd.api.types.is_float_dtype(column.dtype) and (column == np.floor(column)).all():
-        column = column.astype("int64")
-    return column.astype(str).astype(object)
-
-
-def _parsed(column: pd.Series) -> pd.Series:
-    """Return int64 or float64, with NaN where a cell is no number."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    numbers = pd.to_numeric(column, errors="coerce")
-    whole = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(numbers)
-    return numbers.astype("int64" if whole else "float64")
 
 
 def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series, Task]:
@@ -267,9 +264,12 @@ def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series
         column = column.astype(column.cat.categories.dtype)
     if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
         if task == "regression":
-            raise DatasetError(f"{place} is true or false, not a quantity. Pass {as_classes}.")
+            raise DatasetError(
+                f"{place} is true or false, not a quantity. Pass {as_classes}.",
+                ("--task", "classification"),
+            )
         return _checked_classes(column.astype(bool), place), "classification"
-    _refuse_dates(column, place, "another target (on the command line: --target)")
+    _refuse_dates(column, place)
     is_text = not pd.api.types.is_numeric_dtype(column)
     # Numbers with a slip of the pen must not turn into a class per number, nor dates into classes.
     if is_text and task == "auto":
@@ -277,11 +277,12 @@ def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series
         if all(isinstance(label, str) and re.match(DATE, label) for label in column.unique()):
             raise DatasetError(
                 f"{place} looks like dates, such as {column.iloc[0]!r}. Turn them into numbers, "
-                f"such as the year, or pass {as_classes} if each date is a class."
+                f"such as the year, or pass {as_classes} if each date is a class.",
+                ("--task", "classification"),
             )
     if is_text and task != "regression":
         return _checked_classes(column.astype(str).astype(object), place), "classification"
-    numbers = _numbers(column, place, as_classes)
+    numbers = _target_numbers(column, place)
     values = numbers.to_numpy()
     broken = values != np.floor(values)
     if task == "auto":
@@ -292,7 +293,8 @@ def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series
             cell, _ = _first_cell(numbers, broken)
             raise DatasetError(
                 f"{place} has numbers that are not whole, first {cell}, so they cannot be classes. "
-                f"Pass {_remedy('task', 'regression')}, or write the classes as words."
+                f"Pass {_remedy('task', 'regression')}, or write the classes as words.",
+                ("--task", "regression"),
             )
         return _checked_classes(numbers.astype("int64"), place), "classification"
     if (values == values[0]).all():
@@ -319,13 +321,32 @@ def _checked_classes(labels: pd.Series, place: str) -> pd.Series:
     return labels
 
 
-def _refuse_dates(column: pd.Series, place: str, way_out: str) -> None:
+def _refuse_dates(column: pd.Series, place: str) -> None:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind in ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"):
         raise DatasetError(
             f"{place} holds dates or times. Turn them into numbers, such as the year or the days "
-            f"since a start, or pass {way_out}."
+            "since a start, or pass another target (on the command line: --target)."
         )
+
+
+def _note_leaks(X: pd.DataFrame, y: pd.Series) -> list[str]:
+    """Findings about features that tell the class in every row, as if they were made of it."""
+    if len(X) < _LEAK_ROWS:
+        return []
+    classes, labels = pd.factorize(y)
+    telling = []
+    for name, column in X.items():
+        codes, values = pd.factorize(column, use_na_sentinel=False)
+        if len(labels) <= len(values) <= _LEAK_VALUES:
+            pairs = len(np.unique(codes * len(labels) + classes))
+            if pairs == len(values):
+                telling.append(str(name))
+    return [
+        f"column {name!r} tells {y.name!r} in every row; if it is not known beforehand, leave it "
+        f"out: --drop {quoted(name)}"
+        for name in telling
+    ]
 
 
 # Wording ------------------------------------------------------------------------------------------
@@ -340,38 +361,20 @@ def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
 
 
 def _cell_hint(value: object) -> str:
-    if not isinstance(value, str):
-        return ""
-    if re.fullmatch(r"[+-]?[\d.]*\d,\d+", value):
-        return " Numbers are written with a decimal point and no other comma, as 1234.5."
-    if value in ("?", "-", "--", ".", "*"):
-        return f" If {value!r} stands for a missing value, leave the cell empty."
-    if re.match(DATE, value):
+    if isinstance(value, str) and re.match(DATE, value):
         return " It looks like dates: turn them into numbers, such as the year."
     return ""
 
 
-def _header_hint(names: Sequence[str]) -> str:
-    numeric = [name for name in names if re.fullmatch(r"[+-]?\d*\.?\d+([eE][+-]?\d+)?", name)]
-    if 2 * len(numeric) >= len(names) and any("." in name for name in numeric):
-        return " The first line looks like data, not names: put a header line above it."
-    return ""
-
-
-def _others(columns: Sequence[str], chosen: bool) -> str:
-    """Return what to pass so that these columns are not asked for."""
-    return "other features" if chosen else _remedy("drop", *columns)
-
-
 def _columns(names: Sequence[str]) -> str:
-    return f"The columns are {listed(names)}.{_header_hint(names)}"
+    return f"The columns are {listed(names)}.{header_hint(names)}"
 
 
 def _remedy(parameter: str, *values: Any) -> str:
     """Return one remedy for both doors: the Python parameter and the command-line flag."""
     listing = {"drop": "drop", "category": "categories"}
     given = repr(values) if parameter in listing else repr(values[0])
-    flags = " ".join(f"--{parameter} {shlex.quote(str(value))}" for value in values)
+    flags = " ".join(f"--{parameter} {quoted(str(value))}" for value in values)
     return f"{listing.get(parameter, parameter)}={given} (on the command line: {flags})"
 
 
@@ -380,175 +383,6 @@ def nearest(name: object, known: Sequence[str]) -> str:
     folded = {each.casefold(): each for each in reversed(known)}
     near = difflib.get_close_matches(str(name).casefold(), folded)
     return " or ".join(repr(folded[each]) for each in near)
-
-
-# --- reading tables from files: text in several dialects, and Parquet ----------------------------
-# What is read is handed on as it is in the file. Only what would be misread is refused here, with
-# the file, the line and the way out.
-
-# The usual separator of each kind of text file; the header line may show another one.
-TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
-PARQUET_KINDS = (".parquet", ".pq")
-SEPARATORS = (",", ";", "\t", "|")
-LINE_NOTE = "(the header is line 1)"
-
-
-def read_file(path: Path, where: str) -> tuple[pd.DataFrame, str]:
-    """Return the table as it is in the file, with rows numbered from 0, and the checksum.
-
-    `where` names the file in errors, as its user did.
-    """
-    try:
-        with path.open("rb") as raw:
-            start = raw.read(4096)
-            raw.seek(0)
-            checksum = hashlib.file_digest(raw, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise  # only the caller knows what else the name could have meant
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and path.is_dir():
-            raise DatasetError(f"{where} is a folder: pass one of the files in it.") from error
-        reason = getattr(error, "strerror", None) or error
-        raise DatasetError(
-            f"{where} cannot be read: {reason}. Check its name and its access rights."
-        ) from error
-    if not start:
-        raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
-    stem = path.name.lower().removesuffix(".gz")
-    suffix, compressed = Path(stem).suffix, stem != path.name.lower()
-    if suffix in PARQUET_KINDS and not compressed:
-        return _read_parquet(path, where, start), checksum
-    if suffix in TEXT_KINDS:
-        return _read_text(path, where, TEXT_KINDS[suffix], compressed), checksum
-    raise DatasetError(
-        f"{where} has the unknown ending {path.suffix!r}: it must be .csv, .tsv, .tab, .txt (each "
-        "also with .gz), .parquet or .pq. Save the table as CSV."
-    )
-
-
-def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
-    if not start.startswith(b"PAR1"):
-        raise DatasetError(f"{where} is not a Parquet file: rename it by what it is, such as .csv.")
-    try:
-        parquet = import_optional(
-            "pyarrow.parquet", extra="parquet", purpose="Reading a Parquet file"
-        )
-    except ImportError as error:
-        raise DatasetError(f"{where} cannot be read. {error}") from error
-    # An open file, because from a path pyarrow would also read columns out of folder names.
-    with path.open("rb") as raw:
-        try:
-            names = list(parquet.read_schema(raw).names)
-            check_unique(names, where)
-            raw.seek(0)
-            table = pd.read_parquet(raw, engine="pyarrow")
-        except DatasetError:
-            raise
-        except (ValueError, OSError, NotImplementedError) as error:
-            raise DatasetError(f"{where} is a damaged Parquet file: {error}") from error
-    if any(name is not None for name in table.index.names):
-        table = table.reset_index()
-    table.columns = pd.Index([str(column) for column in table.columns])
-    return table.reset_index(drop=True)
-
-
-def _read_text(path: Path, where: str, separator: str, compressed: bool) -> pd.DataFrame:
-    opener: Any = gzip.open if compressed else open
-    try:
-        with opener(path, "rb") as raw:
-            _refuse_binary(raw.read(4096), where)
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as text:
-            separator, header = _sniff(text, separator)
-        check_unique(header, where)
-        with warnings.catch_warnings():
-            # pandas only warns when all rows have more cells than the header, and cuts them off.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                sep=separator,
-                compression="gzip" if compressed else None,
-                encoding="utf-8",
-                engine="c",
-                low_memory=False,  # one type per column, however long the file
-                index_col=False,
-                skipinitialspace=True,
-            )
-    except UnicodeDecodeError as error:
-        raise DatasetError(_not_utf8(path, where, opener)) from error
-    except pd.errors.EmptyDataError as error:
-        raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
-    except pd.errors.ParserWarning as error:
-        raise DatasetError(
-            f"{where}: the data rows have more cells than the header, which has {len(header)}. "
-            f"Name every column, and put cells that hold {separator!r} in quotation marks."
-        ) from error
-    except (pd.errors.ParserError, csv.Error) as error:
-        raise DatasetError(_malformed(str(error), where, separator)) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
-
-
-def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
-    """Return the separator for which header and first row agree, and the names in the header."""
-    heads: dict[str, list[list[str]]] = {}
-    for separator in dict.fromkeys((usual, *SEPARATORS)):
-        text.seek(0)
-        records = csv.reader(text, delimiter=separator, skipinitialspace=True)
-        # Like pandas, skip blank lines; a line of nothing but separators is not blank.
-        filled = (record for record in records if len(record) > 1 or any(record))
-        heads[separator] = list(islice(filled, 2)) or [[]]
-        widths = {len(record) for record in heads[separator]}
-        if len(widths) == 1 and min(widths) > 1:
-            return separator, heads[separator][0]
-    best = max(heads, key=lambda separator: len(heads[separator][0]))
-    return best, heads[best][0]
-
-
-def _refuse_binary(start: bytes, where: str) -> None:
-    disguises = {
-        b"PAR1": "a Parquet file: rename it to end in .parquet",
-        b"\x1f\x8b": "compressed with gzip: rename it to end in .gz",
-        b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or save the sheet as CSV",
-        b"\xff\xfe": "text in the encoding UTF-16: save it as UTF-8",
-        b"\xfe\xff": "text in the encoding UTF-16: save it as UTF-8",
-    }
-    for magic, meaning in disguises.items():
-        if start.startswith(magic):
-            raise DatasetError(f"{where} is {meaning}.")
-    if b"\0" in start:
-        raise DatasetError(f"{where} is binary, not text: save the table as CSV in UTF-8.")
-
-
-def _not_utf8(path: Path, where: str, opener: Any) -> str:
-    """Find the first line that is not UTF-8; only read once the quick way has failed."""
-    place = ""
-    with opener(path, "rb") as raw:
-        for number, line in enumerate(raw, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                place = f": line {number} {LINE_NOTE} has the byte 0x{line[error.start]:02x}"
-                break
-    return (
-        f"{where} is not in the encoding UTF-8{place}. Save it as UTF-8; if it comes from an older "
-        f"Windows program: iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(where)}"
-    )
-
-
-def _malformed(message: str, where: str, separator: str) -> str:
-    """Say the tokenizer's complaint in terms of the file."""
-    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
-    if found:
-        expected, line, saw = found.groups()
-        return (
-            f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
-            f"that hold {separator!r} in quotation marks, or take the extra cell away."
-        )
-    found = re.search(r"EOF inside string starting at row (\d+)", message)
-    if found:
-        line = str(int(found[1]) + 1)
-        return f"{where}: a quotation mark opened in line {line} {LINE_NOTE} is never closed."
-    return f"{where} cannot be read as a table: {message.strip()}. Save it as CSV again."
 
 
 # --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
@@ -655,8 +489,8 @@ class Dataset:
     Parameters
     ----------
     X : pandas.DataFrame
-        Features, each column float64 or int64 (text if declared as categories), without missing or
-        infinite cells.
+        Features, each column float64 or int64, or text for categories; without infinite cells, and
+        with NaN where a cell is missing.
     y : pandas.Series
         Labels (str, int or bool) or a float64 target; same index as `X`.
     task : {"classification", "regression"}
@@ -670,6 +504,11 @@ class Dataset:
         (no index, newline as line end, UTF-8), before columns are left out.
     n_rows_dropped : int, default=0
         Rows left out because of missing cells.
+    findings : tuple of str, default=()
+        What a reader should know of how the table was read, and of features that rules should
+        better not use.
+    preparation : Preparation, optional
+        How the features of other rows are read in the same way.
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -679,6 +518,8 @@ class Dataset:
     source: str
     checksum: str
     n_rows_dropped: int = 0
+    findings: tuple[str, ...] = ()
+    preparation: Preparation | None = field(default=None, repr=False)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -688,8 +529,7 @@ class Dataset:
     @cached_property
     def constant_columns(self) -> tuple[str, ...]:
         """Feature columns with one value only; extractors have nothing to split there."""
-        values = ((str(name), column.to_numpy()) for name, column in self.X.items())
-        return tuple(name for name, column in values if (column == column[0]).all())
+        return tuple(str(n) for n, c in self.X.items() if c.nunique(dropna=False) == 1)
 
     @cached_property
     def class_counts(self) -> dict[Any, int]:
@@ -711,9 +551,18 @@ def load_dataset(
     target: str | None = None,
     task: str = "auto",
     drop: str | Sequence[str] = (),
-    missing: str = "error",
+    missing: str = "keep",
     features: str | Sequence[str] | None = None,
     categories: str | Sequence[str] = (),
+    numeric: str | Sequence[str] = (),
+    na_values: str | Sequence[str] = (),
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sample: int | None = None,
+    random_state: int = 0,
+    max_categories: int = MAX_CATEGORIES,
+    preparation: Preparation | None = None,
 ) -> Dataset:
     """Load a data set by name, from a file or from a data frame, and check it.
 
@@ -724,9 +573,9 @@ def load_dataset(
     ----------
     data : str, path-like or pandas.DataFrame
         A data frame with the target among its columns, a name in `BUILT_IN`, or a path ending in
-        .csv, .tsv, .tab, .txt (each also with .gz), .parquet or .pq. A built-in name wins over a
-        file so named: write ``./iris`` for the file. ``"openml:61"`` is the data set of that number
-        at OpenML, which scikit-learn fetches and keeps in its data folder.
+        .csv, .tsv, .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name wins
+        over a file so named: write ``./iris`` for the file. ``"openml:61"`` is the data set of that
+        number at OpenML, which scikit-learn fetches and keeps in its data folder.
     target : str or None, default=None
         The column to be predicted. Required for files and data frames; built-in data sets know
         theirs, as do most of OpenML.
@@ -736,20 +585,41 @@ def load_dataset(
         numbers are classes. Pass the task when that guess is wrong, as for counts from 0 to 10.
     drop : str or sequence of str, default=()
         Columns to leave out before anything is checked.
-    missing : {"error", "drop"}, default="error"
-        "error" refuses missing cells, "drop" leaves out every row that has one in a kept column.
+    missing : {"keep", "error", "drop"}, default="keep"
+        "keep" leaves missing cells of features as they are (NaN) and leaves out rows without a
+        target, "error" refuses missing cells, "drop" leaves out every row that has one in a kept
+        column.
     features : str, sequence of str or None, default=None
-        The columns to become features, in this order. All others, text and missing cells in them
-        too, are ignored: name those that a model or saved rules were made with to use a wider
-        table. None takes every column but the target and those to `drop`.
+        The columns to become features, in this order; parts of dates are called as
+        ``"paid on: month"``. All others, and what is wrong with them, are ignored: name those that
+        a model or saved rules were made with to use a wider table. None takes every column but the
+        target, those to `drop`, and identifiers.
     categories : str or sequence of str, default=()
-        Features whose values are names of things, in text or numbers. They are kept as text, for
-        extractors that read categories and black boxes that encode them.
+        Features whose values are names of things, though they are written as numbers, or hardly
+        ever repeat. Text is read so without being named.
+    numeric : str or sequence of str, default=()
+        Features that are numbers; other text in them is missing.
+    na_values : str or sequence of str, default=()
+        What else stands for a missing value, as for :func:`read_table`; so are all that follow.
+    sep : str, optional
+        What parts the columns of a text file.
+    decimal : str, optional
+        The decimal sign.
+    encoding : str, optional
+        Of a text file.
+    sample : int, optional
+        Read so many rows only, drawn at random.
+    random_state : int, default=0
+        For `sample`.
+    max_categories : int, default=20
+        A column with more keeps the most frequent ones; the others become ``"other"``.
+    preparation : Preparation, optional
+        How another table was read: columns are read in the same way, and only they.
 
     Returns
     -------
     Dataset
-        Features, target, task, checksum and the number of rows left out.
+        Features, target, task, checksum, findings and the number of rows left out.
 
     Raises
     ------
@@ -762,15 +632,12 @@ def load_dataset(
 
     Notes
     -----
-    Text files are UTF-8, with or without byte order mark; comma, semicolon, tab and vertical bar
-    are told apart by the header line. Empty cells and the usual words for them (NA, NaN, null,
-    None) are missing. Boolean features become 0 and 1. Text is never encoded behind the reader's
-    back. Class labels stay text, booleans or integers; whole-numbered floats become integers. A
-    target in which at least half of the rows, but not all, are numbers is taken for a damaged
-    quantity and refused, unless `task` says otherwise. A named Parquet index is read as a column,
-    an unnamed one is forgotten. Classes with a single row are allowed, see
-    `Dataset.singleton_classes`, as are constant columns, see `Dataset.constant_columns`. Features
-    that OpenML says are nominal are categories.
+    Columns are read by :func:`read_table`. Class labels stay text, booleans or integers;
+    whole-numbered floats become integers. A target in which at least half of the rows, but not all,
+    are numbers is taken for a damaged quantity and refused, unless `task` says otherwise. A named
+    Parquet index is read as a column, an unnamed one is forgotten. Classes with a single row are
+    allowed, see `Dataset.singleton_classes`, as are constant columns, see
+    `Dataset.constant_columns`. Features that OpenML says are nominal are categories.
 
     Examples
     --------
@@ -782,11 +649,11 @@ def load_dataset(
     ['x4', 'x0']
     """
     _check_choice("task", task, ("auto", "classification", "regression"))
-    _check_choice("missing", missing, ("error", "drop"))
-    drop = (drop,) if isinstance(drop, str) else tuple(drop)
-    categories = (categories,) if isinstance(categories, str) else tuple(categories)
+    _check_choice("missing", missing, ("keep", "error", "drop"))
+    _check_choice("decimal", decimal, (None, ".", ","))
+    drop, categories, numeric = _names(drop), _names(categories), _names(numeric)
     if features is not None:
-        features = (features,) if isinstance(features, str) else tuple(features)
+        features = _names(features)
     if isinstance(data, str) and data in BUILT_IN:
         spec = BUILT_IN[data]
         if target not in (None, spec.target):
@@ -801,48 +668,94 @@ def load_dataset(
             )
         where, name, source = data, data, spec.source
         target, task = spec.target, spec.task
-        table = _make_built_in(spec)
-        content = table.to_csv(index=False, lineterminator="\n").encode()
-        checksum = hashlib.sha256(content).hexdigest()
+        raw = _as_file(_make_built_in(spec))
     elif isinstance(data, str) and data.startswith(_OPENML):
         where = source = data
         table, target, nominal, name = _fetch_openml(data, target)
-        categories = tuple(dict.fromkeys([*categories, *nominal]))
-        content = table.to_csv(index=False, lineterminator="\n").encode()
-        checksum = hashlib.sha256(content).hexdigest()
+        raw = _as_file(table)
         categories = tuple(
-            n for n in categories if n not in drop and (features is None or n in features)
+            n
+            for n in dict.fromkeys([*categories, *nominal])
+            if n not in (*drop, *numeric) and (features is None or n in features)
         )
     elif isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         where = source = os.fspath(data)
         name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
         try:
-            table, checksum = read_file(path, where)
+            raw = read_file(path, where, separator=sep, encoding=encoding)
         except FileNotFoundError as error:
             raise DatasetNotFoundError(_not_found(path, where)) from error
     elif isinstance(data, pd.DataFrame):
         where, name, source = "the data frame", "data", "a data frame"
         table = data.reset_index(drop=True).rename(columns=str)
         check_unique(list(table.columns), where)
-        content = table.to_csv(index=False, lineterminator="\n").encode()
-        checksum = hashlib.sha256(content).hexdigest()
+        raw = _as_file(table)
     else:
         raise TypeError(
             "data must be the name of a built-in data set, a path or a data frame, got "
             f"{type(data).__name__}."
         )
-    X, y, resolved, n_dropped = check_table(
-        table,
+    names = [str(column) for column in raw.frame.columns]
+    kinds = {"categories": categories, "numeric": numeric}
+    if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
+        content = "a header but no data rows" if raw.frame.empty else "one data row only"
+        raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
+    target = _check_names(names, where, target, drop, features, kinds)
+    problems = Problems(where)
+    read = prepare(
+        raw,
         where,
         target=target,
-        task=task,
+        decimal=decimal,
+        na_values=_names(na_values),
+        numeric=numeric,
+        categories=categories,
         drop=drop,
         features=features,
-        missing=missing,
-        categories=categories,
+        sample=sample,
+        random_state=random_state,
+        max_categories=max_categories,
+        preparation=preparation,
+        problems=problems,
     )
-    return Dataset(X, y, resolved, name, source, checksum, n_dropped)
+    findings = list(read.findings)
+    chosen = features is not None
+    wanted = [n for n in read.frame.columns if n != target] if features is None else list(features)
+    lacking = [n for n in wanted if n not in read.frame.columns]
+    if lacking:
+        problems.add(f"there is nothing to read {listed(lacking)} from. {_columns(names)}")
+        problems.check()
+    rows = _without_missing(
+        read.frame[[*wanted, target]], problems, findings, target, missing, chosen
+    )
+    known = rows[target].dropna()
+    if len(known) < 2:
+        problems.check()
+    try:
+        y, resolved = _resolve_target(known, f"target {target!r}", task)
+    except DatasetError as error:
+        problems.add(str(error), *error.options)
+    problems.check()
+    X = rows[wanted].reset_index(drop=True)
+    y = y.reset_index(drop=True)
+    if features is None:
+        findings += note_equal(X)
+        findings += _note_leaks(X, y) if resolved == "classification" else []
+    return Dataset(
+        X, y, resolved, name, source, raw.checksum, len(read.frame) - len(rows), tuple(findings),
+        read.preparation,
+    )  # fmt: skip
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(map(str, names))
+
+
+def _as_file(table: pd.DataFrame) -> FileTable:
+    """A table that was not read from a file; its checksum is that of one CSV."""
+    content = table.to_csv(index=False, lineterminator="\n").encode()
+    return FileTable(table, hashlib.sha256(content).hexdigest())
 
 
 def _make_built_in(spec: BuiltIn) -> pd.DataFrame:
@@ -923,7 +836,7 @@ def _not_found(path: Path, where: str) -> str:
     )
 
 
-def _check_choice(parameter: str, value: object, choices: tuple[str, ...]) -> None:
+def _check_choice(parameter: str, value: object, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise DatasetError(f"{parameter} must be one of {listed}, got {value!r}.")

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skescore._text import listed
-from skescore.datasets._loading import BUILT_IN, Dataset, load_dataset
+from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.extractors import is_prefit
 from skescore.registry import make_extractor
 from skescore.report._bench_rows import find_rows, groups_of
@@ -222,6 +222,14 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
     }
 
 
+def how_read(about: dict[str, Any], *, missing: str) -> dict[str, Any]:
+    """Options of `load_dataset` that read rows as those of a run were; older runs kept few."""
+    known = about.get("reading", {"missing": missing})
+    if about.get("table") is None:
+        return {**known, "categories": about["categories"]}
+    return {**known, "preparation": Preparation.from_dict(about["table"])}
+
+
 def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
     """Read the data of a run again, if they are still where they were."""
     built_in = about["name"] in BUILT_IN and about["source"] == BUILT_IN[about["name"]].source
@@ -233,8 +241,7 @@ def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
             target=about["target"],
             task=about["task"],
             features=about["features"],
-            categories=about["categories"],
-            missing="drop" if about["rows_dropped"] else "error",
+            **how_read(about, missing="drop" if about["rows_dropped"] else "error"),
         )
     except (ValueError, OSError, ImportError) as error:
         return None, f"The data of the run cannot be read again: {error} {hint}"

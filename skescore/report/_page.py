@@ -14,7 +14,7 @@ from typing import Any
 
 from skescore._io import write_atomically
 from skescore._optional import import_optional
-from skescore.datasets._loading import Dataset
+from skescore.datasets import Dataset
 from skescore.report._gathering import gather, page_weights
 from skescore.report._rule_views import plain
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skescore.datasets._loading import Dataset
+from skescore.datasets import Dataset
 from skescore.metrics._rule_reports import rule_report
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.datasets._loading import load_dataset
+from skescore.datasets import load_dataset
 from skescore.metrics import fire_score
 from skescore.registry import make_extractor
 from skescore.reproduce._cells import Key, Progress, measure_cells

@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.datasets._loading import load_dataset
+from skescore.datasets import load_dataset
 from skescore.reproduce._cells import Key, Progress, measure_cells
 from skescore.reproduce._printed import (
     ICE_MEASURES,

@@ -54,11 +54,13 @@ def test_from_a_table_to_rules_and_back(houses, run, tmp_path):
     assert scores["completeness_volume"] == 1.0
 
 
-def test_text_that_is_not_declared(houses, run):
-    code, _, err = run("tune", houses, "--target", "price")
-    assert code == 1
-    assert "column 'colour' is text, first '" in err
-    assert "--category colour" in err
+def test_text_is_read_as_categories_unless_it_is_to_be_numbers(houses, run):
+    search = ("--cv", 2, "--black-box", "decision-tree", "--trials", 1, "--extractors", "cart")
+    code, out, _ = run("tune", houses, "--target", "price", *search)
+    assert code == 0
+    assert "colour" in out
+    code, _, err = run("tune", houses, "--target", "price", "--numeric", "colour,size", *search)
+    assert code == 1 or "colour" in err
 
 
 def test_extractors_that_need_numbers_are_left_out_or_refused(houses, run):
@@ -82,9 +84,13 @@ def test_identifiers_are_noted(tmp_path, run):
         path, index=False
     )
     search = ("--cv", 2, "--trials", 1, "--extractors", "cart", "--black-box", "knn")
+    code, out, err = run("tune", path, "--target", "y", *search)
+    assert code == 0
+    assert "left out: 'name' (identifiers)" in err
+    assert "name" not in out
     code, _, err = run("tune", path, "--target", "y", "--category", "name", *search)
     assert code == 0
-    assert "column 'name' has 60 different names in 60 rows" in err
+    assert "column 'name' has 60 categories" in err
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -24,6 +24,7 @@ from skescore.cli._arguments import (
     integer,
     jobs,
     knowledge_scorer_from,
+    names_from,
     names_of,
     number_above,
     scorer_from,
@@ -38,7 +39,6 @@ from skescore.cli._output import (
     plural,
     to_json,
 )
-from skescore.cli._rule_files import names_from
 from skescore.cli._trials import Kept, Workers, shown_command_line
 from skescore.cli._tune import splitter
 from skescore.datasets import Dataset, load_dataset
@@ -190,73 +190,21 @@ def test_all_scores_at_once_have_the_same_weights():
 # Features -----------------------------------------------------------------------------------------
 
 
-def checked(columns, capsys):
-    X = pd.DataFrame(columns)
-    y = pd.Series(["a", "b"] * (len(X) // 2), name="y")
-    notes = Notes()
-    check_features(Dataset(X, y, "classification", "data", "data.csv", ""), notes)
-    assert capsys.readouterr().err == "".join(f"skescore: note: {text}\n" for text in notes.texts)
-    return notes.texts
-
-
-RANDOM = np.random.default_rng(0)
-MEASURED = RANDOM.normal(size=40)
-
-
-def test_sound_features_need_no_note(capsys):
-    counts = RANDOM.poisson(5, size=40)
-    fractions = np.arange(40) + 0.5  # in order, but no row numbers
-    twice = np.repeat(np.arange(20), 2)
-    gap = np.r_[0:39, 40]
-    columns = {"m": MEASURED, "c": counts, "f": fractions, "t": twice, "g": gap}
-    assert checked(columns, capsys) == []
-
-
-def test_constant_columns_are_noted_together(capsys):
-    (note,) = checked({"m": MEASURED, "one": np.ones(40), "two": np.full(40, 2)}, capsys)
-    assert note == "2 columns with a single value, of no use: 'one', 'two'"
-
-
-def test_nothing_but_constant_columns_is_an_error(capsys):
+def test_nothing_but_constant_columns_is_an_error():
+    X = pd.DataFrame({"one": np.ones(40), "two": np.full(40, 2)})
+    y = pd.Series(["a", "b"] * 20, name="y")
     with pytest.raises(ValueError, match=r"data: every feature is constant \('one', 'two'\)"):
-        checked({"one": np.ones(40), "two": np.full(40, 2)}, capsys)
+        check_features(Dataset(X, y, "classification", "data", "data.csv", ""))
 
 
-def test_equal_columns_are_noted_with_the_way_out(capsys):
-    columns = {"m": MEASURED, "other": -MEASURED, "my copy": MEASURED.copy()}
-    (note,) = checked(columns, capsys)
-    assert "'m' and 'my copy' are equal" in note
-    assert note.endswith("--drop 'my copy'")
-
-
-def test_equal_columns_are_found_whatever_their_type_and_sign_of_zero(capsys):
-    whole = RANDOM.integers(0, 9, size=40)
-    floats = np.where(whole == 0, -0.0, whole)
-    (note,) = checked({"whole": whole, "floats": floats}, capsys)
-    assert "'whole' and 'floats' are equal" in note
-
-
-@pytest.mark.parametrize("start", [0, 1, 1000])
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_row_numbers_are_noted_with_the_way_out(start, shuffled, capsys):
-    numbers = np.arange(start, start + 40)
-    numbers = RANDOM.permutation(numbers) if shuffled else numbers
-    (note,) = checked({"m": MEASURED, "id": numbers}, capsys)
-    assert "'id' looks like row numbers" in note
-    assert note.endswith("--drop id")
-
-
-def test_few_rows_can_be_in_a_row_by_chance(capsys):
-    assert checked({"m": MEASURED[:8], "level": np.arange(8)}, capsys) == []
-
-
-def test_quiet_notes_are_kept_but_not_shown(capsys):
-    notes = Notes(quiet=True)
-    X = pd.DataFrame({"m": MEASURED, "one": 1})
-    y = pd.Series(MEASURED, name="y")
-    check_features(Dataset(X, y, "regression", "data", "data.csv", ""), notes)
-    assert len(notes.texts) == 1
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize("quiet", [False, True])
+def test_findings_are_one_message(quiet, capsys):
+    notes = Notes(quiet=quiet)
+    notes.add_findings("data", [])
+    notes.add_findings("data", ["first", "second"])
+    assert notes.texts == ["first", "second"]
+    shown = "skescore: note: about data:\n  - first\n  - second\n"
+    assert capsys.readouterr().err == ("" if quiet else shown)
 
 
 # Folds --------------------------------------------------------------------------------------------

@@ -373,15 +373,30 @@ def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, r
         ({"y": [True, False] * 4}, ["(False, True)", "('high', 'low')"]),
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
         ({"y": "low"}, ["one class", "'low'"]),
-        ({"b": [1.0, np.nan] * 4}, ["column 'b'", "data row 2", "--missing drop"]),
-        ({"b": [1.0, np.inf] * 4}, ["column 'b'", "infinite", "data row 2"]),
-        ({"b": ["x", "1"] * 4}, ["column 'b'", "'x'"]),
     ],
 )
 def test_data_that_do_not_fit_the_rules_are_refused(changes, told, rules, write, run):
     err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
     for text in told:
         assert text in err
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([1.0, np.nan], []),
+        ([1.0, np.inf], ["4 infinite values in column 'b' are read as missing"]),
+        (["x", "1"], ["'x' in column 'b' is read as missing (4 rows)"]),
+    ],
+)
+def test_missing_values_are_scored_unless_refused(cells, told, rules, write, run):
+    path = write(KINDS.assign(b=cells * 4), "t.csv")
+    code, out, _ = run(rules, path, "--target", "y", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["notes"] == told
+    err = failed(run, rules, path, "--target", "y", "--missing", "error")
+    assert "column 'b'" in err
+    assert "--missing drop" in err or "infinite" in err
 
 
 def test_rules_for_another_task_are_refused(rules, kinds, run):

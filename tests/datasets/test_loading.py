@@ -178,7 +178,9 @@ def test_parameters_are_checked(write):
     path = write(GOOD)
     with pytest.raises(DatasetError, match=r"task must be one of 'auto', .* got 'cluster'"):
         load_dataset(path, target="y", task="cluster")
-    with pytest.raises(DatasetError, match="missing must be one of 'error', 'drop', got 'mean'"):
+    with pytest.raises(
+        DatasetError, match="missing must be one of 'keep', 'error', 'drop', got 'mean'"
+    ):
         load_dataset(path, target="y", missing="mean")
     with pytest.raises(TypeError, match=r"data must be the name .* got list"):
         load_dataset([[1, 2]], target="a")

@@ -138,7 +138,7 @@ HOLES = "a,b,y\n1,,p\n2,5,q\n,,p\n4,7,\n5,8,p\n"
 
 
 def test_missing_cells_are_counted_and_placed(write):
-    text = refusal(write(HOLES))
+    text = refusal(write(HOLES), missing="error")
     # An obvious count, cell by cell, as the judge.
     rows = list(csv.DictReader(io.StringIO(HOLES)))
     for name, label in [("a", "column 'a'"), ("b", "column 'b'"), ("y", "the target column 'y'")]:
@@ -161,13 +161,13 @@ def test_holes_in_dropped_columns_do_not_count(write):
     path = write("a,b,y\n1,,p\n2,,q\n")
     dataset = load_dataset(path, target="y", drop="b", missing="drop")
     assert dataset.n_rows_dropped == 0
-    text = refusal(path, missing="drop")
-    assert "'b' has no values at all. Pass drop=('b',) (on the command line: --drop b)" in text
+    assert "left out: 'b' (without any value)" in load_dataset(path, target="y").findings[0]
+    assert load_dataset(path, target="y", missing="drop").X.columns.tolist() == ["a"]
 
 
 def test_rows_keep_their_numbers_after_others_are_dropped(write):
-    text = refusal(write("a,y\n,p\n1,q\nx,p\n3,q\n"), missing="drop")
-    assert "first 'x' in data row 3 " in text
+    text = refusal(write("a,y\n,p\n1,q\nz,p\n3,q\n"), missing="drop")
+    assert "first 'z' in data row 3 " in text
 
 
 def test_dropping_everything_is_refused(write):
@@ -177,52 +177,53 @@ def test_dropping_everything_is_refused(write):
 
 @pytest.mark.parametrize("word", ["NA", "NaN", "null", "None", "n/a", ""])
 def test_words_for_missing(write, word):
-    assert "column 'a' 1 (first in data row 2)" in refusal(write(f"a,y\n1,p\n{word},q\n"))
+    path = write(f"a,y\n1,p\n{word},q\n")
+    assert "column 'a' 1 (first in data row 2)" in refusal(path, missing="error")
+    np.testing.assert_array_equal(load_dataset(path, target="y").X["a"], [1, np.nan])
 
 
 def test_many_holed_columns_are_summed_up(write):
     names = [f"c{i}" for i in range(20)]
     lines = [",".join([*names, "y"]), "," * 20 + "p", ",".join(["1"] * 20) + ",q", "," * 20 + "p"]
-    text = refusal(write("\n".join(lines)))
+    text = refusal(write("\n".join(lines)), missing="error")
     assert "column 'c11' 2" in text
     assert "and 8 more columns" in text
     assert "'c12'" not in text
 
 
 def test_infinite_values(write):
-    text = refusal(write("a,y\n1,p\n-inf,q\ninf,p\n"))
+    path = write("a,y\n1,p\n-inf,q\ninf,p\n")
+    text = refusal(path, missing="error")
     assert "column 'a' has 2 infinite values, first -inf in data row 2 " in text
-    assert "--missing drop" in text
+    dataset = load_dataset(path, target="y")
+    np.testing.assert_array_equal(dataset.X["a"], [1, np.nan, np.nan])
+    assert "2 infinite values in column 'a' are read as missing" in dataset.findings
     assert "infinite" in refusal(write("a,y\n1,2.5\n2,inf\n3,1\n"))
 
 
 def test_text_in_a_numeric_column(write):
-    text = refusal(write("a b,y\n1,p\n2,q\nabc,p\n4,q\nxyz,q\n"))
+    path = write("a b,y\n1,p\n2,q\nabc,p\n4,q\nxyz,q\n")
+    text = refusal(path)
     assert "column 'a b' should be numbers but has text in 2 of 5 rows" in text
     assert "first 'abc' in data row 3 (data rows are counted from 1, without the header)" in text
     assert "drop=('a b',) (on the command line: --drop 'a b')" in text
+    dataset = load_dataset(path, target="y", na_values=["abc", "xyz"])
+    np.testing.assert_array_equal(dataset.X["a b"], [1, 2, np.nan, 4, np.nan])
+    dataset = load_dataset(path, target="y", numeric="a b")
+    np.testing.assert_array_equal(dataset.X["a b"], [1, 2, np.nan, 4, np.nan])
+    assert "'abc', 'xyz' in column 'a b' is read as missing (2 rows)" in dataset.findings
+    assert load_dataset(path, target="y", categories="a b").X["a b"].tolist()[2:] == [
+        "abc", "4", "xyz",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "hint"),
-    [
-        ("?", "If '?' stands for a missing value, leave the cell empty."),
-        ('"1,5"', "decimal point"),
-        ('"1.234,5"', "decimal point"),
-        ("2024-01-31", "looks like dates"),
-        ("31.1.2024", "looks like dates"),
-    ],
-)
-def test_usual_slips_are_named(write, value, hint):
-    assert hint in refusal(write(f"a,y\n1,p\n{value},q\n"))
-
-
-def test_textual_column(write):
-    text = refusal(write("colour,x,y\nred,1,p\nblue,2,q\n"))
-    assert "column 'colour' is text, first 'red' in data row 1 " in text
-    assert "categories=('colour',) (on the command line: --category colour)" in text
-    assert "encode it as numbers" in text
-    assert "drop=('colour',) (on the command line: --drop colour)" in text
+def test_faults_come_together_with_what_mends_them(write):
+    path = write("a,b,y\n1,2,p\n2,b,q\nabc,3,p\n4,5,q\n5,6,q\n")
+    with pytest.raises(
+        DatasetError, match=r"has 2 faults:\n- column 'a' .*\n- column 'b'"
+    ) as caught:
+        load_dataset(path, target="y")
+    assert caught.value.options == ("--na-values=abc", "--na-values=b")
 
 
 # Columns and rows ---------------------------------------------------------------------------------
@@ -271,11 +272,7 @@ def test_lost_header_is_noticed(write):
         ("a,y\n", "has a header but no data rows: at least 2 rows are needed"),
         ("a,y\n1,p\n", "has one data row only: at least 2 rows are needed"),
         ("y\np\nq\n", "no feature column is left beside the target 'y'"),
-        ("a b y\n1 2 p\n3 4 q\n", "target must be among the columns, got 'y'"),
-        (",a,y\n0,1,p\n1,2,q\n", "no name for 'Unnamed: 0'"),
-        (",a,y\n0,1,p\n1,2,q\n", "drop=('Unnamed: 0',) (on the command line: --drop 'Unnamed: 0')"),
-        ("Unnamed: 0.1,a,y\n0,1,p\n1,2,q\n", "no name for 'Unnamed: 0.1'"),
-        ("a,y,\n1,p,\n2,q,\n", "no name for 'Unnamed: 2'"),
+        ("a b y\n1 2 p\n3 4\n", "target must be among the columns, got 'y'"),
         ("a,y\n1,p\n2,p\n", "has only one class, 'p', in all 2 rows"),
         ("a,y\n1,1.5\n2,1.5\n", "is 1.5 in every row, so there is nothing to predict"),
     ],
@@ -348,15 +345,11 @@ def test_features_are_not_the_target_nor_dropped_nor_twice_nor_none(write):
 
 def test_faults_of_the_features_named_are_not_to_be_dropped(write):
     path = write(WIDE)
-    text = refusal(path, features=["a", "name"])
-    assert "column 'name' is text, first 'Ann' in data row 1 " in text
-    assert text.endswith("or pass other features.")
-    text = refusal(path, features=["a", "gaps"])
+    text = refusal(path, features=["a", "gaps"], missing="error")
     assert "missing values in column 'gaps' 1 (first in data row 1)" in text
     assert text.endswith("or pass other features.")
-    assert "no name for 'Unnamed: 0'" in refusal(path, features=["Unnamed: 0"])
     empty = write("a,b,y\n1,,p\n2,,q\n")
-    assert refusal(empty, features=["b"]).endswith("no values at all. Pass other features.")
+    assert load_dataset(empty, target="y", features=["b"]).X["b"].isna().all()
 
 
 def test_only_holes_in_the_features_named_cost_a_row(write):

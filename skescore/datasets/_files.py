@@ -1,0 +1,409 @@
+"""Tables from files: text in several dialects and encodings, Parquet, and sheets of Excel.
+
+What is in the file comes out as it is, one type per column; what it means is read by `_reading`.
+What cannot be a table is refused, with the file, the line and the way out.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import hashlib
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skescore._optional import import_optional
+from skescore._text import listed
+
+__all__ = ["DatasetError", "FileTable", "check_unique", "header_hint", "read_file"]
+
+# The usual separator of each kind of text file; the header line may show another one.
+TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET_KINDS = (".parquet", ".pq")
+SHEET_KINDS = (".xlsx", ".xlsm")
+SEPARATORS = (",", ";", "\t", "|")
+#: Columns parted by any number of blanks, as in older data files.
+BLANKS = r"\s+"
+#: How separators that are hard to type may be called.
+SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": BLANKS,
+                   " ": BLANKS, "blank": BLANKS, "pipe": "|"}  # fmt: skip
+LINE_NOTE = "(the header is line 1)"
+#: Rows that must agree with the header for blanks to be a separator.
+_SEEN_ROWS = 20
+#: What a cell is that is missing; "none" and "?" are words, which only their column explains.
+NULL_CELLS = (
+    "", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "None", "<NA>", "#N/A",
+    "#N/A N/A", "#NA", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND",
+)  # fmt: skip
+
+
+class DatasetError(ValueError):
+    """A data set cannot be used as it is; the text says where the trouble is and what to do.
+
+    Parameters
+    ----------
+    text : str
+        The whole message.
+    options : sequence of str, default=()
+        What would mend it on the command line, such as ``("--drop", "id")``.
+    """
+
+    __module__ = "skescore.datasets"  # where users import it from
+
+    def __init__(self, text: str, options: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.options = tuple(options)
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """What a file holds, before anyone asks what it means.
+
+    `again` reads the same file with a decimal comma; None where numbers are not text.
+    """
+
+    frame: pd.DataFrame
+    checksum: str
+    separator: str | None = None
+    findings: list[str] = field(default_factory=list)
+    again: Any = None
+
+    def with_decimal_comma(self) -> FileTable:
+        """Read the file once more, with a comma before the decimals."""
+        if self.again is None:
+            return self
+        return FileTable(
+            self.again(decimal=","), self.checksum, self.separator, self.findings, None
+        )
+
+
+def read_file(
+    path: Path, where: str, *, separator: str | None = None, encoding: str | None = None
+) -> FileTable:
+    """Read the table as it is in the file, with rows numbered from 0.
+
+    `where` names the file in errors, as its user did.
+    """
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(4096)
+            raw.seek(0)
+            checksum = hashlib.file_digest(raw, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise  # only the caller knows what else the name could have meant
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and path.is_dir():
+            raise DatasetError(f"{where} is a folder: pass one of the files in it.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(
+            f"{where} cannot be read: {reason}. Check its name and its access rights."
+        ) from error
+    if not start:
+        raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
+    stem = path.name.lower().removesuffix(".gz")
+    suffix, compressed = Path(stem).suffix, stem != path.name.lower()
+    if suffix in TEXT_KINDS:
+        kind = TEXT_KINDS[suffix]
+        return _read_text(path, where, checksum, kind, compressed, separator, encoding)
+    if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not compressed:
+        for option, given in (("sep", separator), ("encoding", encoding)):
+            if given is not None:
+                raise DatasetError(
+                    f"{where}: {option} is for text files, got {given!r} for a {suffix} file. "
+                    f"Leave it out (on the command line: leave out --{option})."
+                )
+        if suffix in PARQUET_KINDS:
+            return FileTable(_read_parquet(path, where, start), checksum)
+        return _read_sheet(path, where, start, checksum)
+    raise DatasetError(
+        f"{where} has the unknown ending {path.suffix!r}: it must be .csv, .tsv, .tab, .txt (each "
+        "also with .gz), .xlsx, .parquet or .pq. Save the table as CSV."
+    )
+
+
+def check_unique(names: list[str], where: str) -> None:
+    """Refuse names that occur twice, where nothing can tell the columns apart."""
+    doubles = sorted({name for name in names if names.count(name) > 1 and name.strip()})
+    if doubles:
+        raise DatasetError(
+            f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
+            f"column a name of its own.{header_hint(names)}"
+        )
+
+
+def header_hint(names: Sequence[str]) -> str:
+    """Say so if the names look like numbers of a first row."""
+    numeric = [
+        name for name in names if re.fullmatch(r"[+-]?\d*\.?\d+(\.\d+)?([eE][+-]?\d+)?", name)
+    ]
+    if 2 * len(numeric) >= len(names) and any("." in name for name in numeric):
+        return " The first line looks like data, not names: put a header line above it."
+    return ""
+
+
+# --- Parquet and sheets --------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
+    if not start.startswith(b"PAR1"):
+        raise DatasetError(f"{where} is not a Parquet file: rename it by what it is, such as .csv.")
+    try:
+        parquet = import_optional(
+            "pyarrow.parquet", extra="parquet", purpose="Reading a Parquet file"
+        )
+    except ImportError as error:
+        raise DatasetError(f"{where} cannot be read. {error}") from error
+    # An open file, because from a path pyarrow would also read columns out of folder names.
+    with path.open("rb") as raw:
+        try:
+            names = list(parquet.read_schema(raw).names)
+            check_unique(names, where)
+            raw.seek(0)
+            table = pd.read_parquet(raw, engine="pyarrow")
+        except DatasetError:
+            raise
+        except (ValueError, OSError, NotImplementedError) as error:
+            raise DatasetError(f"{where} is a damaged Parquet file: {error}") from error
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    table.columns = pd.Index([str(column) for column in table.columns])
+    return table.reset_index(drop=True)
+
+
+def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTable:
+    if not start.startswith(b"PK\x03\x04"):
+        raise DatasetError(
+            f"{where} is not an Excel workbook: rename it by what it is, such as .csv."
+        )
+    try:
+        import_optional("openpyxl", extra="excel", purpose="Reading an Excel workbook")
+    except ImportError as error:
+        raise DatasetError(f"{where} cannot be read. {error}") from error
+    try:
+        with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
+            warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
+            sheets = [str(name) for name in book.sheet_names]
+            table = book.parse(sheets[0], keep_default_na=False, na_values=list(NULL_CELLS))
+    except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
+        raise DatasetError(f"{where} is a damaged Excel workbook: {error}") from error
+    if not len(table.columns):
+        raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
+    table.columns = pd.Index([str(column) for column in table.columns])
+    more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
+    findings = [more] if len(sheets) > 1 else []
+    return FileTable(table.dropna(how="all").reset_index(drop=True), checksum, None, findings)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _read_text(
+    path: Path,
+    where: str,
+    checksum: str,
+    usual: str,
+    compressed: bool,
+    separator: str | None,
+    encoding: str | None,
+) -> FileTable:
+    opener: Any = gzip.open if compressed else open
+    findings: list[str] = []
+    try:
+        with opener(path, "rb") as raw:
+            content = raw.read()
+        _refuse_binary(content[:4096], where, encoding)
+        encoding = _encoding(content, where, encoding, findings)
+        try:
+            with io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="") as text:
+                if separator is None:
+                    separator, header = _sniff(text, usual)
+                else:
+                    separator = SEPARATOR_NAMES.get(separator, separator)
+                    header = _header(text, separator)
+        except UnicodeDecodeError as error:
+            raise DatasetError(_wrongly_encoded(content, where, encoding)) from error
+        if len(separator) > 1 and separator != BLANKS:
+            raise DatasetError(
+                f"{where}: sep must be one character, 'tab' or 'space', got {separator!r} (on the "
+                "command line: --sep)."
+            )
+        read = partial(_parse, content, where, separator, encoding, header)
+        table = read()
+        twice = sorted({n for n in header if n.strip() and header.count(n) > 1})
+        if twice:
+            findings.append(
+                f"the header has {listed(twice)} more than once; the further columns are read as "
+                f"{listed([f'{name}.1' for name in twice])} and so on"
+            )
+        return FileTable(table, checksum, separator, findings, read)
+    except pd.errors.EmptyDataError as error:
+        raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
+    except csv.Error as error:
+        raise DatasetError(_malformed(str(error), where, separator or usual)) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
+
+
+def _parse(
+    content: bytes, where: str, separator: str, encoding: str, header: list[str], decimal: str = "."
+) -> pd.DataFrame:
+    """Let pandas read text of which separator and encoding are known."""
+    try:
+        with warnings.catch_warnings():
+            # pandas only warns when all rows have more cells than the header, and cuts them off.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                io.BytesIO(content),
+                sep=separator,
+                encoding=encoding,
+                engine="c",
+                low_memory=False,  # one type per column, however long the file
+                index_col=False,
+                skipinitialspace=True,
+                decimal=decimal,
+                keep_default_na=False,
+                na_values=list(NULL_CELLS),
+            )
+    except UnicodeDecodeError as error:
+        raise DatasetError(_wrongly_encoded(content, where, encoding)) from error
+    except pd.errors.ParserWarning as error:
+        raise DatasetError(
+            f"{where}: the data rows have more cells than the header, which has {len(header)}. "
+            f"Name every column, and put cells that hold {separator!r} in quotation marks."
+        ) from error
+    except pd.errors.EmptyDataError:
+        raise
+    except pd.errors.ParserError as error:
+        raise DatasetError(_malformed(str(error), where, separator)) from error
+    names = [str(name).strip() for name in table.columns]
+    if len(set(names)) == len(names):
+        table.columns = pd.Index(names)
+    return table
+
+
+def _records(text: Any, separator: str) -> Any:
+    text.seek(0)
+    if separator == BLANKS:
+        return (line.split() for line in text if line.strip())
+    records = csv.reader(text, delimiter=separator, skipinitialspace=True)
+    # Like pandas, skip blank lines; a line of nothing but separators is not blank.
+    return (record for record in records if len(record) > 1 or any(record))
+
+
+def _header(text: Any, separator: str) -> list[str]:
+    if len(separator) > 1 and separator != BLANKS:
+        return []
+    return next(iter(_records(text, separator)), [])
+
+
+def _sniff(text: Any, usual: str) -> tuple[str, list[str]]:
+    """Return the separator for which header and first row agree, and the names in the header."""
+    heads: dict[str, list[list[str]]] = {}
+    for separator in dict.fromkeys((usual, *SEPARATORS)):
+        heads[separator] = list(islice(_records(text, separator), 2)) or [[]]
+        widths = {len(record) for record in heads[separator]}
+        if len(widths) == 1 and min(widths) > 1:
+            return separator, heads[separator][0]
+    best = max(heads, key=lambda separator: len(heads[separator][0]))
+    if len(heads[best][0]) == 1:
+        rows = list(islice(_records(text, BLANKS), _SEEN_ROWS))
+        if len({len(row) for row in rows}) == 1 < len(rows) and len(rows[0]) > 1:
+            return BLANKS, rows[0]
+    return best, heads[best][0]
+
+
+def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
+    disguises = {
+        b"PAR1": "a Parquet file: rename it to end in .parquet",
+        b"\x1f\x8b": "compressed with gzip: rename it to end in .gz",
+        b"PK\x03\x04": "a zip archive or a spreadsheet: unpack it, or rename it to end in .xlsx",
+    }
+    for magic, meaning in disguises.items():
+        if start.startswith(magic):
+            raise DatasetError(f"{where} is {meaning}.")
+    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in start and not marked and encoding is None:
+        raise DatasetError(
+            f"{where} is binary, not text: save the table as CSV in UTF-8; if it is text, say in "
+            "which encoding, such as encoding='utf-16-le' (on the command line: --encoding "
+            "utf-16-le).",
+            ("--encoding", "utf-16-le"),
+        )
+
+
+def _encoding(content: bytes, where: str, given: str | None, findings: list[str]) -> str:
+    """Find out in which encoding the text is, and note it where it is an old one."""
+    if given is not None:
+        try:
+            codecs.lookup(given)
+        except LookupError as error:
+            raise DatasetError(
+                f"{where}: encoding must be one that Python knows, such as 'utf-8' or 'cp1252', "
+                f"got {given!r} (on the command line: --encoding)."
+            ) from error
+        name = codecs.lookup(given).name
+        return "utf-8-sig" if name == "utf-8" else given
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        findings.append("the text is in the encoding UTF-16")
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+        return "utf-8-sig"
+    except UnicodeDecodeError:
+        pass
+    # Text in an 8-bit encoding is no UTF-8 wherever it leaves ASCII; damaged UTF-8 is nearly all.
+    damaged = content.decode("utf-8", errors="replace")
+    wrong = damaged.count("�")
+    right = sum(map(len, re.findall(r"[^\x00-\x7f�]+", damaged)))
+    if right > wrong:
+        raise DatasetError(_wrongly_encoded(content, where, "utf-8"))
+    try:
+        content.decode("cp1252")
+    except UnicodeDecodeError:
+        findings.append("the text is read in the encoding ISO-8859-1; another: --encoding NAME")
+        return "iso-8859-1"
+    findings.append("the text is read in the encoding Windows-1252; another: --encoding NAME")
+    return "cp1252"
+
+
+def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
+    """Find the first line that is not in the encoding; only read once the quick way has failed."""
+    name = "UTF-8" if encoding.startswith("utf-8") else encoding
+    place = ""
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        try:
+            line.decode(encoding)
+        except UnicodeDecodeError as error:
+            place = f": line {number} {LINE_NOTE} has the byte 0x{line[error.start]:02x}"
+            break
+    return (
+        f"{where} is not in the encoding {name}{place}. Save it as UTF-8, or name its encoding, "
+        "such as encoding='cp1252' (on the command line: --encoding cp1252)."
+    )
+
+
+def _malformed(message: str, where: str, separator: str) -> str:
+    """Say the tokenizer's complaint in terms of the file."""
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if found:
+        expected, line, saw = found.groups()
+        return (
+            f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
+            f"that hold {separator!r} in quotation marks, or take the extra cell away."
+        )
+    found = re.search(r"EOF inside string starting at row (\d+)", message)
+    if found:
+        line = str(int(found[1]) + 1)
+        return f"{where}: a quotation mark opened in line {line} {LINE_NOTE} is never closed."
+    return f"{where} cannot be read as a table: {message.strip()}. Save it as CSV again."

@@ -1,0 +1,1052 @@
+"""Reading a table as its owner meant it: what each column is, and what was found on the way.
+
+A column of a file becomes one of numbers, one of categories, or the parts of a date. How that was
+done is a `Preparation`, so that other rows are read in the same way later.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from skescore._text import listed
+from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
+
+__all__ = ["MAX_CATEGORIES", "OTHER", "ColumnReading", "Preparation", "Problems", "Table",
+           "as_numbers", "note_equal", "prepare", "quoted", "read_raw", "read_table"]  # fmt: skip
+
+#: A text column with more values keeps that many, the most frequent; the rest is `OTHER`.
+MAX_CATEGORIES = 20
+OTHER = "other"
+
+#: What stands for a missing value where it is the only text in a column of numbers, in lower case.
+_WORDS = """
+? - -- --- – — . .. ... * / # ! x na n.a. n.a n/a nan none null nil missing unknown unk undefined
+empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value! #ref! #num! #name?
+#null! #n/a
+"""
+NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
+#: Words that Cleaner takes for missing, but which are values of many columns of text.
+_VALUES_IN_TEXT = ("none", "None")
+
+#: Fewer rows than these are numbered 1, 2, 3, ... by chance, and their texts differ by chance.
+_MIN_COUNTED = 10
+#: More values than these, on half of the rows, are identifiers or free text.
+_MANY_NAMES = 20
+#: Text in a column of numbers is a slip where it is so rare, or has so few values.
+_RARE, _FEW = 0.05, 10
+#: How often one number must occur, and how often the values of a category, to be told.
+_MIN_SENTINEL = 2
+_SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
+
+_CURRENCY = (
+    r"(?:US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
+    r"(?:USD|EUR|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|AUD|CAD|CNY|BRL)\b)"
+)
+_NUMBER = re.compile(
+    rf"(?P<open>\()?\s*(?P<sign>[+-])?\s*(?P<before>{_CURRENCY})?\s*(?P<inner>[+-])?\s*"
+    r"(?P<core>(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?)\s*"
+    rf"(?P<after>%|{_CURRENCY})?\s*\)?"
+)
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_TRUTH = {"true": 1.0, "false": 0.0}
+#: A decimal sign, and the one between thousands; of two that fit equally well, the first.
+_STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+
+_SHORT_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2}(\s.*)?")
+_SHORT_FORMATS = {".": ("%d.%m.%y",), "/": ("%m/%d/%y", "%d/%m/%y"), "-": ("%d-%m-%y",)}
+_DATE_PART = re.compile(
+    r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
+    re.DOTALL,
+)
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_ID_NAME = re.compile(
+    r"(?i:(^|[\W_])(id|ids|uuid|guid|nr|no|num|number|nummer|key|index|idx|row|rows|rownames|"
+    r"row_names|rowid|serial|record)$)|(?i:^(id|index|row)[\W_]?\d*$)|[a-z](ID|Id|Nr|No|Key|UUID)$|"
+    r"(?i:nummer|rownames|_?identifier)$"
+)
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*|\s*")
+
+
+class Problems:
+    """What speaks against a table, to be said at once."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._texts: list[str] = []
+        self._options: list[str] = []
+
+    def add(self, text: str, *options: str) -> None:
+        """Add a problem, and what would mend it on the command line."""
+        self._texts.append(text)
+        self._options += options
+
+    def check(self) -> None:
+        """Raise all of them as one error, if there are any."""
+        if len(self._texts) == 1:
+            raise DatasetError(f"{self.where}: {self._texts[0]}", self._options)
+        if self._texts:
+            lines = "".join(f"\n- {text}" for text in self._texts)
+            raise DatasetError(f"{self.where} has {len(self._texts)} faults:{lines}", self._options)
+
+
+# --- what is kept of a reading -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """How a column of a file becomes features.
+
+    Parameters
+    ----------
+    name : str
+        Of the column in the file.
+    kind : {"number", "category", "date"}
+        What its cells are.
+    decimal, thousands : str
+        Signs in numbers that are written as text.
+    values : tuple of str, optional
+        Categories that are kept; all others are ``"other"``. None keeps all.
+    format : str, optional
+        Of dates that are written as text.
+    first : str, optional
+        The day from which days are counted, as ``2024-01-31``.
+    parts : tuple of str, default=()
+        What is made of a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
+    """
+
+    name: str
+    kind: str
+    decimal: str = "."
+    thousands: str = ","
+    values: tuple[str, ...] | None = None
+    format: str | None = None
+    first: str | None = None
+    parts: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that the column becomes."""
+        if self.kind != "date":
+            return (self.name,)
+        days = f"days since {self.first}"
+        return tuple(f"{self.name}: {days if part == 'days' else part}" for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How a table was read, so that other rows can be read in the same way.
+
+    Parameters
+    ----------
+    columns : tuple of ColumnReading
+        Of all columns that became features.
+    na_values : tuple of str, default=()
+        What was read as missing beside the usual words.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.datasets import Preparation, read_table
+    >>> table = read_table(pd.DataFrame({"paid": ["$1,250.00", "$80.50"], "on": ["cash", "card"]}))
+    >>> kept = table.preparation.to_dict()
+    >>> later = pd.DataFrame({"paid": ["$1,000.00"], "on": ["cash"]})
+    >>> read_table(later, preparation=Preparation.from_dict(kept)).frame
+       paid    on
+    0  1000  cash
+    """
+
+    columns: tuple[ColumnReading, ...]
+    na_values: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of all features that it makes."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain lists and texts, for JSON; what is at its default is left out."""
+        plain = ColumnReading("", "")
+        columns = [
+            {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in asdict(column).items()
+                if key in ("name", "kind") or value != getattr(plain, key)
+            }
+            for column in self.columns
+        ]
+        return {"columns": columns, "na_values": list(self.na_values)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
+        """Read what `to_dict` gave."""
+        try:
+            columns = []
+            for column in data["columns"]:
+                given: dict[str, Any] = {
+                    k: tuple(v) if isinstance(v, list) else v for k, v in column.items()
+                }
+                columns.append(ColumnReading(**given))
+            return cls(tuple(columns), tuple(data.get("na_values", ())))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DatasetError(
+                f"The record of how a table was read is damaged: {error}. Make the rules again, "
+                "or take the record away to have the table read anew."
+            ) from error
+
+    @classmethod
+    def for_features(
+        cls, names: Iterable[str], categories: Mapping[str, Sequence[str] | None] | None = None
+    ) -> Preparation:
+        """Guess from the names of features how they were read out of a table.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The features, such as those of rules. ``"paid on: month"`` is a part of the date
+            ``"paid on"``, unless a table has a column of that name.
+        categories : mapping, optional
+            Features that hold categories, with their values or None. Where ``"other"`` is among
+            the values, it stands for all values that are not.
+        """
+        found: dict[str, ColumnReading] = {}
+        categories = {} if categories is None else categories
+        for name in names:
+            part = _DATE_PART.fullmatch(name)
+            if part is not None:
+                source, first = part["name"], part["first"]
+                old = found.get(source, ColumnReading(source, "date"))
+                parts = (*old.parts, "days" if first else part["part"])
+                found[source] = ColumnReading(
+                    source, "date", first=first or old.first, parts=tuple(dict.fromkeys(parts))
+                )
+            elif name in categories:
+                values = categories[name]
+                closed = values is not None and OTHER in values
+                kept = tuple(v for v in values or () if v != OTHER) if closed else None
+                found[name] = ColumnReading(name, "category", values=kept)
+            else:
+                found[name] = ColumnReading(name, "number")
+        return cls(tuple(found.values()))
+
+
+class Table(NamedTuple):
+    """A table that was read.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Numbers as int64 or float64 with NaN where they are missing, categories as text.
+    findings : tuple of str
+        What a reader should know: columns that were left out, words that were read as missing.
+    preparation : Preparation
+        How other rows are read in the same way.
+    """
+
+    frame: pd.DataFrame
+    findings: tuple[str, ...]
+    preparation: Preparation
+
+
+# --- single columns ------------------------------------------------------------------------------
+
+
+@dataclass
+class _Cells:
+    """A column of text, as its different values and where they are (-1: nowhere, it is missing)."""
+
+    texts: pd.Series
+    codes: np.ndarray
+    counts: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+
+    @classmethod
+    def of(cls, column: pd.Series, na_values: Sequence[str]) -> _Cells:
+        codes, values = pd.factorize(column)
+        given = pd.Series([_text(value) for value in values], dtype=object)
+        places, texts = pd.factorize(given)
+        blank = np.array([t == "" or t in na_values for t in texts], dtype=bool)
+        renumbered = np.where(blank, -1, np.cumsum(~blank) - 1)
+        whole = np.append(renumbered[places] if len(places) else [], -1).astype(np.intp)
+        kept = pd.Series(list(texts), dtype=object)[~blank].reset_index(drop=True)
+        return cls(kept, whole[codes])
+
+    def taken(self, values: np.ndarray, missing: Any) -> np.ndarray:
+        """Values per text as values per row."""
+        return np.append(values, [missing])[self.codes]
+
+    def rows(self, which: np.ndarray) -> int:
+        """How many rows hold one of these texts."""
+        return int(self.counts[which].sum())
+
+
+def _text(value: Any) -> str:
+    """The text of a cell; whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _extracted(texts: pd.Series) -> pd.DataFrame:
+    """The parts of what may be numbers: sign, currency, digits."""
+    plain = texts.str.replace("−", "-").str.replace("[\u00a0\u202f\u2009]", " ", regex=True)
+    found = [_NUMBER.fullmatch(text.replace("\u2019", "'")) for text in plain]
+    names = ("open", "sign", "before", "inner", "core", "after")
+    rows = [(None,) * len(names) if m is None else m.group(*names) for m in found]
+    return pd.DataFrame(rows, columns=list(names), index=texts.index, dtype=object)
+
+
+def _fits(cores: pd.Series, decimal: str, thousands: str) -> np.ndarray:
+    """Whether digits are written in this style."""
+    d, t = re.escape(decimal), re.escape(thousands)
+    style = re.compile(rf"\d{{1,3}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}")
+    return np.array([c is not None and style.fullmatch(c.strip()) is not None for c in cores], bool)
+
+
+def as_numbers(texts: pd.Series, decimal: str = ".", thousands: str = ",") -> np.ndarray:
+    """Read numbers with currencies, percent signs and thousands; NaN for all other text."""
+    result = pd.to_numeric(texts, errors="coerce").to_numpy(float, copy=True)
+    if decimal != ".":
+        result[:] = np.nan
+    left = np.isnan(result)
+    if not left.any():
+        return result
+    rest = texts[left]
+    parts = _extracted(rest)
+    good = _fits(parts["core"], decimal, thousands)
+    values = np.full(len(rest), np.nan)
+    core = parts["core"][good].str.replace(thousands, "").str.replace(decimal, ".").str.strip()
+    negative = (parts["open"].notna() | (parts["sign"] == "-") | (parts["inner"] == "-"))[good]
+    values[good] = core.astype(float).to_numpy() * np.where(negative, -1.0, 1.0)
+    truth = rest.str.lower().map(_TRUTH).to_numpy(float)
+    result[left] = np.where(np.isnan(truth), values, truth)
+    return result
+
+
+def _style(texts: pd.Series, decimal: str | None, comma_first: bool) -> tuple[str, str]:
+    """The signs between decimals and thousands that fit most of the texts."""
+    cores = _extracted(texts)["core"]
+    styles = [style for style in _STYLES if decimal in (None, style[0])]
+    if comma_first:
+        styles.sort(key=lambda style: style[0] != ",")
+    return max(styles, key=lambda style: int(_fits(cores, *style).sum()))
+
+
+def _uses_decimal_comma(frame: pd.DataFrame, separator: str) -> bool:
+    """Whether numbers of text columns have a comma before their decimals."""
+    comma = point = 0
+    for _, column in frame.items():
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        seen = column.dropna().unique()[:500]
+        cores = _extracted(pd.Series([_text(v) for v in seen], dtype=object))["core"].dropna()
+        if 2 * len(cores) < len(seen):
+            continue
+        cores = cores[cores.str.contains(",", regex=False)].str.strip()
+        us, german = _fits(cores, ".", ","), _fits(cores, ",", ".")
+        comma += int((german & ~us).sum())
+        point += int((us & ~german).sum())
+        if separator != ",":  # 1,234 has decimals where nothing else needs the comma
+            comma += bool((us & german).any())
+    return comma > point
+
+
+def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
+    """Let skrub find missing values and dates; gives the format of the latter."""
+    from skrub import Cleaner  # takes seconds to import, and numbers need none of it
+
+    cleaner = Cleaner(drop_null_fraction=None, datetime_format=date_format)
+    result = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
+    last = cleaner.all_processing_steps_["x"][-1]
+    return result, getattr(last, "format_", None)
+
+
+def _date_format(texts: pd.Series) -> str | None:
+    """The format of texts that are dates, all of them."""
+    if not len(texts) or not all(any(c.isdigit() for c in text) for text in texts):
+        return None
+    cleaned, found = _cleaned(texts)
+    if pd.api.types.is_datetime64_any_dtype(cleaned):
+        return found
+    short = [_SHORT_DATE.fullmatch(text) for text in texts]
+    if short[0] is None or not all(short):
+        return None
+    for date_format in _SHORT_FORMATS[short[0][1]]:
+        if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
+            return date_format
+    return None
+
+
+def _is_dates(column: pd.Series) -> bool:
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    return kind in ("datetime64", "datetime", "date", "period")
+
+
+def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
+    """Points in time without a time zone."""
+    if cells is not None:
+        mixed: dict[str, Any] = {"format": date_format or "mixed"}
+        parsed = pd.to_datetime(cells.texts, errors="coerce", utc=True, **mixed)
+        values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
+        return pd.Series(cells.taken(values, np.datetime64("NaT")), index=column.index)
+    if isinstance(column.dtype, pd.PeriodDtype):
+        return column.dt.to_timestamp()
+    return pd.to_datetime(column, utc=True).dt.tz_localize(None)
+
+
+def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
+    """The features that a column of dates becomes."""
+    first = None if reading.first is None else pd.Timestamp(reading.first)
+    made: dict[str, pd.Series] = {}
+    for name, part in zip(reading.features, reading.parts, strict=True):
+        if part == "weekday":
+            day = dates.dt.day_of_week
+            names = np.array([*_WEEKDAYS, np.nan], dtype=object)
+            values = names[day.fillna(len(_WEEKDAYS)).to_numpy(int)]
+            made[name] = pd.Series(values, index=dates.index, dtype=object)
+        elif part == "days":
+            made[name] = _compact((dates.dt.normalize() - first).dt.days)
+        else:
+            made[name] = _compact(getattr(dates.dt, part))
+    return made
+
+
+def _compact(values: pd.Series) -> pd.Series:
+    """Whole numbers as int64 unless one is missing."""
+    if pd.api.types.is_float_dtype(values.dtype) and values.notna().all():
+        whole = bool((values == np.floor(values)).all()) and bool(np.isfinite(values).all())
+        return values.astype("int64" if whole and values.abs().max() < 2**53 else "float64")
+    return values.astype("float64" if values.isna().any() else "int64")
+
+
+def _apply(
+    column: pd.Series, cells: _Cells | None, reading: ColumnReading, na_values: Sequence[str]
+) -> dict[str, pd.Series]:
+    """The features that a column becomes."""
+    if reading.kind == "date":
+        return _parts_of(_dates(column, cells, reading.format), reading)
+    if reading.kind == "number":
+        if cells is None:
+            return {reading.name: _numbers(column, na_values)}
+        values = as_numbers(cells.texts, reading.decimal, reading.thousands)
+        return {reading.name: _number_series(cells.taken(values, np.nan), column.index)}
+    cells = _Cells.of(_plain(column), na_values) if cells is None else cells
+    missing = _null_texts(cells.texts)
+    values = np.where(missing, np.nan, cells.texts.to_numpy(object))
+    if reading.values is not None:
+        known = cells.texts.isin(reading.values).to_numpy()
+        values = np.where(known | missing, values, OTHER)
+    taken = cells.taken(values, np.nan)
+    return {reading.name: pd.Series(taken, index=column.index, dtype=object)}
+
+
+def _null_texts(texts: pd.Series) -> np.ndarray:
+    """Which texts stand for a missing value in a column of text."""
+    if not len(texts):
+        return np.zeros(0, dtype=bool)
+    nulls = _cleaned(texts.astype(object), "no dates are wanted here")[0].isna().to_numpy()
+    return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """A column without the wrapping of pandas' categories and nullable numbers."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    return column
+
+
+def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
+    series = pd.Series(values, index=index, dtype="float64")
+    whole = len(values) > 0 and np.isfinite(values).all() and (values == np.floor(values)).all()
+    return series.astype("int64") if whole and np.abs(values).max() < 2**53 else series
+
+
+def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
+    """Numbers, booleans or spans of time as int64 or float64."""
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        column = column.dt.total_seconds() / 86400.0
+    marks = [float(word) for word in na_values if _is_number(word)]
+    if marks:
+        column = column.mask(column.isin(marks))
+    kind = column.dtype
+    whole = pd.api.types.is_bool_dtype(kind) or pd.api.types.is_signed_integer_dtype(kind)
+    small = isinstance(kind, np.dtype) and kind.kind == "u" and kind.itemsize < 8
+    if (whole or small) and not column.isna().any():
+        return column.astype("int64")
+    return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+# --- whole tables --------------------------------------------------------------------------------
+
+
+_Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
+
+
+@dataclass
+class _Reader:
+    """Reads the columns of a table one by one, and gathers what it finds."""
+
+    frame: pd.DataFrame
+    problems: Problems
+    na_values: tuple[str, ...]
+    numeric: tuple[str, ...]
+    categories: tuple[str, ...]
+    decimal: str | None
+    comma_first: bool
+    max_categories: int
+    findings: list[str]
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, name: str, *, chosen: bool) -> _Read:
+        """Find out what a column is; None if it is left out."""
+        column = _plain(self.frame[name])
+        forced = name in self.numeric or name in self.categories
+        if name in self.categories:
+            return self._category(name, column, _Cells.of(column, self.na_values), True)
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        if _is_dates(column):
+            return self._date(name, column, None, None)
+        if pd.api.types.is_numeric_dtype(column.dtype) or kind in ("timedelta64", "timedelta"):
+            if kind == "timedelta":
+                column = pd.to_timedelta(column)
+            return self._number(name, column, chosen or forced)
+        cells = _Cells.of(column, self.na_values)
+        if not len(cells.texts):
+            return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
+        style = _style(cells.texts, self.decimal, self.comma_first)
+        values = as_numbers(cells.texts, *style)
+        is_number = ~np.isnan(values)
+        if name in self.numeric or self._is_numeric(name, cells, is_number):
+            _note_words(name, cells, ~is_number, self.findings)
+            self._note_units(name, cells)
+            reading = ColumnReading(name, "number", *style)
+            return reading, _apply(column, cells, reading, self.na_values)
+        lowered = cells.texts.str.lower()
+        dates = cells.texts[~lowered.isin(NULL_WORDS)]
+        date_format = _date_format(dates)
+        if date_format is not None:
+            _note_words(name, cells, lowered.isin(NULL_WORDS).to_numpy(), self.findings)
+            return self._date(name, column, cells, date_format)
+        return self._category(name, column, cells, chosen)
+
+    def _is_numeric(self, name: str, cells: _Cells, is_number: np.ndarray) -> bool:
+        """Whether a column of text is meant to hold numbers."""
+        lowered = cells.texts.str.lower()
+        stray = ~(is_number | lowered.isin(NULL_WORDS).to_numpy())
+        n_numbers, n_stray = cells.rows(is_number), cells.rows(stray)
+        if not n_numbers or not n_stray:
+            return n_numbers > 0
+        n_rows = n_numbers + n_stray
+        names = len(cells.texts) <= _FEW and n_rows >= 3 * len(cells.texts)
+        if lowered[is_number].isin(_TRUTH).all() or names or n_numbers < n_stray:
+            return False
+        if stray.sum() > _FEW and n_stray > _RARE * n_rows:
+            return False
+        words = cells.texts[stray].tolist()
+        first = int(np.isin(cells.codes, np.flatnonzero(stray)).argmax())
+        row = self.frame.index[first] + 1
+        shown = cells.texts[cells.codes[first]]
+        options = [f"--na-values={word}" for word in words] if len(words) <= _FEW else [
+            "--numeric", name
+        ]  # fmt: skip
+        self.problems.add(
+            f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
+            f"{shown!r} in data row {row} (data rows are counted from 1, without the header). "
+            f"Correct the file, read the text as missing with na_values={words[:_FEW]!r} (on the "
+            f"command line: --na-values) or the column as names with categories=({name!r},) (on "
+            f"the command line: --category {quoted(name)}), or leave it out with drop=({name!r},) "
+            f"(on the command line: --drop {quoted(name)}).",
+            *options,
+        )
+        return True
+
+    def _note_units(self, name: str, cells: _Cells) -> None:
+        parts = _extracted(cells.texts)
+        units = sorted({*parts["before"].dropna(), *parts["after"].dropna()})
+        bare = (parts["core"].notna() & parts["before"].isna() & parts["after"].isna()).any()
+        if len(units) > 1 or (units == ["%"] and bare):
+            shown = ", ".join(units) + (" and without" if bare else "")
+            self.findings.append(
+                f"column {name!r} holds numbers in several units, read as they stand: {shown}"
+            )
+
+    def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
+        values = _numbers(column, self.na_values)
+        reading = ColumnReading(name, "number")
+        if not keep:
+            if values.isna().all():
+                return self._leave(name, "without any value")
+            if _UNNAMED.fullmatch(name) and (_all_different(values) or _counts_rows(values)):
+                return self._leave(name, "row numbers")
+            if _is_identifier(name, values):
+                return self._leave(name, "identifiers")
+            if len(values) >= _MIN_COUNTED and _is_enumeration(values):
+                return self._leave(name, "row numbers")
+        self._note_sentinel(name, values)
+        return reading, {name: values}
+
+    def _note_sentinel(self, name: str, values: pd.Series) -> None:
+        """Note a number far from all others that usually stands for a missing value."""
+        known = values.to_numpy(float)
+        known = known[np.isfinite(known)]
+        for mark in _SENTINELS:
+            count = int((known == mark).sum())
+            others = known[known != mark]
+            if count < _MIN_SENTINEL or not len(others):
+                continue
+            far = others.min() > mark and others.min() >= 0 if mark < 0 else (
+                others.max() < mark and mark > 2 * others.max() and len(np.unique(others)) > 2
+            )  # fmt: skip
+            if far:
+                self.findings.append(
+                    f"{mark} in column {name!r} ({count} rows) may stand for a missing value; to "
+                    f"read it so: --na-values={mark}"
+                )
+
+    def _category(self, name: str, column: pd.Series, cells: _Cells, keep: bool) -> _Read:
+        null = _null_texts(cells.texts)
+        counts = pd.Series(cells.counts[~null], index=cells.texts[~null])
+        n_rows, n_values = int(counts.sum()), len(counts)
+        if not keep:
+            if not n_values:
+                return self._leave(name, "without any value")
+            unique = n_values == n_rows >= _MIN_COUNTED
+            if unique or (n_values > _MANY_NAMES and n_values > n_rows / 2):
+                return self._leave(name, "identifiers")
+        kept = None
+        if n_values > self.max_categories:
+            order = sorted(counts.index, key=lambda value: (-counts[value], value))
+            kept = tuple(order[: self.max_categories])
+            share = counts[list(kept)].sum() / n_rows
+            self.findings.append(
+                f"column {name!r} has {n_values} categories; the {self.max_categories} most "
+                f"frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
+            )
+        reading = ColumnReading(name, "category", values=kept)
+        return reading, _apply(column, cells, reading, self.na_values)
+
+    def _date(
+        self, name: str, column: pd.Series, cells: _Cells | None, date_format: str | None
+    ) -> _Read:
+        dates = _dates(column, cells, date_format)
+        first = dates.min()
+        if pd.isna(first):
+            return self._leave(name, "without any value")
+        parts = [
+            part
+            for part in ("year", "month")
+            if getattr(dates.dt, part).nunique() > 1
+        ]  # fmt: skip
+        if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
+            parts.append("hour")
+        days = dates.dt.normalize().nunique() > 1
+        if days:
+            parts += ["weekday"] if dates.dt.day_of_week.nunique() > 1 else []
+            parts.append("days")
+        reading = ColumnReading(
+            name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
+        )
+        shown = f" (written as {date_format})" if date_format else ""
+        if not parts:
+            return self._leave(name, "one point in time only")
+        self.findings.append(
+            f"column {name!r} holds dates{shown}, read as {listed(reading.features)}"
+        )
+        return reading, _parts_of(dates, reading)
+
+    def _leave(self, name: str, reason: str) -> _Read:
+        self.left_out.setdefault(reason, []).append(name)
+        return None
+
+    def take_back(self) -> list[str]:
+        """Read nothing as identifiers where nothing else would be left."""
+        back = [name for names in self.left_out.values() for name in names]
+        self.left_out.clear()
+        return back
+
+    def note_left_out(self) -> None:
+        """Say in one sentence which columns are left out."""
+        if self.left_out:
+            told = "; ".join(f"{listed(names)} ({why})" for why, names in self.left_out.items())
+            self.findings.append(
+                f"left out: {told}; to keep one: --category NAME or --numeric NAME"
+            )
+
+
+def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]) -> None:
+    """Note which words of a column are read as missing."""
+    count = cells.rows(words)
+    if count:
+        findings.append(
+            f"{listed(cells.texts[words].tolist(), 5)} in column {name!r} is read as missing "
+            f"({count} {'row' if count == 1 else 'rows'})"
+        )
+
+
+def _all_different(values: pd.Series) -> bool:
+    known = values.dropna()
+    return len(known) > 0 and known.is_unique
+
+
+def _is_whole(values: pd.Series) -> bool:
+    known = values.dropna()
+    return bool(np.isfinite(known).all()) and bool((known == np.floor(known)).all())
+
+
+def _is_identifier(name: str, values: pd.Series) -> bool:
+    """Whether whole numbers under a name such as "id" hardly ever repeat."""
+    known = values.dropna()
+    if len(known) < _MIN_COUNTED or not _ID_NAME.search(name) or not _is_whole(known):
+        return False
+    n_values = known.nunique()
+    return n_values == len(known) or (n_values > _MANY_NAMES and n_values > len(known) / 2)
+
+
+def _is_enumeration(values: pd.Series) -> bool:
+    """Whether integers are 0, 1, 2, ... or 1, 2, 3, ..., in this order."""
+    if values.dtype.kind != "i" or values.iloc[0] not in (0, 1):
+        return False
+    return bool((values.to_numpy() == values.iloc[0] + np.arange(len(values))).all())
+
+
+def _counts_rows(values: pd.Series) -> bool:
+    """Whether integers are 1, 2, 3, ..., in any order and from any start."""
+    numbers = values.to_numpy()
+    if numbers.dtype.kind != "i" or len(numbers) < _MIN_COUNTED:
+        return False
+    return bool(numbers.max() - numbers.min() == len(numbers) - 1) and values.is_unique
+
+
+def note_equal(frame: pd.DataFrame) -> list[str]:
+    """Findings about columns that say the same as another, or the same in every row."""
+    findings: list[str] = []
+    constant = [str(n) for n, c in frame.items() if c.nunique(dropna=False) == 1]
+    if constant:
+        word = "column" if len(constant) == 1 else "columns"
+        findings.append(
+            f"{len(constant)} {word} with a single value, of no use: {listed(constant)}"
+        )
+    seen: dict[bytes, str] = {}
+    for name, column in frame.items():
+        name = str(name)
+        if name in constant:
+            continue
+        if column.dtype.kind in "if":
+            key = b"n" + (column.to_numpy(float) + 0.0).tobytes()
+        else:
+            key = b"c" + pd.factorize(column)[0].tobytes()
+        twin = seen.setdefault(key, name)
+        if twin != name:
+            findings.append(
+                f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "
+                f"out: --drop {quoted(name)}"
+            )
+        if column.dtype.kind == "i" and _counts_rows(column):
+            findings.append(
+                f"column {name!r} looks like row numbers, on which rules mean nothing for other "
+                f"rows; to leave it out: --drop {quoted(name)}"
+            )
+    return findings
+
+
+def quoted(name: str) -> str:
+    """A name as the command line takes it in its lists."""
+    return shlex.quote(f'"{name}"' if "," in name else name)
+
+
+def prepare(
+    raw: FileTable,
+    where: str,
+    *,
+    target: str | None = None,
+    decimal: str | None = None,
+    na_values: tuple[str, ...] = (),
+    numeric: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    drop: tuple[str, ...] = (),
+    features: tuple[str, ...] | None = None,
+    sample: int | None = None,
+    random_state: int = 0,
+    max_categories: int = MAX_CATEGORIES,
+    preparation: Preparation | None = None,
+    problems: Problems | None = None,
+) -> Table:
+    """Read a table of raw cells; see `read_table`.
+
+    The index of the result counts the rows of the file. Where `problems` are given, they are
+    gathered there rather than raised.
+    """
+    own = Problems(where) if problems is None else problems
+    findings = list(raw.findings)
+    comma = decimal == "," or (
+        decimal is None and raw.separator is not None
+        and _uses_decimal_comma(raw.frame, raw.separator)
+    )  # fmt: skip
+    if comma:
+        raw = raw.with_decimal_comma()
+    frame = raw.frame.rename(columns=str)
+    if sample is not None and sample < len(frame):
+        findings.append(f"a sample of {sample} of {len(frame)} rows is read, drawn at random")
+        frame = frame.sample(sample, random_state=random_state).sort_index()
+    columns = [str(name) for name in frame.columns]
+    out: dict[str, pd.Series] = {}
+    reader = _Reader(
+        frame, own, na_values, numeric, categories, decimal, comma, max_categories, findings
+    )
+    readings: list[ColumnReading] = []
+    if preparation is not None:
+        marks = (*preparation.na_values, *na_values)
+        for reading in _as_there(preparation, columns):
+            for kind, names in (("category", categories), ("number", numeric)):
+                if reading.name in names and reading.kind != kind:
+                    reading = ColumnReading(reading.name, kind)
+            if features is None or {*reading.features} & {*features}:
+                out |= _again(_plain(frame[reading.name]), reading, marks, findings)
+    else:
+        wanted = columns if features is None else _sources(features, columns)
+        wanted = [name for name in wanted if name != target and name not in drop]
+        for name in wanted:
+            found = reader.read(name, chosen=features is not None)
+            if found is not None:
+                readings.append(found[0])
+                out |= found[1]
+        if not out and wanted:
+            for name in reader.take_back():
+                found = reader.read(name, chosen=True)
+                if found is not None:
+                    readings.append(found[0])
+                    out |= found[1]
+        reader.note_left_out()
+    if target is not None and target in columns:
+        out[target] = _target(_plain(frame[target]), reader)
+    if problems is None:
+        own.check()
+    prepared = Preparation(tuple(readings), na_values) if preparation is None else preparation
+    return Table(pd.DataFrame(out, index=frame.index), tuple(findings), prepared)
+
+
+def _as_there(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:
+    """The readings of columns that a table has; parts of dates may be columns of their own."""
+    for reading in preparation.columns:
+        if reading.name in columns:
+            yield reading
+        elif reading.kind == "date":
+            for name, part in zip(reading.features, reading.parts, strict=True):
+                if name in columns:
+                    yield ColumnReading(name, "category" if part == "weekday" else "number")
+
+
+def _again(
+    column: pd.Series, reading: ColumnReading, na_values: Sequence[str], findings: list[str]
+) -> dict[str, pd.Series]:
+    """Read the cells of a column as those of another table were."""
+    cells = None
+    if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
+        cells = _Cells.of(column, na_values)
+    if reading.kind == "number" and cells is not None and len(cells.texts):
+        style = (reading.decimal, reading.thousands)
+        other = _style(cells.texts, None, False)
+        lost = {each: np.isnan(as_numbers(cells.texts, *each)) for each in (style, other)}
+        style = other if lost[other].sum() < lost[style].sum() else style
+        reading = ColumnReading(reading.name, "number", *style)
+        _note_words(reading.name, cells, lost[style], findings)
+    if reading.kind == "date" and cells is None and not _is_dates(column):
+        cells = _Cells.of(column, na_values)
+    return _apply(column, cells, reading, na_values)
+
+
+def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that features come from: themselves, or the date that they are a part of."""
+    sources = []
+    for name in features:
+        part = None if name in columns else _DATE_PART.fullmatch(name)
+        source = name if part is None else part["name"]
+        if source in columns:
+            sources.append(source)
+    return list(dict.fromkeys(sources))
+
+
+def _target(column: pd.Series, reader: _Reader) -> pd.Series:
+    """The column to be predicted: numbers where all its text is numbers, else as it is."""
+    if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
+        marks = [float(word) for word in reader.na_values if _is_number(word)]
+        return column.mask(column.isin(marks)) if marks else column
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "boolean" or kind.startswith("timedelta"):
+        return column
+    cells = _Cells.of(column, reader.na_values)
+    if not len(cells.texts):
+        return column.astype(object).mask(column.notna())
+    style = _style(cells.texts, reader.decimal, reader.comma_first)
+    values = as_numbers(cells.texts, *style)
+    is_number = ~np.isnan(values)
+    lowered = cells.texts.str.lower()
+    only_words = (is_number | lowered.isin(NULL_WORDS).to_numpy()).all()
+    truth = lowered[is_number].isin(_TRUTH).any()
+    written = pd.to_numeric(cells.texts, errors="coerce").notna().all()
+    if is_number.any() and only_words and not truth and not written:
+        name = str(column.name)
+        _note_words(name, cells, ~is_number, reader.findings)
+        return _number_series(cells.taken(values, np.nan), column.index)
+    return pd.Series(
+        cells.taken(cells.texts.to_numpy(object), np.nan), index=column.index, dtype=object
+    )
+
+
+def read_raw(
+    data: str | os.PathLike[str] | pd.DataFrame, *, sep: str | None, encoding: str | None
+) -> tuple[FileTable, str]:
+    """Read a file, or take a data frame; gives what names it in errors."""
+    if isinstance(data, pd.DataFrame):
+        table = data.reset_index(drop=True).rename(columns=str)
+        check_unique(list(table.columns), "the data frame")
+        return FileTable(table, ""), "the data frame"
+    if isinstance(data, str | os.PathLike):
+        where = os.fspath(data)
+        return read_file(Path(data).expanduser(), where, separator=sep, encoding=encoding), where
+    raise TypeError(f"data must be a path or a data frame, got {type(data).__name__}.")
+
+
+def read_table(
+    data: str | os.PathLike[str] | pd.DataFrame,
+    *,
+    target: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: str | Sequence[str] = (),
+    numeric: str | Sequence[str] = (),
+    categories: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    features: str | Sequence[str] | None = None,
+    sample: int | None = None,
+    random_state: int = 0,
+    max_categories: int = MAX_CATEGORIES,
+    preparation: Preparation | None = None,
+) -> Table:
+    """Read a table as its owner meant it.
+
+    Use it where a file was made for people: with decimal commas, currencies, words for missing
+    values, dates, identifiers. `load_dataset` reads by it, and checks the target as well.
+
+    Parameters
+    ----------
+    data : str, path-like or pandas.DataFrame
+        A data frame, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz), .xlsx,
+        .parquet or .pq.
+    target : str, optional
+        A column that is to be predicted: never left out or grouped, and without a part in
+        `preparation`.
+    sep : str, optional
+        What parts the columns of a text file: one character, ``"tab"`` or ``"space"``. By default
+        comma, semicolon, tab, vertical bar and blanks are told apart by header and first rows.
+    decimal : {".", ","}, optional
+        The decimal sign. By default it is found out from the numbers.
+    encoding : str, optional
+        Of a text file. By default UTF-8, UTF-16 with its mark, or Windows-1252 are told apart.
+    na_values : str or sequence of str, default=()
+        What else stands for a missing value, in all columns, such as ``"-999"``.
+    numeric, categories, drop : str or sequence of str, default=()
+        Columns to be read as numbers (other text in them is missing), to be read as categories,
+        and to be left out. Columns named in the first two are never left out.
+    features : str, sequence of str or None, default=None
+        Columns, or parts of dates such as ``"paid on: month"``, to be read; by default all.
+    sample : int, optional
+        Read so many rows only, drawn at random.
+    random_state : int, default=0
+        For `sample`.
+    max_categories : int, default=20
+        A column with more keeps the most frequent ones; the others become ``"other"``.
+    preparation : Preparation, optional
+        How another table was read: its columns are read in the same way, and only they.
+
+    Returns
+    -------
+    Table
+        The frame, the findings and the preparation.
+
+    Raises
+    ------
+    DatasetError
+        The file cannot be read as a table, or a column of numbers has text in it.
+
+    Notes
+    -----
+    Numbers may have a currency, a percent sign or thousands (``$1,234.50``, ``1.234,50 €``).
+    Words such as ``?`` and ``unknown`` are missing where they are the only text of a column of
+    numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
+    first, as far as they differ. All other text is a category. Row numbers, identifiers and text
+    that hardly ever repeats are left out. Missing text, and dates, are found by
+    :class:`skrub.Cleaner`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.datasets import read_table
+    >>> table = read_table(pd.DataFrame({
+    ...     "paid on": ["31.01.2024", "02.02.2024", "03.02.2024"],
+    ...     "price": ["1.234,50 €", "?", "80,00 €"],
+    ... }))
+    >>> table.frame["price"].tolist()
+    [1234.5, nan, 80.0]
+    >>> list(table.frame)
+    ['paid on: month', 'paid on: weekday', 'paid on: days since 2024-01-31', 'price']
+    >>> table.findings[1]
+    "'?' in column 'price' is read as missing (1 row)"
+    """
+    if decimal not in (None, ".", ","):
+        raise DatasetError(f"decimal must be '.' or ',', got {decimal!r} (--decimal).")
+    raw, where = read_raw(data, sep=sep, encoding=encoding)
+    named = {
+        "numeric": _tuple(numeric), "categories": _tuple(categories), "drop": _tuple(drop),
+        "features": () if features is None else _tuple(features),
+    }  # fmt: skip
+    columns = [str(name) for name in raw.frame.columns]
+    for parameter, names in named.items():
+        unknown = [n for n in names if n not in columns and not _sources([n], columns)]
+        if unknown:
+            raise DatasetError(
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}. The "
+                f"columns are {listed(columns)}."
+            )
+    table = prepare(
+        raw,
+        where,
+        target=target,
+        decimal=decimal,
+        na_values=_tuple(na_values),
+        numeric=named["numeric"],
+        categories=named["categories"],
+        drop=named["drop"],
+        features=None if features is None else named["features"],
+        sample=sample,
+        random_state=random_state,
+        max_categories=max_categories,
+        preparation=preparation,
+    )
+    frame = table.frame.reset_index(drop=True)
+    inputs = frame.drop(columns=[] if target is None else [target])
+    return table._replace(frame=frame, findings=(*table.findings, *note_equal(inputs)))
+
+
+def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(map(str, names))

@@ -1,0 +1,127 @@
+"""What is found in the features of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.datasets import load_dataset, read_table
+
+RANDOM = np.random.default_rng(0)
+MEASURED = RANDOM.normal(size=40)
+
+
+def found(columns: dict, **options) -> list[str]:
+    X = pd.DataFrame(columns)
+    of_table = list(read_table(X, **options).findings)
+    dataset = load_dataset(X.assign(y=["a", "b"] * (len(X) // 2)), target="y", **options)
+    assert list(dataset.findings) == of_table
+    return of_table
+
+
+def test_sound_features_need_no_finding():
+    counts = RANDOM.poisson(5, size=40)
+    fractions = np.arange(40) + 0.5  # in order, but no row numbers
+    twice = np.repeat(np.arange(20), 2)
+    gap = np.r_[0:39, 40]
+    columns = {"m": MEASURED, "c": counts, "f": fractions, "t": twice, "g": gap}
+    assert found(columns) == []
+
+
+def test_constant_columns_are_noted_together():
+    (note,) = found({"m": MEASURED, "one": np.ones(40), "two": ["same"] * 40})
+    assert note == "2 columns with a single value, of no use: 'one', 'two'"
+
+
+def test_equal_columns_are_noted_with_the_way_out():
+    (note,) = found({"m": MEASURED, "other": -MEASURED, "my copy": MEASURED.copy()})
+    assert "'m' and 'my copy' are equal" in note
+    assert note.endswith("--drop 'my copy'")
+
+
+def test_equal_columns_are_found_whatever_their_type_and_sign_of_zero():
+    whole = RANDOM.integers(0, 9, size=40)
+    floats = np.where(whole == 0, -0.0, whole)
+    (note,) = found({"whole": whole, "floats": floats})
+    assert "'whole' and 'floats' are equal" in note
+
+
+def test_categories_that_say_the_same_are_equal():
+    codes = RANDOM.integers(0, 3, size=40)
+    columns = {"m": MEASURED, "a": np.array(["x", "y", "z"])[codes]}
+    (note,) = found({**columns, "b": np.array(["p", "q", "r"])[codes]})
+    assert "'a' and 'b' are equal" in note
+
+
+@pytest.mark.parametrize("start", [0, 1, 1000])
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("name", ["id", "PassengerId", "row_names", "Kundennummer", "Unnamed: 0"])
+def test_row_numbers_under_a_telling_name_are_left_out(start, shuffled, name):
+    numbers = np.arange(start, start + 40)
+    numbers = RANDOM.permutation(numbers) if shuffled else numbers
+    (note,) = found({"m": MEASURED, name: numbers})
+    assert note.startswith(f"left out: {name!r} (")
+    assert load_dataset(
+        pd.DataFrame({"m": MEASURED, name: numbers, "y": ["a", "b"] * 20}), target="y"
+    ).X.columns.tolist() == ["m"]
+
+
+def test_other_row_numbers_are_left_out_in_order_and_noted_else():
+    (note,) = found({"m": MEASURED, "step": np.arange(1, 41)})
+    assert note.startswith("left out: 'step' (row numbers)")
+    for numbers in (np.arange(1950, 1990), RANDOM.permutation(40)):
+        (note,) = found({"m": MEASURED, "step": numbers})
+        assert "'step' looks like row numbers" in note
+        assert note.endswith("--drop step")
+
+
+def test_few_rows_can_be_in_a_row_by_chance():
+    assert found({"m": MEASURED[:8], "level": np.arange(8)}) == []
+
+
+def test_what_is_named_is_not_left_out():
+    columns = {"m": MEASURED, "id": RANDOM.permutation(40), "name": [f"n{i}" for i in range(40)]}
+    (note,) = found(columns)
+    assert note == (
+        "left out: 'id', 'name' (identifiers); to keep one: --category NAME or --numeric NAME"
+    )
+    table = read_table(pd.DataFrame(columns), numeric="id", categories="name")
+    assert table.frame.columns.tolist() == ["m", "id", "name"]
+    assert table.findings[0].startswith("column 'name' has 40 categories; the 20 most frequent")
+
+
+def test_nothing_is_left_out_where_nothing_else_would_be_left():
+    names = pd.DataFrame({"name": [f"n{i}" for i in range(15)], "y": [0, 1, 1] * 5})
+    assert load_dataset(names, target="y").X.columns.tolist() == ["name"]
+
+
+def test_features_that_tell_the_target_are_noted():
+    y = RANDOM.permutation(["yes", "no"] * 40)
+    alive = np.where(y == "yes", "alive", "dead")
+    X = pd.DataFrame({"m": RANDOM.normal(size=80), "alive": alive, "y": y})
+    (note,) = load_dataset(X, target="y").findings
+    assert "column 'alive' tells 'y' in every row" in note
+    X.loc[0, "alive"] = "dead" if X.loc[0, "alive"] == "alive" else "alive"
+    assert load_dataset(X, target="y").findings == ()
+
+
+@pytest.mark.parametrize(
+    ("mark", "others", "noted"),
+    [
+        (-999, [0, 5, 17, 3], True),
+        (-999, [-998, 5, 17, 3], False),
+        (-9, [0.5, 3.5, 2.0, 1.0], True),
+        (9999, [1, 5, 17, 3], True),
+        (99, [60, 70, 80, 98], False),
+        (999, [0, 1, 0, 1], False),
+    ],
+)
+def test_sentinels(mark, others, noted):
+    column = [mark, mark, *others * 5]
+    findings = read_table(pd.DataFrame({"x": column, "m": MEASURED[: len(column)]})).findings
+    assert bool(findings) is noted
+    if noted:
+        assert findings[0].endswith(f"to read it so: --na-values={mark}")
+        frame = pd.DataFrame({"x": column})
+        assert read_table(frame, na_values=str(mark)).frame["x"].isna().sum() == 2
