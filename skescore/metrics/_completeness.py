@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -149,23 +150,23 @@ def volume_completeness(
     0.5625
     """
     domain = _domain_of(ruleset)
-    lower, upper, pure = _unit_boxes(_category_boxes(ruleset), domain)
+    boxes = unit_boxes(ruleset)
 
     def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
         return union_volume(
-            lower[chosen],
-            upper[chosen],
+            boxes.lower[chosen],
+            boxes.upper[chosen],
             disjoint=disjoint,
             n_samples=n_samples,
             confidence=confidence,
             random_state=random_state,
         )
 
-    if pure.all():
-        volume = measure(pure, ruleset.disjoint)
+    if boxes.pure.all():
+        volume = measure(boxes.pure, ruleset.disjoint)
         return Completeness(volume.value, volume.exact, volume.low, volume.high)
-    inner = measure(pure, False)
-    outer = measure(np.ones(len(pure), dtype=bool), False)
+    inner = measure(boxes.pure, False)
+    outer = measure(np.ones(len(boxes.pure), dtype=bool), False)
     bottom, top = (inner.value if inner.exact else 0.0), (outer.value if outer.exact else 1.0)
     if top - bottom <= _NEGLIGIBLE * top:
         return Completeness(top, True, top, top)
@@ -252,12 +253,26 @@ def _domain_of(ruleset: RuleSet) -> Domain:
     return ruleset.domain
 
 
-def _unit_boxes(boxes: _Boxes, domain: Domain) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Boxes in the unit cube, without empty ones, and which of them are all that a rule requires.
+class UnitBoxes(NamedTuple):
+    """Boxes in the unit cube that stand for rules, without empty ones."""
+
+    lower: Floats
+    upper: Floats
+    #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
+    pure: NDArray[np.bool_]
+    #: Index of the rule; several boxes of one rule do not overlap.
+    rule: NDArray[np.intp]
+
+
+def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
+    """Boxes in the unit cube that stand for the rules of a rule set with a domain.
 
     A feature without missing values is [0, 1]; constant, it is left out. One that lacks a share m
-    of its values is [0, 1 - m] where they are known, and the rest stands for missing.
+    of its values is [0, 1 - m] where they are known, and the rest stands for missing. Missing
+    values stand where fewest boxes fall apart, or always at the upper end, so that boxes of other
+    rule sets are `comparable`.
     """
+    domain, boxes = _domain_of(ruleset), _category_boxes(ruleset)
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     missing = np.asarray(domain.missing)
     varying = high > low
@@ -267,15 +282,18 @@ def _unit_boxes(boxes: _Boxes, domain: Domain) -> tuple[Floats, Floats, NDArray[
     never = missing == 0
     kept = fits[:, never].all(axis=1)
     lower, upper, pure, fits = lower[kept], upper[kept], boxes.pure[kept], fits[kept]
-    allowed = boxes.missing[kept]
+    allowed, rule = boxes.missing[kept], boxes.rule[kept]
     columns = [(lower[:, never & varying], upper[:, never & varying])]
     gone = np.flatnonzero(~never)
     if not len(gone):
-        return (*columns[0], pure)
+        return UnitBoxes(*columns[0], pure, rule)
     sides = [
-        _sides(lower[:, j], upper[:, j], fits[:, j], allowed[:, j], missing[j], bool(varying[j]))
+        _sides(
+            lower[:, j], upper[:, j], fits[:, j], allowed[:, j], missing[j], bool(varying[j]),
+            turned=False if comparable else None,
+        )
         for j in gone
-    ]
+    ]  # fmt: skip
     # A box that would fall into too many parts is left to sampling.
     whole = sum(two.astype(np.intp) for _, _, two in sides) > np.log2(_MOST_PARTS)
     rows, pure = np.arange(len(pure)), pure & ~whole
@@ -295,7 +313,8 @@ def _unit_boxes(boxes: _Boxes, domain: Domain) -> tuple[Floats, Floats, NDArray[
         )
         rows = np.concatenate([rows, more])
     lows, highs = (np.hstack(ends) for ends in zip(*columns, strict=True))
-    return lows, highs, pure[rows]
+    order = np.argsort(rule[rows], kind="stable")
+    return UnitBoxes(lows[order], highs[order], pure[rows][order], rule[rows][order])
 
 
 def _sides(
@@ -305,13 +324,16 @@ def _sides(
     allowed: NDArray[np.bool_],
     missing: float,
     varying: bool,
+    turned: bool | None = None,
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], NDArray[np.bool_]]:
     """One side of boxes where a share of values is missing, and a second part where it has two."""
     known = 1.0 - missing
     low, high = (lower * known, upper * known) if varying else (lower * 0, lower * 0 + known)
     both = fits & allowed
     # Missing values stand at the end that more of the boxes reach, so that fewer fall apart.
-    if np.count_nonzero(both & (low == 0)) > np.count_nonzero(both & (high == known)):
+    if turned is None:
+        turned = np.count_nonzero(both & (low == 0)) > np.count_nonzero(both & (high == known))
+    if turned:
         low, high = known - high, known - low
     two = both & (high < known)
     one_low = np.where(fits, low, np.where(allowed, known, 0.0))
@@ -377,6 +399,8 @@ class _Boxes(NamedTuple):
     missing: NDArray[np.bool_]
     #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
     pure: NDArray[np.bool_]
+    #: Index of the rule.
+    rule: NDArray[np.intp]
 
 
 def _category_boxes(ruleset: RuleSet) -> _Boxes:
@@ -386,7 +410,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     known, missing = np.ones(lower.shape, dtype=bool), table.missing | ~table.bounded
     pure = np.ones(len(lower), dtype=bool)
     if ruleset.boxes_only:
-        return _Boxes(lower, upper, known, missing, pure)
+        return _Boxes(lower, upper, known, missing, pure, np.arange(len(lower)))
     rows: list[int] = []
     changes: list[tuple[int, int, _Piece]] = []
     for i, rule in enumerate(ruleset.rules):
@@ -401,7 +425,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
         if piece.ends is not None:
             lower[row, j], upper[row, j] = piece.ends
         known[row, j], missing[row, j] = piece.known, piece.missing
-    return _Boxes(lower, upper, known, missing, pure[rows])
+    return _Boxes(lower, upper, known, missing, pure[rows], np.array(rows, dtype=np.intp))
 
 
 class _Piece(NamedTuple):
@@ -427,10 +451,9 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         if not isinstance(condition, OneOf) or values is None:
             pure = False
             continue
-        column = pd.Series([*values, None], dtype=object).to_numpy()
-        held = condition.holds(lambda _: column)  # noqa: B023
+        held = _held_values(condition, values)
         feature = condition.feature
-        allowed[feature] = allowed.get(feature, np.ones(len(column), dtype=bool)) & held
+        allowed[feature] = allowed.get(feature, np.ones(len(held), dtype=bool)) & held
     for feature, held in allowed.items():
         missing = bool(held[-1])
         edges = np.flatnonzero(np.diff(np.concatenate([[0], held[:-1].astype(np.int8), [0]])))
@@ -440,6 +463,13 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         if missing and not runs:
             pieces[feature] = [_Piece((0, len(held) - 1), False, True)]
     return pieces, pure
+
+
+@lru_cache(maxsize=4096)
+def _held_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.bool_]:
+    """Which of the known values, and of a missing one, satisfy a condition; not to be changed."""
+    column = pd.Series([*values, None], dtype=object).to_numpy()
+    return condition.holds(lambda _: column)
 
 
 def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:

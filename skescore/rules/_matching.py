@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from skescore._text import listed
 from skescore.rules._conditions import Condition, Interval, Missing, as_numbers, is_missing
@@ -46,6 +47,8 @@ class Table:
         self._names = names
         self._frame: Any = X if _is_frame(X) else None
         self._cache: dict[int, np.ndarray] = {}
+        self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._held: dict[Condition, np.ndarray] = {}
         if self._frame is not None:
             found = [str(c) for c in self._frame.columns]
             known = set(found)
@@ -111,9 +114,21 @@ class Table:
             )
         return values
 
-    def values(self, feature: int, rows: slice) -> np.ndarray:
-        """Some values of one feature, as they came."""
-        return self.column(feature)[rows]
+    def holds(self, condition: Condition, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Whether a condition holds for some rows.
+
+        A condition on one column of text is put to the different values of that column, once.
+        """
+        feature = condition.features[0]
+        if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
+            return condition.holds(lambda j: self.column(j)[rows])
+        if feature not in self._coded:
+            values = self.column(feature).astype(object)
+            self._coded[feature] = pd.factorize(values, use_na_sentinel=False)
+        codes, values = self._coded[feature]
+        if condition not in self._held:
+            self._held[condition] = condition.holds(lambda _: values)
+        return np.asarray(self._held[condition][codes[rows]])
 
     def numbers(self, feature: int, rows: slice) -> np.ndarray:
         """Some values of one feature as contiguous floats."""
@@ -582,7 +597,7 @@ class Block:
                 continue
             held = np.ones(len(reached), dtype=bool)
             for condition in conditions:
-                held &= condition.holds(lambda j: table.values(j, rows)[reached])  # noqa: B023
+                held &= table.holds(condition, rows.start + reached)
             words[reached[~held], word] &= ~flag
         return words
 

@@ -377,7 +377,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows. Columns of a frame are found by name. Missing values satisfy no condition.
+            The rows. Columns of a frame are found by name. Missing values (NaN, None) satisfy only
+            conditions that say so.
 
         Returns
         -------
@@ -910,8 +911,9 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             With the columns ``rule`` (number from 1), ``feature``, ``operator`` (``<``, ``<=``,
-            ``>``, ``>=``, ``=``, ``in``, ``not in``), ``value``, ``class`` or ``number`` (what the
-            rule concludes), ``rows`` where rows were counted and ``weight`` where rules predict
+            ``>``, ``>=``, ``=``, ``in``, ``not in``, each of them also with ``or missing`` behind
+            it; ``is missing``, ``is known``), ``value``, ``class`` or ``number`` (what the rule
+            concludes), ``rows`` where rows were counted and ``weight`` where rules predict
             together. A rule that always holds has one row without a feature. The fallback is the
             rule ``otherwise``.
 
@@ -992,10 +994,10 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        A missing value (None or NaN) satisfies no condition. Where no rule holds and the rule set
-        has no fallback, the function raises a ValueError, as `RuleSet.predict` does. Sums run in
-        the same order as there, so numbers are equal to the last digit. Numbers may come as
-        anything that `float` reads; labels must have the type that they had in the rules.
+        A missing value (None or NaN) satisfies only conditions that say so. Where no rule holds and
+        the rule set has no fallback, the function raises a ValueError, as `RuleSet.predict` does.
+        Sums run in the same order as there, so numbers are equal to the last digit. Numbers may
+        come as anything that `float` reads; labels must have the type that they had in the rules.
 
         Examples
         --------
@@ -1081,7 +1083,8 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        NULL and the floating-point NaN satisfy no condition. Many databases sort NaN above all
+        NULL and the floating-point NaN are missing values: they satisfy ``or missing`` and ``is
+        missing`` and no other condition. Many databases sort NaN above all
         numbers; there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy
         (unless ``nan=False`` says that there is none). Where no rule holds, the prediction is the
         fallback's; NULL without a fallback, and where a regression abstains or a value that it
@@ -1180,8 +1183,8 @@ class RuleSet(Sequence[Rule]):
         - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared
           with numbers takes numbers only (truth values as 1 and 0): anything else counts as missing
           there.
-        - A missing value satisfies no condition. A rule that needs it for its number predicts
-          ``nan``.
+        - A missing value satisfies only conditions that say so. A rule that needs it for its number
+          predicts ``nan``.
         - The first clause that holds predicts, whatever prediction is asked about; rules of
         unordered
           sets stand in the order in which they predict. Without a fallback the query fails where no
@@ -1207,7 +1210,7 @@ class RuleSet(Sequence[Rule]):
         % 2 rules for classification; the first that holds predicts.
         % prediction(Petal_length_cm, Output) takes the features in this order:
         %   Petal_length_cm  number  petal length (cm)
-        % A missing value is null or nan and satisfies no condition.
+        % A missing value is null or nan; it satisfies only conditions that say so.
         % Example:
         %   ?- prediction(0.0, Output).
         <BLANKLINE>

@@ -106,6 +106,7 @@ def feature_name(names: Sequence[str] | None, feature: int) -> str:
 def _unmistakable(text: str, signs: str) -> str:
     """Quote what is empty, has blanks at its ends or signs with a meaning, or breaks the line."""
     plain = text and text == text.strip() and text.isprintable()
+    plain = plain and not text.endswith(or_missing(""))
     if plain and not set(text) & set(signs):
         return text
     quoted = json.dumps(text, ensure_ascii=False)

@@ -357,6 +357,7 @@ def check_confidence(confidence: float) -> None:
 
 _FEW_BOXES = 12  # up to here all intersections, 4095 at most, are always affordable
 _GRID_CELLS = 50_000_000
+_MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # more cells than these take longer than fragments
 _GRID_CHUNK = 1_000_000  # cells that are held at a time
 _FLOATS_IN_MEMORY = 20_000_000
 _FLOATS_PER_FRAGMENT = 5000  # numbers that may be touched, which bounds the time
@@ -417,7 +418,8 @@ def union_volume(
     factoring out features on which all its boxes have the same interval:
 
     - up to 12 boxes: inclusion-exclusion without the empty intersections;
-    - a grid of all distinct coordinates with at most 5e7 cells: the sum of its filled cells;
+    - a grid of all distinct coordinates with at most 5e7 cells: the sum of its filled cells (with
+      more than 1e6, the next is tried first, with 5000 slabs at most);
     - otherwise each box is cut into slabs, at most two per feature and cut, that lie outside the
       larger boxes; past `max_fragments`, inclusion-exclusion within the same limit;
     - otherwise all boxes left over are sampled together, either uniformly in their bounding box or
@@ -508,6 +510,8 @@ def _component_volume(low: Floats, high: Floats, max_fragments: int) -> float | 
     volume = None
     if len(low) <= _FEW_BOXES:
         volume = _by_inclusion_exclusion(low, high, 2**_FEW_BOXES)
+    if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
+        volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
     if volume is None:
         volume = _by_grid(low, high)
     if volume is None:
@@ -535,6 +539,11 @@ def _by_inclusion_exclusion(low: Floats, high: Floats, limit: int) -> float | No
     # The terms cancel; every one carries a rounding error of about its size times n_features.
     error = math.fsum(np.abs(terms)) * low.shape[1] * np.finfo(np.float64).eps
     return volume if error <= _RELATIVE_ERROR * volume else None
+
+
+def _n_cells(low: Floats, high: Floats) -> int:
+    """Cells of the grid of all distinct coordinates."""
+    return math.prod(len(np.unique(both)) - 1 for both in np.hstack([low.T, high.T]))
 
 
 def _by_grid(low: Floats, high: Floats) -> float | None:
@@ -577,7 +586,7 @@ def _by_fragments(low: Floats, high: Floats, limit: int) -> float | None:
         maximal = maximal[np.argsort(-box_volumes(cut_low[maximal], cut_high[maximal]))]
         left_low, left_high = low[new : new + 1], high[new : new + 1]
         for cut in maximal:
-            left = _subtract(left_low, left_high, cut_low[cut], cut_high[cut], limit)
+            left = subtract(left_low, left_high, cut_low[cut], cut_high[cut], limit)
             work += _CALL_COST + left_low.size
             if left is None or work > _FLOATS_PER_FRAGMENT * limit:
                 return None
@@ -586,7 +595,7 @@ def _by_fragments(low: Floats, high: Floats, limit: int) -> float | None:
     return math.fsum(parts)
 
 
-def _subtract(
+def subtract(
     low: Floats, high: Floats, cut_low: Floats, cut_high: Floats, limit: int
 ) -> tuple[Floats, Floats] | None:
     """Split disjoint boxes into the disjoint boxes that lie outside the cut."""

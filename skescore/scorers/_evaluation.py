@@ -19,6 +19,7 @@ from skescore._validation import row_weights
 from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import prediction_loss, prediction_performance
 from skescore.rules import Fallback, RuleSet, as_ruleset
+from skescore.rules._matching import Table
 from skescore.rules._survival import SurvivalRules
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
@@ -166,7 +167,7 @@ def _inverse_target(model: Any) -> Callable[[Any], Any]:
 def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
     """X by the names of the rules' features, if it is a frame that has them, else by position."""
     by_name = set(map(str, getattr(X, "columns", ()))) >= set(ruleset.feature_names)
-    return X if by_name else np.asarray(X)
+    return X if by_name or isinstance(X, Table) else np.asarray(X)
 
 
 def evaluate_rules(

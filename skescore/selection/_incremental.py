@@ -7,20 +7,23 @@ covers is bounded from above, and only measured for the candidates that may be t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from skescore.metrics._completeness import volume_completeness
+from skescore.metrics._completeness import unit_boxes, volume_completeness
 from skescore.metrics._prediction import METRICS
-from skescore.rules import Domain, Rule, RuleSet
+from skescore.rules import Domain, Rule
+from skescore.rules._volumes import subtract
 from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
 
 #: What sampling may get wrong of a volume.
 _SAMPLED = 0.01
+#: So many boxes what is left of one may fall into, once others are cut out of it.
+_FRAGMENTS = 20_000
 #: Numbers that are worked on at a time.
 _AT_A_TIME = 2_000_000
 
@@ -79,10 +82,15 @@ class KnownScore:
             shares = _shares_after(self._rows.values, len(steps), number, row, value)
         return self._scores(self._predicted, self._sizes, shares), exact
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether :meth:`measured` has to measure the volume of all rules."""
+        return self._volumes is not None and not self._volumes.is_exact
+
     def measured(self, step: Step, number: int) -> float:
         """The score after a step, the one with that number in the last call of :meth:`bounds`."""
         assert self._volumes is not None
-        share = np.array([self._volumes.measured(self._rows.result(step))])
+        share = np.array([self._volumes.measured(step)])
         at = slice(number, number + 1)
         return float(self._scores(self._predicted[at], self._sizes[at], share)[0])
 
@@ -203,84 +211,121 @@ def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
 
 
 class _Volumes:
-    """How much of the domain rules cover, and at most may cover after a step."""
+    """How much of the domain rules cover, and what a step adds to it or takes away.
+
+    A step changes what is covered inside of few boxes only: those of the new rule, or those of the
+    rule taken out. What other rules leave uncovered there is a volume of few and small boxes; the
+    union of all is measured only once per step taken.
+    """
 
     def __init__(self, rows: RuleRows, domain: Domain) -> None:
         self.rows = rows
         self.domain = domain
-        low, high = np.asarray(domain.lower), np.asarray(domain.upper)
-        self.varying = high > low
-        self.low, self.high = low[self.varying], high[self.varying]
-        self.constants = low[~self.varying]
-        self.missing = np.asarray(domain.missing)
+        #: Boxes of the rules that were looked at, with the rule, by the number of the object.
+        self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
 
-    def measured(self, ruleset: RuleSet) -> float:
-        """The share of the domain that rules cover."""
-        return float(volume_completeness(ruleset.replace(domain=self.domain)))
+    def measured(self, step: Step) -> float:
+        """The share of the domain that rules cover after a step."""
+        share = self._by_parts(step) if self.is_exact else None
+        if share is None:
+            after = self.rows.result(step).replace(domain=self.domain)
+            return float(volume_completeness(after))
+        # What rounding leaves of equal volumes must not decide.
+        return min(max(round(share, 12), 0.0), 1.0)
+
+    def _by_parts(self, step: Step) -> float | None:
+        """The share after a step, by what it changes; None if that is not known exactly."""
+        if step.new is not None:
+            boxes, others, sign = self._of([step.new])[0], slice(None), 1.0
+        else:
+            assert step.lost is not None
+            boxes, others, sign = self._current[step.lost], self._place != step.lost, -1.0
+        lower, upper = self._lower[others], self._upper[others]
+        parts = [
+            _uncovered(low, high, lower, upper)
+            for low, high in zip(boxes.lower, boxes.upper, strict=True)
+        ]
+        changes = [part for part in parts if part is not None]
+        return self._share + sign * math.fsum(changes) if len(changes) == len(parts) else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The share that may be covered at most after each step, and whether it is just that."""
-        current = self.measured(self.rows.result())
-        shares, exact = np.full(len(steps), current), np.zeros(len(steps), dtype=bool)
-        pure = not any(self.rows.rules[place].others for place in self.rows.indices)
-        pure &= not self.missing.any()
-        low, high = self._unit(self.rows.lower, self.rows.upper)
-        high = np.where(self.rows.alive[:, None], high, low)
-        volumes = np.prod(high - low, axis=1)
+        ruleset, places = self.rows.result().replace(domain=self.domain), self.rows.indices
+        whole = volume_completeness(ruleset)
+        self._share = float(whole)
+        now = self._of(ruleset.rules)
         made = [i for i, step in enumerate(steps) if step.new is not None]
-        sides = [np.array([steps[i].sides[side] for i in made]) for side in (0, 1)]
-        shape = len(made), self.rows.ruleset.n_features
-        new_sides = sides[0].reshape(shape), sides[1].reshape(shape)
-        new_low, new_high = self._unit(*new_sides)
-        whole = np.zeros(len(steps))
-        whole[made] = np.prod(new_high - new_low, axis=1)
-        if self.missing.any():
-            whole[made] = self._with_missing(*new_sides)
-        if not pure:
-            return np.minimum(1.0, current + whole + _SAMPLED), exact
-        # The many shortened rules all at once.
-        wide = [i for i in made if steps[i].lost is None]
-        grown = whole[wide] - volumes[[place for i in wide for place in steps[i].indices]]
-        shares[wide] = np.minimum(1.0, current + np.maximum(0.0, grown))
-        exact[wide] = self.rows.ruleset.disjoint
-        met: dict[int, np.ndarray] = {}
+        new = dict(zip(made, self._of([steps[i].new for i in made]), strict=True))
+        #: Whether what a step changes can be measured by itself.
+        self.is_exact = whole.exact and all(boxes.pure for boxes in (*now, *new.values()))
+        self._current = dict(zip(places, now, strict=True))
+        self._lower = np.concatenate([boxes.lower for boxes in now])
+        self._upper = np.concatenate([boxes.upper for boxes in now])
+        self._place = np.repeat(places, [len(boxes.lower) for boxes in now])
+        shares, exact = np.full(len(steps), self._share), np.zeros(len(steps), dtype=bool)
         for i, step in enumerate(steps):
-            if step.lost is None:
-                continue
-            first = step.kept if step.kept is not None else step.indices[0]
-            if first not in met:
-                sides = np.minimum(high, high[first]) - np.maximum(low, low[first])
-                met[first] = np.prod(np.maximum(sides, 0.0), axis=1)
-            if step.new is None:
-                shared = float(met[first].sum() - met[first][first])
-                shares[i] = current - max(0.0, volumes[first] - shared)
+            if not self.is_exact:
+                shares[i] += (new[i].volume if i in new else 0.0) + _SAMPLED
+            elif step.new is None:
+                shared = self._shared(step.indices[0])
+                shares[i] -= max(0.0, self._current[step.indices[0]].volume - shared)
                 exact[i] = shared == 0
-                continue
-            known = volumes[list(step.indices)].sum() - met[first][step.lost]
-            more = whole[i] - known
-            shares[i] = min(1.0, current + max(0.0, more))
-            exact[i] = self.rows.ruleset.disjoint
+            else:
+                old = [self._current[place] for place in step.indices]
+                both = _common(*old).sum() if len(old) == 2 else 0.0
+                shares[i] += max(0.0, new[i].volume - sum(boxes.volume for boxes in old) + both)
+                exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact
 
-    def _with_missing(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """What boxes measure if they take missing values along every feature."""
-        low, high = np.asarray(self.domain.lower), np.asarray(self.domain.upper)
-        inside = (lower <= high) & (low <= upper)
-        lengths = np.minimum(upper, high) / 2 - np.maximum(lower, low) / 2
-        whole = np.where(self.varying, high / 2 - low / 2, 1.0)
-        shares = np.where(inside, np.where(self.varying, lengths / whole, 1.0), 0.0)
-        return np.asarray(np.prod(shares * (1 - self.missing) + self.missing, axis=1))
+    def _shared(self, place: int) -> float:
+        """The volumes that the boxes of a rule have in common with those of others, added up."""
+        others = self._place != place
+        rest = _RuleBoxes(self._lower[others], self._upper[others], True)
+        return float(_common(self._current[place], rest).sum())
 
-    def _unit(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Boxes in units of the domain; those that miss a constant are empty."""
-        fixed = ~self.varying
-        holds = (lower[:, fixed] <= self.constants) & (self.constants <= upper[:, fixed])
-        length = self.high - self.low
-        low, high = (
-            (np.clip(bound[:, self.varying], self.low, self.high) - self.low) / length
-            for bound in (lower, upper)
-        )
-        if not self.varying.any():  # then each rule covers all of the domain or nothing
-            low, high = np.zeros((len(lower), 1)), np.ones((len(lower), 1))
-        inside = np.asarray(holds.all(axis=1))
-        return low, np.where(inside[:, None], high, low)
+    def _of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
+        """The boxes of rules, in units of the domain."""
+        unknown = [rule for rule in rules if rule is not None and id(rule) not in self._known]
+        if unknown:
+            ruleset = self.rows.ruleset.replace(rules=unknown, domain=self.domain, disjoint=False)
+            boxes = unit_boxes(ruleset, comparable=True)
+            ends = np.searchsorted(boxes.rule, np.arange(len(unknown) + 1))
+            for rule, start, end in zip(unknown, ends[:-1], ends[1:], strict=True):
+                at = slice(start, end)
+                its = _RuleBoxes(boxes.lower[at], boxes.upper[at], bool(boxes.pure[at].all()))
+                self._known[id(rule)] = rule, its
+        return [self._known[id(rule)][1] for rule in rules]
+
+
+class _RuleBoxes:
+    """The boxes that stand for a rule; `pure` if they are all that it requires."""
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, pure: bool) -> None:
+        self.lower, self.upper, self.pure = lower, upper, pure
+        self.volume = float(np.prod(upper - lower, axis=1).sum())
+
+
+def _common(one: _RuleBoxes, other: _RuleBoxes) -> np.ndarray:
+    """The volume that each box of one has in common with each of another."""
+    lower = np.maximum(one.lower[:, None], other.lower)
+    sides = np.minimum(one.upper[:, None], other.upper) - lower
+    return np.asarray(np.prod(np.maximum(sides, 0.0), axis=2))
+
+
+def _uncovered(
+    low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> float | None:
+    """The volume of a box outside of some others; None if that is not known exactly."""
+    lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+    inside = (lower < upper).all(axis=1)
+    lower, upper = lower[inside], upper[inside]
+    largest = np.argsort(-np.prod(upper - lower, axis=1), kind="stable")
+    left_low, left_high = low[None], high[None]
+    for cut in largest:
+        left = subtract(left_low, left_high, lower[cut], upper[cut], _FRAGMENTS)
+        if left is None:
+            return None
+        left_low, left_high = left
+        if not len(left_low):
+            break
+    return math.fsum(np.prod(left_high - left_low, axis=1))

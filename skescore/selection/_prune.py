@@ -96,10 +96,12 @@ def prune(
     Q counts errors on covered rows only, so "neg_q" tends to throw out impure rules until little
     is covered; "ice" and "neg_fire" do not.
 
-    ICE, Q and FiRe with named measures are followed from step to step by the rows that change:
-    scores of all candidates cost little, and only for the most promising ones the volume is
-    measured. Of more than 20 rules that overlap, the best of the 20 most promising candidates is
-    taken if one of them is for the better. Every step taken is confirmed by the scorer itself.
+    ICE, Q and FiRe with named measures are followed from step to step by the rows that change and
+    by what the boxes that change cover alone, so that scores of all candidates cost little. Where
+    the volume can only be estimated, or rules have conditions on more than one feature, that of all
+    rules is measured for the most promising candidates; of more than 20 rules, the best of the 20
+    most promising ones is then taken if one of them is for the better. Every step taken is
+    confirmed by the scorer itself.
     Other scorers are called for each candidate, with 100 pairs and 100 shortened rules at most. A
     score that is undefined (NaN) counts as worse than any other.
 
@@ -140,10 +142,12 @@ def prune(
         )
     if len(ruleset) == 0 or max_steps == 0:
         return ruleset
-    score = _scored(scorer, X, y)
-    best = score(ruleset)
     rows = RuleRows(ruleset, table)
     known = KnownScore.of(scorer, rows, X, y)
+    # Scores of ours read the columns from the table, which keeps what holds where.
+    ours = known is not None and ruleset.domain is not None
+    score = _scored(scorer, table if ours else X, y)
+    best = score(ruleset)
     taken = 0
     while max_steps is None or taken < max_steps:
         found = _best_step(rows, known, score, best)
@@ -241,7 +245,7 @@ def _best_step(
         if not _is_better(-bound, best):
             break
         if not done:
-            if promising and measured >= _VOLUMES < len(rows.indices):
+            if known.is_costly and promising and measured >= _VOLUMES < len(rows.indices):
                 continue
             value = known.measured(steps[i], i)
             measured += 1

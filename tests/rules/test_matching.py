@@ -1010,10 +1010,21 @@ def test_what_is_neither_number_nor_label(kind):
             rules.covers(X)
 
 
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_table_puts_conditions_to_the_values_of_text_once(negated):
+    texts = np.array(["a", "b", None, "a", np.nan, "c"], dtype=object)
+    table = Table(pd.DataFrame({"t": texts, "n": np.arange(6.0)}), ["t", "n"])
+    for condition in (OneOf(0, ["a", "d"], negated), Missing(0, negated), Interval(1, 1, 3)):
+        wanted = condition.holds(table.column)
+        assert table.holds(condition).tolist() == wanted.tolist()
+        rows = np.array([5, 2, 0])
+        assert table.holds(condition, rows).tolist() == wanted[rows].tolist()
+
+
 def test_a_table_gives_columns_and_rows():
     table = Table(pd.DataFrame(ROWS, columns=NAMES)[NAMES[::-1]], NAMES)
     assert len(table) == 4
-    assert table.values(1, slice(1, 3)).tolist() == [4.0, 3.0]
+    assert table.column(1)[1:3].tolist() == [4.0, 3.0]
     assert table.numbers(2, slice(0, 4)).dtype == float
     found = table.matrix(np.array([3, 0]), [0, 2])
     assert found[:, [0, 2]].tolist() == [[4.0, 0.0], [1.0, 0.0]]

@@ -27,11 +27,15 @@ function isMissing(value) {
 
 function conditionHolds(condition, row) {
   switch (condition.type) {
-    case "interval":
-      return within(asNumber(row[condition.feature]), condition);
+    case "missing":
+      return isMissing(row[condition.feature]) !== condition.negated;
+    case "interval": {
+      const value = asNumber(row[condition.feature]);
+      return Number.isNaN(value) ? Boolean(condition.missing) : within(value, condition);
+    }
     case "one_of": {
       const value = row[condition.feature];
-      if (isMissing(value)) return false;
+      if (isMissing(value)) return Boolean(condition.missing);
       return condition.values.some((known) => sameValue(known, value)) !== condition.negated;
     }
     case "at_least":
@@ -129,7 +133,9 @@ class Rules {
   nearestBox(row) {
     let best = 0, least = Infinity;
     this.boxes.boxes.forEach((box, i) => {
-      let total = 0;
+      // A known value is a range away from a missing one.
+      let total = this.rules[i].if.filter((condition) => condition.type === "missing" &&
+        !condition.negated && !isMissing(row[condition.feature])).length;
       for (const j of this.boxes.used) {
         const bounds = box.get(j) || {};
         const low = bounds.lower === undefined ? -Infinity : bounds.lower;

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput
 
@@ -34,7 +34,7 @@ def always_predicts(ruleset: RuleSet) -> bool:
     return any(not rule.conditions for rule in ruleset.rules)
 
 
-def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Linear]:
+def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing | Linear]:
     """All conditions, those inside of others instead of the others."""
     for condition in conditions:
         if isinstance(condition, AtLeast):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skescore._validation import check_instance, check_sequence
-from skescore.rules._conditions import Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import label_array
 from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._rule import LinearOutput, Rule
@@ -138,10 +139,16 @@ class Goals:
         self.fresh = 0
         #: The values that conditions compare each feature with.
         self.values: dict[int, set[tuple[type, Any]]] = {}
+        #: The features that are compared with numbers, or summed.
+        self.numbers: set[int] = set()
         for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
             if isinstance(condition, OneOf):
                 known = self.values.setdefault(condition.feature, set())
                 known.update((type(v), v) for v in condition.values)
+            elif not isinstance(condition, Missing):
+                self.numbers.update(condition.features)
+        for rule in ruleset.rules:
+            self.numbers |= terms_of(rule.output) | terms_of(rule.weight)
         self._check_labels()
 
     def _check_labels(self) -> None:
@@ -193,7 +200,13 @@ class Goals:
         return [joined(self._condition(condition)) for condition in conditions]
 
     def _condition(self, condition: Condition) -> list[str]:
-        """The goals of one condition; only :meth:`_one_of` may hold in more than one way."""
+        """The goals of one condition; one that joins others by ``;`` may hold in several ways."""
+        if isinstance(condition, Missing):
+            asked = self._has_value if condition.negated else self._lacks_value
+            return [asked(condition.feature)]
+        if isinstance(condition, Interval | OneOf) and condition.missing:
+            with_value = joined(self._condition(replace(condition, missing=False)))
+            return [f"( {with_value} ; {self._lacks_value(condition.feature)} )"]
         if isinstance(condition, Interval):
             variable = self.variables[condition.feature]
             compared = _bounds(variable, condition)
@@ -214,6 +227,18 @@ class Goals:
             held.append(f"Held{self.fresh}")
             goals.append(f"( {inner_goals} -> {held[-1]} = 1 ; {held[-1]} = 0 )")
         return [*goals, f"{' + '.join(held)} >= {condition.m}"]
+
+    def _has_value(self, feature: int) -> str:
+        """Whether a value is known: any number where rules compare with numbers alone."""
+        known, variable = self._is_known(feature), self.variables[feature]
+        if feature in self.numbers and feature not in self.values:
+            return known
+        differs = "".join(f", {variable} \\== {atom(text)}" for text in self.missing)
+        return f"( atom({variable}){differs} ; {known} )"
+
+    def _lacks_value(self, feature: int) -> str:
+        known = self._has_value(feature)
+        return f"\\+ {known if known.startswith('( ') else f'( {known} )'}"
 
     def _one_of(self, condition: OneOf) -> str:
         """Equal to some value (to none, negated): atoms by name, numbers by size."""
@@ -394,7 +419,7 @@ class _Theory:
             yield f"%   {variable:<{width}}  {kind}  {name}"
         if goals.missing:
             listed = " or ".join(map(atom, goals.missing))
-            yield f"% A missing value is {listed} and satisfies no condition."
+            yield f"% A missing value is {listed}; it satisfies only conditions that say so."
         yield "% Example:"
         yield f"%   ?- {self.predicate}({', '.join([*examples, 'Output'])})."
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
@@ -48,11 +48,23 @@ class Variables:
 
     def reserve(self, conditions: Iterable[Condition], numbers: Iterable[int]) -> None:
         """Give all features that the conditions or sums use their variables, in feature order."""
-        pairs = {(feature, True) for feature in numbers}
+        pairs, asked = {(feature, True) for feature in numbers}, set()
         for condition in elementary(conditions):
-            pairs |= {(f, not isinstance(condition, OneOf)) for f in condition.features}
+            if isinstance(condition, Missing):
+                asked.add(condition.feature)
+            else:
+                pairs |= {(f, not isinstance(condition, OneOf)) for f in condition.features}
+        # Whether a value is missing is seen on either; a label may be anything.
+        pairs |= {(f, False) for f in asked if (f, True) not in pairs}
         for feature, as_number in sorted(pairs):
             self._variable(feature, as_number)
+
+    def missing(self, feature: int, *, negated: bool = False) -> str:
+        """A comparison that finds out whether a value is missing (or, negated, known)."""
+        if (feature, True) in self._names:
+            name = self.number(feature)
+            return f"{name} {'==' if negated else '!='} {name}"
+        return f"{self.label(feature)} is {'not ' if negated else ''}None"
 
     def items(self) -> list[tuple[str, int, bool]]:
         """All variables with their feature, and whether it is read as a number."""
@@ -122,8 +134,12 @@ def affine(intercept: float | None, terms: Iterable[tuple[int, float]], names: V
 
 def condition_text(condition: Condition, names: Variables) -> str:
     """Write a condition as an expression that is True or False, also where values are missing."""
+    if isinstance(condition, Missing):
+        return names.missing(condition.feature, negated=condition.negated)
     if isinstance(condition, Interval):
-        return _between(names.number(condition.feature), condition)
+        name = names.number(condition.feature)
+        held = _between(name, condition)
+        return f"({held} or {name} != {name})" if condition.missing else held
     if isinstance(condition, Linear):
         return _between(affine(None, condition.terms, names), condition)
     if isinstance(condition, OneOf):
@@ -156,14 +172,18 @@ def _one_of(condition: OneOf, value: str) -> str:
     else:
         listed = tuple_text(map(literal, condition.values))
         text = f"{value} {'not in' if condition.negated else 'in'} {listed}"
-    return f"{value} is not None and {text}" if condition.negated else text
+    if condition.negated == condition.missing:  # None is none of the values
+        return text
+    return (
+        f"{value} is not None and {text}" if condition.negated else f"({value} is None or {text})"
+    )
 
 
 _WIDTH = 88
 _OWN_NAMES = (
     "Any", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap", "given", "held",
-    "high", "i", "k", "label", "labels", "least", "low", "named", "nearest", "number", "row",
-    "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
+    "high", "i", "k", "known", "label", "labels", "least", "low", "named", "nearest", "number",
+    "row", "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
 )  # fmt: skip
 _NUMBER_HELPER = """\
     def number(value: Any) -> float:
@@ -350,7 +370,13 @@ class _Function:
                 for j, unit in zip(self.box_features, self.units, strict=True)
             )
             lines.append(f"        {tuple_text(sides)},")
-        lines += ["    )", "    predictions = ("]
+        lines += ["    )"]
+        gone = [self._known_instead(rule) for rule in rules]
+        if any(gone):  # a known value is a range away from a missing one
+            lines += ["    known = ("]
+            lines += [f"        {' + '.join(f'({text})' for text in g) or 0}," for g in gone]
+            lines += ["    )"]
+        lines += ["    predictions = ("]
         for rule in rules:
             *before, last = self._statement("", rule.output)
             lines += [f"        {text}" for text in (*before, f"{last},")]
@@ -358,7 +384,7 @@ class _Function:
             "    )",
             '    nearest, least = 0, float("inf")',
             "    for i, box in enumerate(boxes):",
-            "        distance = 0.0",
+            f"        distance = 0.0{' + known[i]' if any(gone) else ''}",
             "        for value, (low, high, unit) in zip(values, box, strict=True):",
             "            gap = 0.0",
             "            if value < low:",
@@ -371,6 +397,14 @@ class _Function:
             "    return predictions[nearest]",
         ]
         return lines
+
+    def _known_instead(self, rule: Rule) -> list[str]:
+        """Whether each value is known that a rule would have missing."""
+        return [
+            self.names.missing(c.feature, negated=True)
+            for c in rule.others
+            if isinstance(c, Missing) and not c.negated
+        ]
 
     def _together(self) -> list[str]:
         votes = self.ruleset.task == "classification"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skescore.rules._conditions import Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import (
     NumberFormat,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 #: Words of ours that a value must not be mistaken for.
-_OUR_WORDS = re.compile(r"\b(and|or|nor)\b")
+_OUR_WORDS = re.compile(r"\b(and|or|nor|missing|known)\b")
 _VOTING = {
     "votes": "All rules that hold vote together: each gives its weight to its class, and the class "
     "with most is the prediction.",
@@ -134,15 +134,20 @@ def _premise(
     parts = [_condition(condition, names, number) for condition in conditions]
     if len(parts) < 2:
         return "".join(parts)
-    # A comma keeps "above 1 and at most 2" together.
-    comma = "," if len(parts) > 2 or any(" and " in part for part in parts) else ""
+    # A comma keeps "above 1 and at most 2" together, and "at most 2 or missing".
+    several = any(" and " in part or part.endswith(" or missing") for part in parts)
+    comma = "," if len(parts) > 2 or several else ""
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
 
 
 def _condition(condition: Condition, names: Sequence[str] | None, number: NumberFormat) -> str:
     if isinstance(condition, Interval):
         name = feature_name(names, condition.feature)
-        return f"{name} is {_bounds(condition, lambda v: number(condition.feature, v))}"
+        text = f"{name} is {_bounds(condition, lambda v: number(condition.feature, v))}"
+        return _or_missing(text, " and " in text) if condition.missing else text
+    if isinstance(condition, Missing):
+        name = feature_name(names, condition.feature)
+        return f"{name} is {'known' if condition.negated else 'missing'}"
     if isinstance(condition, Linear):
         text = _terms(condition.terms, names)
         return f"{text} is {_bounds(condition, lambda v: plain_number(0, v))}"
@@ -173,14 +178,21 @@ def _bounds(condition: Interval | Linear, write: Callable[[float], str]) -> str:
 
 def _one_of(condition: OneOf, name: str) -> str:
     values = [_label(value) for value in condition.values]
+    if condition.missing and not condition.negated:
+        values.append("missing")
     if len(values) == 1:
-        return f"{name} is {'not ' if condition.negated else ''}{values[0]}"
-    listed, last = ", ".join(values[:-1]), values[-1]
-    return (
-        f"{name} is neither {listed} nor {last}"
-        if condition.negated
-        else (f"{name} is {listed} or {last}")
-    )
+        text = f"{name} is {'not ' if condition.negated else ''}{values[0]}"
+    else:
+        listed, last = ", ".join(values[:-1]), values[-1]
+        if not condition.negated:
+            return f"{name} is {listed} or {last}"
+        text = f"{name} is neither {listed} nor {last}"
+    return _or_missing(text, True) if condition.missing else text
+
+
+def _or_missing(text: str, apart: bool) -> str:
+    """Allow a missing value, after a comma where it could seem to belong to a part."""
+    return f"{text}{',' if apart else ''} or missing"
 
 
 def _function(value: LinearOutput | float, names: Sequence[str] | None) -> str:

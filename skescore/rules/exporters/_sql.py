@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_sequence
-from skescore.rules._conditions import Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
@@ -198,7 +198,8 @@ class Terms:
         self._style = style
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
         rules = [ruleset.rules[i] for i in rules_in_order(ruleset)]
-        self._flags = self._check_kinds(rules, ruleset.feature_names)
+        self._kinds = self._found_kinds(rules, ruleset)
+        self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
         self._columns: dict[int, str] = {}
         for feature in sorted(_used(rules)):
             self._check_name(feature)
@@ -217,10 +218,16 @@ class Terms:
                 "that tells them apart, such as 'postgres'."
             )
 
-    def _check_kinds(self, rules: Iterable[Rule], names: Sequence[str]) -> set[int]:
-        """The features whose values are True and False, and nothing else."""
-        kinds: dict[int, set[str]] = {}
+    def _found_kinds(self, rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
+        """What the columns hold that rules look at: texts, numbers, or True and False alone.
+
+        Where rules only ask whether a value is missing, the domain tells; without one, nothing.
+        """
+        names, domain = ruleset.feature_names, ruleset.domain
+        kinds: dict[int, set[str]] = {f: {"numbers"} for f in _summed(rules)}
         for condition in elementary(c for rule in rules for c in rule.conditions):
+            if isinstance(condition, Missing):
+                continue
             values = condition.values if isinstance(condition, OneOf) else (0.0,)
             for feature in condition.features:
                 kinds.setdefault(feature, set()).update(map(_kind, values))
@@ -230,14 +237,26 @@ class Terms:
                     f"The rules compare feature {names[feature]!r} with texts and with numbers, "
                     "but a column of a table cannot hold both. Make its values one kind."
                 )
-        return {feature for feature, found in kinds.items() if found == {"flags"}}
+        if domain is not None:
+            for feature in _used(rules) - kinds.keys():
+                kinds[feature] = set(map(_kind, domain.values_of(feature) or (0.0,)))
+        return {
+            feature: "texts" if "texts" in found else "flags" if found == {"flags"} else "numbers"
+            for feature, found in kinds.items()
+        }
 
     def premise(self, rule: Rule) -> str | None:
         """All conditions of a rule; None where there are none."""
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
 
     def _condition(self, condition: Condition) -> str:
-        """A condition that is never true where a value is missing; it may be unknown (NULL)."""
+        """A condition; where it does not hold, it may be unknown (NULL)."""
+        if isinstance(condition, Missing):
+            known = condition.negated
+            return self._is_known(condition.feature) if known else self._is_gone(condition.feature)
+        if isinstance(condition, Interval | OneOf) and condition.missing:
+            held = self._condition(replace(condition, missing=False))
+            return f"({held} OR {self._gone(condition.feature)})"
         if isinstance(condition, Interval):
             return self._between(self._columns[condition.feature], condition)
         if isinstance(condition, Linear):
@@ -273,6 +292,28 @@ class Terms:
             return f"{value} IS NOT NULL"
         return f"({value} <= 0 OR 0e0 - {value} <= 0)"
 
+    def _is_known(self, feature: int) -> str:
+        """Whether a value is neither NULL nor NaN."""
+        column, kind = self._columns[feature], self._kinds.get(feature)
+        if kind == "numbers":
+            return self.is_number(column)
+        if kind is None and self._style.nan:
+            return f"({column} IS NOT NULL AND {_written(column)} <> 'nan')"
+        return f"{column} IS NOT NULL"
+
+    def _is_gone(self, feature: int) -> str:
+        """Whether a value is NULL or NaN, in parentheses if these are two questions."""
+        text = self._gone(feature)
+        return f"({text})" if " OR " in text else text
+
+    def _gone(self, feature: int) -> str:
+        column, kind = self._columns[feature], self._kinds.get(feature)
+        if kind == "numbers" and self._style.nan:
+            return f"{column} IS NULL OR NOT {self.is_number(column)}"
+        if kind is None and self._style.nan:
+            return f"{column} IS NULL OR {_written(column)} = 'nan'"
+        return f"{column} IS NULL"
+
     def _one_of(self, condition: OneOf) -> str:
         column = self._columns[condition.feature]
         flags = condition.feature in self._flags
@@ -300,6 +341,11 @@ class Terms:
         return text
 
 
+def _written(column: str) -> str:
+    """A value of any type as a text."""
+    return f"LOWER(CAST({column} AS VARCHAR))"
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, str):
         return "texts"
@@ -307,12 +353,13 @@ def _kind(value: Any) -> str:
 
 
 def _used(rules: Sequence[Rule]) -> set[int]:
-    used = {f for rule in rules for c in rule.conditions for f in c.features}
-    for rule in rules:
-        for part in (rule.output, rule.weight):
-            if isinstance(part, LinearOutput):
-                used.update(feature for feature, _ in part.terms)
-    return used
+    return _summed(rules) | {f for rule in rules for c in rule.conditions for f in c.features}
+
+
+def _summed(rules: Sequence[Rule]) -> set[int]:
+    """The features that sums are made of."""
+    parts = (part for rule in rules for part in (rule.output, rule.weight))
+    return {f for part in parts if isinstance(part, LinearOutput) for f, _ in part.terms}
 
 
 KINDS = ("predict", "assign")

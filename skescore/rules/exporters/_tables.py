@@ -6,9 +6,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._rule import LinearOutput
 from skescore.rules.exporters._text import output_index
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: What stands in the column ``rule`` for the fallback.
 OTHERWISE = "otherwise"
+#: Operators of conditions on missing values, the last one behind another operator.
+MISSING, KNOWN, OR_MISSING = "is missing", "is known", " or missing"
 #: Name of the column of conclusions, which also tells the task.
 OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
 #: What spreadsheets calculate, or take for a number or a date: "=1+1", "-x", "10-20", "3/4", "5 %".
@@ -46,7 +49,12 @@ def _comparisons(
     condition: Condition, place: str, names: Sequence[str]
 ) -> Iterator[tuple[str, Any]]:
     """A condition as operators and values."""
-    if isinstance(condition, Interval):
+    if isinstance(condition, Missing):
+        yield (KNOWN if condition.negated else MISSING), None
+    elif isinstance(condition, Interval | OneOf) and condition.missing:
+        for sign, value in _comparisons(replace(condition, missing=False), place, names):
+            yield sign + OR_MISSING, value
+    elif isinstance(condition, Interval):
         if condition.lower == condition.upper:
             yield "=", condition.lower
             return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
 from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
@@ -17,6 +17,7 @@ from skescore.rules._text import (
     feature_name,
     format_label,
     linear_text,
+    or_missing,
     plain_number,
 )
 from skescore.rules.exporters._text import closing_lines, output_index
@@ -32,7 +33,7 @@ class Node:
     depth: int
     condition: Interval | None
     rules: tuple[int, ...] = ()
-    remaining: tuple[tuple[Interval, ...], ...] = ()
+    remaining: tuple[tuple[Interval | Missing, ...], ...] = ()
 
 
 def split_tree(boxes: BoxTable) -> Iterator[Node]:
@@ -42,36 +43,53 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
     -----
     Only splits that cut no box are used, so that boxes on its two sides never hold together. Of
     several, one that parts the list of rules into its beginning and its end comes first (leaves of
-    a tree are listed that way), then one that leaves no gap, then the most even.
+    a tree are listed that way), then one that leaves no gap, then the most even. Missing values go
+    to the side of the boxes that hold them; where boxes on both sides do, it is no split.
     """
     start, stop = boxes.entry_cuts()
     stop = np.where(boxes.upper == np.inf, np.inf, stop)
-    root = (np.arange(len(boxes)), 0, None, np.full(start.shape[1], -np.inf))
+    n_features = start.shape[1]
+    whole = _Region(
+        np.full(n_features, -np.inf), np.full(n_features, np.inf), np.ones(n_features, dtype=bool)
+    )
     # Deep trees would exhaust the interpreter's own stack.
-    waiting: list[tuple[np.ndarray, int, Interval | None, np.ndarray, np.ndarray]]
-    waiting = [(*root, np.full(start.shape[1], np.inf))]
+    waiting: list[tuple[np.ndarray, int, Interval | None, _Region]]
+    waiting = [(np.arange(len(boxes)), 0, None, whole)]
     while waiting:
-        rules, depth, condition, low, high = waiting.pop()
-        found = _best_split(rules, start, stop) if len(rules) > 1 else None
+        rules, depth, condition, region = waiting.pop()
+        found = _best_split(rules, start, stop, boxes.missing) if len(rules) > 1 else None
         if found is None:
             # Conditions that the way here has asked are not repeated.
-            remaining = tuple(_not_yet_split(boxes, i, start, stop, low, high) for i in rules)
+            remaining = tuple(_not_yet_split(boxes, i, start, stop, region) for i in rules)
             yield Node(depth, condition, tuple(rules.tolist()), remaining)
             continue
         yield Node(depth, condition)
         feature, cut, before = found
         at = rules[before][np.argmax(stop[rules[before], feature])]
         bound, closed = boxes.upper[at, feature].item(), boxes.upper_closed[at, feature].item()
-        left, right = high.copy(), low.copy()
-        left[feature] = right[feature] = cut
-        above = Interval(feature, lower=bound, lower_closed=not closed)
-        below = Interval(feature, upper=bound, upper_closed=closed)
-        waiting.append((rules[~before], depth + 1, above, right, high))
-        waiting.append((rules[before], depth + 1, below, low, left))
+        for after in (True, False):
+            members = rules[~before if after else before]
+            part = _Region(*(array.copy() for array in region))
+            (part.low if after else part.high)[feature] = cut
+            part.gaps[feature] = boxes.missing[members, feature].any()
+            gaps = bool(part.gaps[feature])
+            if after:
+                side = Interval(feature, lower=bound, lower_closed=not closed, missing=gaps)
+            else:
+                side = Interval(feature, upper=bound, upper_closed=closed, missing=gaps)
+            waiting.append((members, depth + 1, side, part))
+
+
+class _Region(NamedTuple):
+    """What the splits on the way to a node leave of every feature; whether it may be missing."""
+
+    low: np.ndarray
+    high: np.ndarray
+    gaps: np.ndarray
 
 
 def _best_split(
-    rules: np.ndarray, start: np.ndarray, stop: np.ndarray
+    rules: np.ndarray, start: np.ndarray, stop: np.ndarray, missing: np.ndarray
 ) -> tuple[int, float, np.ndarray] | None:
     """The feature, the cut and which rules lie before it; None if every cut goes through a box."""
     best: tuple[tuple[bool, bool, int], int, float, np.ndarray] | None = None
@@ -83,6 +101,9 @@ def _best_split(
         for k in np.flatnonzero(reached <= following).tolist():
             before = np.zeros(len(rules), dtype=bool)
             before[order[: k + 1]] = True
+            gaps = missing[rules, feature]
+            if gaps[before].any() and gaps[~before].any():
+                continue
             in_order = bool(before[: k + 1].all() or before[-k - 1 :].all())
             quality = (not in_order, reached[k] < following[k], abs(2 * (k + 1) - len(rules)))
             if best is None or quality < best[0]:
@@ -95,18 +116,20 @@ def _not_yet_split(
     rule: int,
     start: np.ndarray,
     stop: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-) -> tuple[Interval, ...]:
-    """The sides of a box that lie within the region from `low` to `high`."""
-    result = []
+    region: _Region,
+) -> tuple[Interval | Missing, ...]:
+    """The sides of a box that lie within a region."""
+    result: list[Interval | Missing] = []
     for interval in boxes.intervals(rule):
         j = interval.feature
-        lower = interval.lower if start[rule, j] > low[j] else -math.inf
-        upper = interval.upper if stop[rule, j] < high[j] else math.inf
+        lower = interval.lower if start[rule, j] > region.low[j] else -math.inf
+        upper = interval.upper if stop[rule, j] < region.high[j] else math.inf
         if lower > -math.inf or upper < math.inf:
             closed = interval.lower_closed, interval.upper_closed
-            result.append(Interval(j, lower, upper, *closed))
+            missing = interval.missing and bool(region.gaps[j])
+            result.append(Interval(j, lower, upper, *closed, missing))
+        elif region.gaps[j] and not interval.missing:
+            result.append(Missing(j, negated=True))
     return tuple(result)
 
 
@@ -189,7 +212,10 @@ def condition_text(
     if isinstance(condition, OneOf):
         if len(condition.values) > 1 or not condition.negated:
             return condition.to_text(names)
-        return f"{feature_name(names, condition.feature)} != {format_label(condition.values[0])}"
+        text = f"{feature_name(names, condition.feature)} != {format_label(condition.values[0])}"
+        return or_missing(text) if condition.missing else text
+    if isinstance(condition, Missing):
+        return condition.to_text(names)
     if isinstance(condition, Interval):
         feature, middle = condition.feature, feature_name(names, condition.feature)
     else:
@@ -203,4 +229,5 @@ def condition_text(
         condition.upper_closed,
         lambda value: number(feature, value),
     )
-    return bounds.translate(_ASCII).replace("\0", middle)
+    text = bounds.translate(_ASCII).replace("\0", middle)
+    return or_missing(text) if isinstance(condition, Interval) and condition.missing else text

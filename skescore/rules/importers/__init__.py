@@ -1,13 +1,17 @@
 """Anyone's rules become rule sets: one file per library, found by the class of the model."""
 
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets
+from skescore.rules.importers._catboost import read_catboost
 from skescore.rules.importers._decision_rules import read_decision_rules
+from skescore.rules.importers._hist_gradient_boosting import read_hist_gradient_boosting
 from skescore.rules.importers._imodels import read_imodels
+from skescore.rules.importers._lightgbm import read_lightgbm
 from skescore.rules.importers._psyke import read_psyke
 from skescore.rules.importers._rulekit import read_rulekit, read_rulekit_text
 from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
 from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to_ruleset
 from skescore.rules.importers._tables import read_table
+from skescore.rules.importers._xgboost import read_xgboost
 
 __all__ = [
     "AffineMap",
@@ -16,12 +20,16 @@ __all__ = [
     "as_rulesets",
     "in_user_units",
     "read_boosted",
+    "read_catboost",
     "read_decision_rules",
     "read_forest",
+    "read_hist_gradient_boosting",
     "read_imodels",
+    "read_lightgbm",
     "read_psyke",
     "read_rulekit",
     "read_rulekit_text",
     "read_table",
+    "read_xgboost",
     "tree_to_ruleset",
 ]

@@ -26,8 +26,14 @@ _READERS = {
     "psyke": "_psyke:read_psyke",
     "rulekit": "_rulekit:read_rulekit",
     "decision_rules": "_decision_rules:read_decision_rules",
+    "catboost": "_catboost:read_catboost",
+    "lightgbm": "_lightgbm:read_lightgbm",
+    "xgboost": "_xgboost:read_xgboost",
     "sklearn.ensemble._forest": "_sklearn:read_forest",
     "sklearn.ensemble._gb": "_sklearn:read_boosted",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": (
+        "_hist_gradient_boosting:read_hist_gradient_boosting"
+    ),
     "sklearn.ensemble._weight_boosting": "_sklearn:read_boosted",
 }
 
@@ -52,11 +58,11 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     """Turn a fitted model into a :class:`RuleSet`.
 
     Works for rule sets, extractors and searches of this package; scikit-learn's decision trees,
-    random forests, extra trees, gradient boosting and AdaBoost on trees; models of PSyKE, RuleKit,
-    imodels and decision-rules; tables of conditions (:meth:`RuleSet.to_conditions`); scikit-learn's
-    searches over any of these, its FrozenEstimator, and Pipelines that end in one: scalers in front
-    are undone, so that the rules speak in the units of the Pipeline's input. Further kinds are
-    added with ``@as_ruleset.register(TheirClass)``.
+    random forests, extra trees, gradient boosting (on histograms too) and AdaBoost on trees; models
+    of XGBoost, LightGBM, CatBoost, PSyKE, RuleKit, imodels and decision-rules; tables of conditions
+    (:meth:`RuleSet.to_conditions`); scikit-learn's searches over any of these, its FrozenEstimator,
+    and Pipelines that end in one: scalers in front are undone, so that the rules speak in the units
+    of the Pipeline's input. Further kinds are added with ``@as_ruleset.register(TheirClass)``.
 
     Parameters
     ----------
@@ -106,9 +112,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
         check_is_fitted(model)
     raise TypeError(
         f"{type(model).__name__} has no rules that skescore can read. Known are RuleSet, fitted "
-        "extractors, scikit-learn's trees and ensembles of trees, models of PSyKE, RuleKit, "
-        "imodels and decision-rules, tables of conditions, and Pipelines that end in one of them; "
-        "add a kind with @as_ruleset.register(TheirClass)."
+        "extractors, scikit-learn's trees and ensembles of trees, models of XGBoost, LightGBM, "
+        "CatBoost, PSyKE, RuleKit, imodels and decision-rules, tables of conditions, and Pipelines "
+        "that end in one of them; add a kind with @as_ruleset.register(TheirClass)."
     )
 
 

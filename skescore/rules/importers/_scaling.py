@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._ruleset import RuleSet
@@ -174,7 +174,7 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
         low, high, closed = high, low, closed[::-1]
     if low == high:  # rounding left one number of a narrow interval
         closed = True, True
-    return Interval(feature, low, high, *closed)
+    return Interval(feature, low, high, *closed, missing=interval.missing)
 
 
 def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
@@ -229,7 +229,9 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         if isinstance(c, AtLeast):
             return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
         if isinstance(c, OneOf):
-            return OneOf(source(c.feature), values(c.feature, c.values), c.negated)
+            return replace(c, feature=source(c.feature), values=values(c.feature, c.values))
+        if isinstance(c, Missing):
+            return replace(c, feature=source(c.feature))
         shift = sum(k * mapping.offset[f] for f, k in c.terms)
         terms = tuple((source(f), float(k * mapping.scale[f])) for f, k in c.terms)
         return replace(c, terms=terms, lower=c.lower - shift, upper=c.upper - shift)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from skescore.rules._conditions import Interval
 from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
+from skescore.rules.importers._boosted_trees import class_vote
 
 # A tree compares ``float32(x) <= threshold``. Rounding to float32 is monotone, so the rows that
 # pass are exactly those with ``x <= t`` for another float ``t``, which is what the rules hold: they
@@ -380,7 +381,7 @@ def read_boosted(
             rules += [replace(leaf, weight=model.learning_rate) for leaf in leaves]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False, voting="sum")
     classes = model.classes_.tolist()
-    vote = _binary_vote(classes) if len(classes) == 2 else _plain_vote(classes)
+    vote = class_vote(classes)
     rules = [vote((), k, float(value)) for k, value in enumerate(start)]
     for stage in model.estimators_:
         for k, tree in enumerate(stage):
@@ -432,15 +433,6 @@ def _start(model: Any) -> np.ndarray:
         )
     # Of any row: the start does not depend on it.
     return np.asarray(model._raw_predict_init(np.zeros((1, model.n_features_in_))))[0]
-
-
-def _binary_vote(classes: Sequence[Any]) -> Callable[..., Rule]:
-    """Of two classes, what speaks against the second speaks for the first."""
-    return lambda conditions, k, value: Rule(conditions, classes[value > 0], None, abs(value))
-
-
-def _plain_vote(classes: Sequence[Any]) -> Callable[..., Rule]:
-    return lambda conditions, k, value: Rule(conditions, classes[k], None, value)
 
 
 def _adaboost(model: Any, names: Sequence[str], domain: Domain | None) -> RuleSet:

@@ -11,11 +11,11 @@ import pandas as pd
 
 from skescore._text import did_you_mean
 from skescore._validation import python_value
-from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.exporters._tables import OTHERWISE, OUTPUT_COLUMNS
+from skescore.rules.exporters._tables import KNOWN, MISSING, OR_MISSING, OTHERWISE, OUTPUT_COLUMNS
 
 _REQUIRED = ("rule", "feature", "operator", "value")
 _OPTIONAL = ("weight", "rows")
@@ -70,10 +70,11 @@ def read_table(
     ----------
     table : DataFrame, or iterable of mappings
         The columns ``rule``, ``feature``, ``operator`` (``<``, ``<=``, ``>``, ``>=``, ``=``,
-        ``!=``, ``in``, ``not in``), ``value``, and ``class`` (for classification) or ``number``
-        (for regression), as :meth:`RuleSet.to_conditions` writes them. Rows with the same ``rule``
-        are its conditions; one without a feature makes a rule that always holds. The rule
-        ``otherwise`` is the fallback. Optional: ``weight`` and ``rows``.
+        ``!=``, ``in``, ``not in``, each also with ``or missing`` behind it; ``is missing``, ``is
+        known``), ``value``, and ``class`` (for classification) or ``number`` (for regression), as
+        :meth:`RuleSet.to_conditions` writes them. Rows with the same ``rule`` are its conditions;
+        one without a feature makes a rule that always holds. The rule ``otherwise`` is the
+        fallback. Optional: ``weight`` and ``rows``.
     feature_names : sequence of str, optional
         All features in their order; by default those of the table as they come.
     classes : sequence, optional
@@ -249,13 +250,24 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
         if operator is not None or value is not None:
             raise ValueError(f"Row {at + 1} of the table has a condition, but no feature.")
         return None
-    operator = _SPELLINGS.get(operator, operator)
+    missing = False
     if isinstance(operator, str):
-        operator = operator.lower()
+        operator = " ".join(operator.lower().split())
+        missing = operator.endswith(OR_MISSING)
+        operator = operator.removesuffix(OR_MISSING)
+    operator = _SPELLINGS.get(operator, operator)
+    if operator in {MISSING, KNOWN} and not missing:
+        if value is not None:
+            raise ValueError(
+                f"Row {at + 1} of the table says that {feature!r} {operator}, which takes no "
+                f"value, got {value!r}."
+            )
+        return Missing(names[_text(feature)], negated=operator == KNOWN)
     if operator not in _OPERATORS:
         raise ValueError(
             f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
-            f"{', '.join(_OPERATORS)}."
+            f"{', '.join(_OPERATORS)}, each also with '{OR_MISSING}' behind it, {MISSING} and "
+            f"{KNOWN}."
         )
     if value is None:
         raise ValueError(f"Row {at + 1} of the table compares {feature!r} with nothing.")
@@ -268,15 +280,15 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
                     "a single value with such signs is compared by = or !=."
                 )
             values = value if isinstance(value, list) else [value]
-            return OneOf(place, tuple(values), operator == "not in")
+            return OneOf(place, tuple(values), operator == "not in", missing)
         if operator in {"=", "!="}:
             if operator == "!=" or isinstance(value, str | bool):
-                return OneOf(place, (value,), operator == "!=")
-            return Interval(place, value, value, lower_closed=True, upper_closed=True)
+                return OneOf(place, (value,), operator == "!=", missing)
+            return Interval(place, value, value, True, True, missing)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise TypeError(f"{operator} compares with numbers, got {value!r}.")
         side, closed = _BOUNDS[operator]
-        bounds: dict[str, Any] = {side: value, f"{side}_closed": closed}
+        bounds: dict[str, Any] = {side: value, f"{side}_closed": closed, "missing": missing}
         return Interval(place, **bounds)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Row {at + 1} of the table: {error}") from error

@@ -421,7 +421,7 @@ class RuleRows:
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
         result = np.ones(len(self.table), dtype=bool)
         for condition in conditions:
-            result &= condition.holds(self.table.column)
+            result &= self.table.holds(condition)
         return result
 
     def _drops_of(self, index: int) -> Iterator[Step]:

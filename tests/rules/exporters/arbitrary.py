@@ -18,6 +18,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -79,6 +80,10 @@ def numbers() -> st.SearchStrategy[float]:
     )
 
 
+def seldom() -> st.SearchStrategy[bool]:
+    return st.sampled_from([False, False, True])
+
+
 @st.composite
 def intervals(draw, feature: int, *, bounded: bool = True) -> Interval:
     low, high = sorted([draw(numbers()), draw(numbers())])
@@ -88,14 +93,14 @@ def intervals(draw, feature: int, *, bounded: bool = True) -> Interval:
     low = -math.inf if free in ("low", "both") else low
     high = math.inf if free in ("high", "both") else high
     closed = (True, True) if low == high else (draw(st.booleans()), draw(st.booleans()))
-    return Interval(feature, low, high, *closed)
+    return Interval(feature, low, high, *closed, missing=draw(seldom()))
 
 
 @st.composite
 def conditions(draw, kinds: list[str], depth: int = 0):
     """A condition on features of the given kinds: "number", "code", "text" or "flag"."""
     numeric = [j for j, kind in enumerate(kinds) if kind in ("number", "code")]
-    forms = ["plain", "plain", "plain", *(["at least"] if depth < 2 else [])]
+    forms = ["plain", "plain", "plain", "plain", "missing", *(["at least"] if depth < 2 else [])]
     form = draw(st.sampled_from([*forms, "linear"] if numeric else forms))
     if form == "at least":
         inner = draw(st.lists(conditions(kinds, depth + 1), min_size=1, max_size=4))
@@ -108,13 +113,15 @@ def conditions(draw, kinds: list[str], depth: int = 0):
             bounds.lower, bounds.upper, bounds.lower_closed, bounds.upper_closed,
         )  # fmt: skip
     feature = draw(st.integers(0, len(kinds) - 1))
+    if form == "missing":
+        return Missing(feature, draw(st.booleans()))
     kind = kinds[feature]
     if kind == "number" or (kind == "code" and draw(st.booleans())):
         return draw(intervals(feature, bounded=depth == 0))
     values = {"code": st.sampled_from([0, 1, 2, 3, 2.5]), "flag": st.booleans()}
     values["text"] = st.sampled_from(TEXTS)
     chosen = draw(st.lists(values[kind], min_size=1, max_size=3))
-    return OneOf(feature, chosen, draw(st.booleans()))
+    return OneOf(feature, chosen, draw(st.booleans()), draw(seldom()))
 
 
 @st.composite
@@ -228,7 +235,9 @@ def border_rows(
             bounds[condition.feature] |= {condition.lower, condition.upper}
         elif isinstance(condition, OneOf):
             values.setdefault(condition.feature, set()).update(condition.values)
-        else:  # a row whose sum hits the bound, if the other values are 0
+        elif isinstance(
+            condition, Linear
+        ):  # a row whose sum hits the bound, if the other values are 0
             for bound in (condition.lower, condition.upper):
                 for feature, coefficient in condition.terms:
                     bounds[feature].add(bound / coefficient)

@@ -22,6 +22,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -293,6 +294,47 @@ def test_missing_values_within_at_least():
     X = [[NAN, NAN], [1, NAN], [NAN, 1], [math.inf, NAN], [1, 1]]
     assert ruleset.predict(X).tolist() == [0, 1, 1, 1, 1]
     assert [made(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
+
+
+def test_missing_values_are_asked_for_plainly():
+    ruleset = RuleSet(
+        [
+            Rule([Interval(0, upper=30, missing=True), OneOf(1, ["f"], missing=True)], "a"),
+            Rule([Missing(0), Missing(1, negated=True)], "b"),
+            Rule([Missing(2)], "a"),
+        ],
+        ["age", "sex", "fare"],
+        task="classification",
+        fallback=Fallback("b"),
+    )
+    source = ruleset.to_python()
+    assert source[source.index("    # Rule 1") :] == (
+        "    # Rule 1\n"
+        '    if (age <= 30.0 or age != age) and (sex is None or sex == "f"):\n'
+        '        return "a"\n'
+        "    # Rule 2\n"
+        "    if age != age and sex is not None:\n"
+        '        return "b"\n'
+        "    # Rule 3\n"
+        "    if fare is None:\n"
+        '        return "a"\n'
+        "    # No rule holds.\n"
+        '    return "b"\n'
+    )
+
+
+def test_the_nearest_rule_counts_known_values_that_should_be_missing(arbitrary):
+    ruleset = RuleSet(
+        [Rule([Missing(1), Interval(0, upper=1)], 1.0), Rule([Interval(0, 4)], 2.0)],
+        ["x", "kind"],
+        task="regression",
+        domain=Domain((0, 0), (5, 2), [(1, ["a", "b"])]),
+        fallback=Fallback(0.0, "nearest"),
+    )
+    X = pd.DataFrame({"x": [0.0, 2.0, 2.0, NAN, NAN], "kind": ["a", "a", None, None, "b"]})
+    # A range of x is nearer than a value that should be missing.
+    assert ruleset.predict(X).tolist() == [2.0, 2.0, 1.0, 1.0, 2.0]
+    assert_same(made(ruleset), ruleset, X, [2.0, 2.0, 1.0, 1.0, 2.0])
 
 
 def test_no_answer_is_an_error():

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skescore.rules import AtLeast, Domain, Fallback, Interval, Linear, OneOf, Rule, RuleSet
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+)
 
 NAMES = ["length", "width"]
 
@@ -51,7 +61,7 @@ def bounds(ruleset):
     return [
         (c.feature if isinstance(c, Interval) else c.terms, side)
         for c in elementary(ruleset)
-        if not isinstance(c, OneOf)
+        if not isinstance(c, OneOf | Missing)
         for side in (c.lower, c.upper)
     ]
 

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from skescore.rules import (
     AtLeast,
+    Domain,
     Fallback,
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -247,6 +249,52 @@ def test_missing_numbers_satisfy_nothing(duck, found):
     plain = ruleset.to_sql(kind="assign", dialect="sqlite")
     assert list(in_sqlite(ruleset, X, [plain])[0]) == expected
     assert "0e0 -" not in plain  # SQLite has no NaN to keep out
+
+
+SAYING = {
+    "upper": [Interval(0, upper=5, missing=True)],
+    "lower": [Interval(0, -5, missing=True)],
+    "both": [Interval(0, -5, 1.5, missing=True)],
+    "missing": [Missing(0)],
+    "known": [Missing(0, negated=True)],
+    "one of": [OneOf(0, [1, 5], missing=True)],
+    "none of": [OneOf(0, [1, 5], negated=True, missing=True)],
+    "at least": [AtLeast(2, [Missing(0), Interval(0, -6, missing=True), OneOf(0, [5])])],
+    "any": [AtLeast(1, [Interval(0, missing=True)])],
+    "text is missing": [Missing(1)],
+    "text is known": [Missing(1, negated=True), OneOf(1, ["a"], negated=True)],
+    "a text": [OneOf(1, ["a"], missing=True)],
+    "another text": [OneOf(1, ["a"], negated=True, missing=True)],
+}
+
+
+@pytest.mark.parametrize("domain", [None, Domain((0, 0), (1, 2), [(1, ["a", "b"])])])
+@pytest.mark.parametrize("found", SAYING.values(), ids=SAYING)
+def test_missing_values_satisfy_what_says_so(duck, found, domain):
+    ruleset = one_rule(1.0, *found, domain=domain)
+    X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0]})
+    X["kind"] = pd.Series(["a", None, "b", "nan", None, "a"], dtype=object)
+    if domain is None and found in (SAYING["text is missing"],):
+        X["kind"] = X["kind"].replace("nan", "b")  # nothing tells that this is no number
+    expected = [1 if held else None for held in ruleset.covers(X)]
+    assert 1 in expected
+    written = {d: ruleset.to_sql(kind="assign", dialect=d) for d in (None, "postgres", "duckdb")}
+    for answers in in_duckdb(duck, ruleset, X, written.values()):
+        assert answers == expected
+    plain = ruleset.to_sql(kind="assign", dialect="sqlite")
+    assert list(in_sqlite(ruleset, X, [plain])[0]) == expected
+    assert "0e0 -" not in plain
+    assert "CAST" not in plain
+
+
+def test_missing_values_read_well():
+    ruleset = one_rule(1.0, Interval(0, upper=30, missing=True), Missing(1))
+    assert ruleset.to_sql(kind="assign", nan=False) == textwrap.dedent(
+        """\
+        CASE
+          WHEN ("length" <= 30 OR "length" IS NULL) AND "kind" IS NULL THEN 1
+        END"""
+    )
 
 
 def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):

@@ -36,6 +36,13 @@ def exact(feature, value):
 
 def holds(condition, row):
     """Whether a printed comparison of names x0, x1, ... with numbers holds for a row."""
+    asked = re.fullmatch(r"x(\d+) is (known|missing)", condition)
+    if asked:
+        return math.isnan(row[int(asked[1])]) == (asked[2] == "missing")
+    compared = condition.removesuffix(" or missing")
+    if compared != condition and math.isnan(row[int(re.search(r"x(\d+)", condition)[1])]):
+        return True
+    condition = compared
     parts = re.split(r" (<=|>=|<|>|=) ", condition)
     values = [row[int(p[1:])] if p.startswith("x") else float(p) for p in parts[::2]]
     if any(math.isnan(v) for v in values):
@@ -134,8 +141,11 @@ def test_a_tree_of_numbers():
     assert "± " in text
 
 
-def random_tree(rng, n_features, depth):
-    """Leaves of a random tree, listed in any order, some of them left out."""
+def random_tree(rng, n_features, depth, gaps=0.0):
+    """Leaves of a random tree, listed in any order, some of them left out.
+
+    A share of splits sends missing values to one side.
+    """
     leaves = []
 
     def grow(conditions, left):
@@ -144,9 +154,11 @@ def random_tree(rng, n_features, depth):
             return
         feature, cut = int(rng.integers(n_features)), round(float(rng.normal()), 1)
         closed = bool(rng.random() < 0.5)
+        to_left, to_right = [(True, False), (False, True)][rng.integers(2)]
+        told = rng.random() < gaps
         for side in (
-            Interval(feature, upper=cut, upper_closed=closed),
-            Interval(feature, lower=cut, lower_closed=not closed),
+            Interval(feature, upper=cut, upper_closed=closed, missing=told and to_left),
+            Interval(feature, lower=cut, lower_closed=not closed, missing=told and to_right),
         ):
             try:
                 Rule([*conditions, side], 0)
@@ -171,6 +183,42 @@ def test_random_trees_in_any_order(seed):
     text = ruleset.to_tree_text()
     assert "from the top" not in text  # single comparisons part all leaves of a tree
     assert_reads_like(ruleset, rows_for(ruleset, rng))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_trees_that_tell_where_missing_values_go(seed):
+    rng = np.random.default_rng(seed)
+    leaves = random_tree(rng, 3, 4, gaps=0.8)
+    rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
+    # A leaf of missing values alone is no box: such sets are written as lists.
+    boxes = [rule for rule in rules if not rule.others]
+    for kept in (rules, boxes):
+        ruleset = RuleSet(
+            kept, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
+        )
+        assert ("from the top" in ruleset.to_tree_text()) <= (kept is rules)
+        X = rows_for(ruleset, rng)
+        X[rng.random(X.shape) < 0.3] = np.nan
+        assert_reads_like(ruleset, X)
+
+
+def test_where_missing_values_go():
+    rules = [
+        Rule([Interval(0, upper=5, missing=True), Interval(1, upper=2)], "a"),
+        Rule([Interval(0, upper=5), Interval(1, lower=2)], "b"),
+        Rule([Interval(0, lower=5)], "c"),
+    ]
+    ruleset = RuleSet(rules, ["age", "size"], task="classification", ordered=False, disjoint=True)
+    assert ruleset.to_tree_text().splitlines() == [
+        "|--- age <= 5 or missing",
+        "|   |--- size <= 2",
+        "|   |   |--- class: a",
+        "|   |--- size > 2",
+        "|   |   |--- age is known",
+        "|   |   |   |--- class: b",
+        "|--- age > 5",
+        "|   |--- class: c",
+    ]
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -21,6 +21,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -119,10 +120,12 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
         conditions: list[Any] = []
         if draw(st.booleans()):
             low, high = sorted([draw(finite), draw(finite)])
-            conditions.append(Interval(0, low, high, lower_closed=True, upper_closed=True))
+            conditions.append(Interval(0, low, high, True, True, draw(st.booleans())))
         if draw(st.booleans()):
             values = draw(st.lists(labels, min_size=1, max_size=3))
-            conditions.append(OneOf(1, values, draw(st.booleans())))
+            conditions.append(OneOf(1, values, draw(st.booleans()), draw(st.booleans())))
+        if not conditions and draw(st.booleans()):
+            conditions = [Missing(draw(st.integers(0, 1)), draw(st.booleans()))]
         rules.append(Rule(conditions, draw(labels)))
     classes = list({(type(r.output), r.output): r.output for r in rules}.values())
     kept = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 and True are one
@@ -138,6 +141,26 @@ def test_names_and_labels_of_any_kind_come_back(rules: RuleSet):
         again = as_ruleset(table, **settings)
         assert again == rules
         assert [type(r.output) for r in again] == [type(r.output) for r in rules]
+
+
+def test_missing_values_have_operators_of_their_own():
+    rows = [
+        {"rule": 1, "feature": "age", "operator": "≤ OR  missing", "value": 30, "number": 1},
+        {"rule": 1, "feature": "age", "operator": "> or missing", "value": 20, "number": 1},
+        {"rule": 2, "feature": "age", "operator": "Is missing", "number": 2},
+        {"rule": 3, "feature": "age", "operator": "is known", "number": 3},
+        {"rule": 4, "feature": "sex", "operator": "= or missing", "value": "f", "number": 4},
+    ]
+    rules = as_ruleset(pd.DataFrame(rows))
+    assert [rule.conditions for rule in rules] == [
+        (Interval(0, 20, 30, missing=True),),
+        (Missing(0),),
+        (Missing(0, negated=True),),
+        (OneOf(1, ["f"], missing=True),),
+    ]
+    assert rules.to_conditions()["operator"].tolist() == [
+        "> or missing", "<= or missing", "is missing", "is known", "in or missing",
+    ]  # fmt: skip
 
 
 @example("{}")
@@ -181,6 +204,8 @@ def record(**changes: Any) -> dict[str, Any]:
         ([record(**{"class": None})], "Row 1 of the table says no 'class'"),
         ([record(operator="~")], "Row 1 of the table has the operator '~'; known are <, <="),
         ([record(value="tall")], "Row 1 of the table: < compares with numbers, got 'tall'"),
+        ([record(operator="is missing")], "says that 'x' is missing, which takes no value, got 1"),
+        ([record(operator="is missing or missing")], "the operator 'is missing or missing'"),
         ([record(value=None)], "Row 1 of the table compares 'x' with nothing"),
         ([record(feature=None)], "Row 1 of the table has a condition, but no feature"),
         ([record(), record(operator=">", value=5)], "Rule 1 of the table, on 'x': No number lies"),

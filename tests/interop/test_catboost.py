@@ -1,0 +1,134 @@
+"""Rules read from the real CatBoost answer like its models, to the last row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from catboost import CatBoostClassifier, CatBoostRegressor
+
+from skescore.rules import RuleSet, as_ruleset
+from skescore.rules.importers import read_catboost
+
+QUIET: dict[str, Any] = {
+    "iterations": 10, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1,
+    "random_seed": 0,
+}  # fmt: skip
+NAMES = ["colour", "shop", "floor"]
+#: How categories are coded: apart, by statistics of one feature, or of combinations.
+CODINGS = [
+    {"one_hot_max_size": 20},
+    {"max_ctr_complexity": 1},
+    {"max_ctr_complexity": 1, "simple_ctr": ["Buckets", "Counter"]},
+    {"max_ctr_complexity": 3},
+    {"max_ctr_complexity": 1, "grow_policy": "Depthwise"},
+    {"one_hot_max_size": 4, "grow_policy": "Lossguide"},
+]
+
+
+@pytest.fixture(scope="session")
+def table(ragged_table: Any) -> Callable[[int, int], Any]:
+    """A table whose categories lack no value, which CatBoost refuses, one of them of numbers."""
+
+    def make(n_rows: int, seed: int) -> Any:
+        X, y = ragged_table(n_rows, seed)
+        X["floor"] = np.random.default_rng(seed).integers(0, 6, n_rows)
+        for name in ("colour", "shop"):
+            X[name] = X[name].astype(object).where(X[name].notna(), "none")
+        return X, y + X["floor"] * (X["shop"] == "v")
+
+    return make
+
+
+@pytest.mark.parametrize("coding", CODINGS, ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_are_those_of_the_model(coding: Any, n_classes: int, table: Any) -> None:
+    (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
+    labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
+    rows.loc[::40, "colour"] = "never seen"
+    model = CatBoostClassifier(**QUIET, **coding, cat_features=NAMES).fit(X, labels)
+    rules = as_ruleset(model, X=X)
+    assert (rules.predict(rows) == model.predict(rows).ravel()).all()
+    few = rows[:500]
+    assert rules.predict_proba(few) == pytest.approx(model.predict_proba(few), abs=1e-9)
+    assert RuleSet.from_json(rules.to_json()) == rules
+
+
+@pytest.mark.parametrize("coding", CODINGS, ids=str)
+def test_numbers_are_those_of_the_model(coding: Any, table: Any) -> None:
+    (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
+    rows.loc[::40, "floor"] = 77
+    model = CatBoostRegressor(**QUIET, **coding, cat_features=NAMES).fit(X, y)
+    assert as_ruleset(model, X=X).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+
+
+def test_statistics_of_combinations_become_several_rules(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(12, size=3000), rng.integers(9, size=3000)
+    X = pd.DataFrame({"x": rng.normal(size=3000), "a": codes[0], "b": codes[1]})
+    X["b"] = X["b"].map("label {}".format)
+    y = X["x"] + 9 * rng.normal(size=(12, 9))[codes] + 4 * (X["x"] > 0.3) * (X["a"] % 3 == 1)
+    settings = QUIET | {"iterations": 20, "depth": 3, "max_ctr_complexity": 4}
+    model = CatBoostRegressor(**settings, cat_features=["a", "b"]).fit(X, y)
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    counts = json.loads((tmp_path / "model.json").read_text())["features_info"]["ctrs"]
+    counted = [count["elements"] for count in counts]
+    assert {"float_feature", "cat_feature_value"} <= {
+        element["combination_element"]
+        for several in counted
+        if len(several) > 1
+        for element in several
+    }
+    rows = X.assign(a=rng.permutation(X["a"]))
+    rows.loc[::30, "a"] = 77
+    rows.loc[::40, "b"] = "never seen"
+    rules = as_ruleset(model, X=X)
+    assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+    assert len(rules) > 20 * 2**3 + 1
+
+
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_missing_numbers_and_rows_beside_the_borders(nan_mode: str, table: Any) -> None:
+    X, y = table(1500, 0)
+    X = X[["age", "size", "rate"]].to_numpy()
+    model = CatBoostRegressor(**QUIET, nan_mode=nan_mode).fit(X, y)
+    rules = as_ruleset(model)
+    bounds = {b for r in rules for c in r.intervals if c.feature == 0 for b in (c.lower, c.upper)}
+    rows = []
+    for bound in sorted(bounds - {-np.inf, np.inf}):
+        near = np.float32(bound)
+        for value in (bound, float(near), float(np.nextafter(near, np.float32(9)))):
+            rows += [
+                [v, 2.0, np.nan] for v in (np.nextafter(value, -9), value, np.nextafter(value, 9))
+            ]
+    rows = np.vstack([X, rows, np.full((1, 3), np.nan)])
+    assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+
+
+def test_a_probability_threshold_counts(table: Any) -> None:
+    X, y = table(1500, 0)
+    X = X[["age", "size", "rate"]]
+    model = CatBoostClassifier(**QUIET).fit(X, np.where(y > 1, "yes", "no"))
+    model.set_probability_threshold(0.8)
+    expected = model.predict_proba(X)[:, 1] > 0.8
+    assert 0 < expected.mean() < (model.predict_proba(X)[:, 1] > 0.5).mean()
+    assert (as_ruleset(model).predict(X) == np.where(expected, "yes", "no")).all()
+
+
+def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
+    X, y = table(1500, 0)
+    model = CatBoostRegressor(**QUIET, one_hot_max_size=20, cat_features=NAMES).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"\('colour', 'shop', 'floor'\) and keeps hashes of their"
+    ):
+        as_ruleset(model)
+    with pytest.raises(ValueError, match="X shows no row with one of the categories of 'colour'"):
+        read_catboost(model, X=X[X["colour"] != "red"])
+    model = CatBoostRegressor(**QUIET, loss_function="Poisson").fit(X[["floor"]], X["floor"])
+    with pytest.raises(ValueError, match="loss 'Poisson', whose answers are no plain sum"):
+        as_ruleset(model)

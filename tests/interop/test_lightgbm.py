@@ -1,0 +1,134 @@
+"""Rules read from the real LightGBM answer like its models, to the last row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+from lightgbm import LGBMClassifier, LGBMRegressor
+
+from skescore.rules import RuleSet, as_ruleset
+from skescore.rules.importers import read_lightgbm
+
+QUIET: dict[str, Any] = {
+    "verbose": -1, "n_estimators": 10, "num_leaves": 15, "min_data_per_group": 5, "cat_smooth": 1,
+    "n_jobs": 1,
+}  # fmt: skip
+
+
+def _name(model: Any) -> str:
+    return f"{type(model).__name__} {model.boosting_type} {model.objective}"
+
+
+BAGGED = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
+CLASSIFIERS = [
+    LGBMClassifier(**QUIET),
+    LGBMClassifier(**QUIET, **BAGGED),
+    LGBMClassifier(**QUIET, boosting_type="dart"),
+]
+REGRESSORS = [
+    LGBMRegressor(**QUIET),
+    LGBMRegressor(**QUIET, objective="l1"),
+    LGBMRegressor(**QUIET, **BAGGED),
+    LGBMRegressor(**QUIET, zero_as_missing=True),
+    LGBMRegressor(**QUIET, max_cat_to_onehot=10),
+]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
+def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
+    rows["colour"] = rows["colour"].cat.add_categories("never seen")
+    rows.loc[::40, "colour"] = "never seen"
+    model.fit(X, labels)
+    rules = as_ruleset(model)
+    assert (rules.predict(rows) == model.predict(rows)).all()
+    few = rows[:500]
+    assert rules.predict_proba(few) == pytest.approx(model.predict_proba(few), abs=1e-9)
+    assert RuleSet.from_json(rules.to_json()) == rules
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=_name)
+def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    rules = as_ruleset(model.fit(X, y))
+    assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+
+
+def test_a_missing_value_where_training_lacked_none_counts_as_zero(ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    model = LGBMRegressor(**QUIET).fit(X.fillna({"age": -0.5, "size": 1.0, "rate": 0.0}), y)
+    assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+
+
+def test_zeros_that_are_missing_go_where_missing_values_go() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    X[rng.random(X.shape) < 0.3] = 0.0
+    y = np.where(X[:, 0] == 0, 3.0, X[:, 0]) + X[:, 1]
+    model = LGBMRegressor(**QUIET, zero_as_missing=True).fit(X, y)
+    rows = np.vstack([X, X * 1e-36, -X * 1e-35, np.where(X > 1, np.nan, X)])
+    rules = as_ruleset(model)
+    assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+    # Some leaf holds numbers on both sides of 0, but not 0: two rules with one value.
+    assert len(rules) > len({rule.output for rule in rules})
+
+
+def test_a_booster_answers_like_itself(ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    codes = pd.qcut(y, 3, labels=[0, 1, 2]).astype(int)
+    settings = {k: v for k, v in QUIET.items() if k != "n_estimators"}
+    settings |= {"objective": "multiclass", "num_class": 3}
+    booster = lightgbm.train(settings, lightgbm.Dataset(X, codes), num_boost_round=10)
+    expected = booster.predict(rows).argmax(axis=1)
+    assert (as_ruleset(booster).predict(rows) == expected).all()
+    named = as_ruleset(booster, classes=["a", "b", "c"], feature_names=list("vwxyz"))
+    assert (
+        named.predict(rows.set_axis(list("vwxyz"), axis=1)) == np.array(list("abc"))[expected]
+    ).all()
+    with pytest.raises(ValueError, match="classes must list the model's 3 labels, got"):
+        as_ruleset(booster, classes=["a", "b"])
+
+
+def test_codes_mean_what_the_caller_says(ragged_table: Any) -> None:
+    X, y = ragged_table(1500, 0)
+    codes = X.assign(
+        colour=X["colour"].cat.codes.astype(float).replace(-1, np.nan),
+        shop=X["shop"].cat.codes.astype(float).replace(-1, np.nan),
+    )
+    model = LGBMRegressor(**QUIET).fit(codes.to_numpy(), y, categorical_feature=[1, 4])
+    expected = pytest.approx(model.predict(codes.to_numpy()), abs=1e-12)
+    assert as_ruleset(model).predict(codes.to_numpy()) == expected
+    names = {1: list(X["colour"].cat.categories), "Column_4": list(X["shop"].cat.categories)}
+    rules = read_lightgbm(model, categories=names)
+    assert rules.predict(X.to_numpy()) == expected
+    with pytest.raises(ValueError, match="categories must be keyed by features of the model"):
+        read_lightgbm(model, categories={"taste": ["sweet"]})
+
+
+def test_early_stopping_reads_the_trees_that_predict(ragged_table: Any) -> None:
+    (X, y), (rows, noise) = ragged_table(1500, 0), ragged_table(1000, 1)
+    model = LGBMRegressor(**QUIET | {"n_estimators": 300}, learning_rate=0.5)
+    stop = lightgbm.early_stopping(3, verbose=False)
+    model.fit(X, y, eval_X=(rows,), eval_y=(noise,), callbacks=[stop])
+    assert model.best_iteration_ < 300
+    assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": "poisson"}, "objective 'poisson', whose answers are no plain sum"),
+        ({"linear_tree": True}, r"linear functions in its leaves \(linear_tree=True\)"),
+    ],
+)
+def test_what_rules_cannot_say(settings: Any, message: str) -> None:
+    X = np.arange(200.0).reshape(-1, 1)
+    model = LGBMRegressor(**QUIET, **settings).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=message):
+        as_ruleset(model)

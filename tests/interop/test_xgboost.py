@@ -1,0 +1,141 @@
+"""Rules read from the real XGBoost answer like its models, to the last row.
+
+XGBoost adds up float32 numbers, so that its own sums are rounded at each tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from sklearn.exceptions import NotFittedError
+from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor
+
+from skescore.rules import RuleSet, as_ruleset
+from skescore.rules.importers import read_xgboost
+
+SMALL: dict[str, Any] = {
+    "n_estimators": 8, "max_depth": 5, "enable_categorical": True, "max_cat_to_onehot": 2,
+    "n_jobs": 1,
+}  # fmt: skip
+DART = {"booster": "dart", "rate_drop": 0.3}
+CLASSIFIERS = [
+    XGBClassifier(**SMALL),
+    XGBClassifier(**SMALL | {"max_cat_to_onehot": 10}, base_score=0.8),
+    XGBClassifier(**SMALL, **DART),
+    XGBRFClassifier(**SMALL),
+]
+REGRESSORS = [
+    XGBRegressor(**SMALL),
+    XGBRegressor(**SMALL, base_score=7.0),
+    XGBRegressor(**SMALL, **DART),
+    XGBRegressor(**SMALL, objective="reg:absoluteerror"),
+    XGBRFRegressor(**SMALL),
+]
+
+
+def _name(model: Any) -> str:
+    return type(model).__name__
+
+
+#: Relative to the largest prediction: some dozens of roundings to float32.
+TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
+def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    model.fit(X, pd.qcut(y, n_classes, labels=range(n_classes)).astype(int))
+    rules = as_ruleset(model)
+    assert (rules.predict(rows) == model.predict(rows)).all()
+    few = rows[:500]
+    assert rules.predict_proba(few) == pytest.approx(model.predict_proba(few), abs=TOLERANCE)
+    assert RuleSet.from_json(rules.to_json()) == rules
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=_name)
+def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
+    expected = model.fit(X, y).predict(rows)
+    difference = np.abs(as_ruleset(model).predict(rows) - expected).max()
+    assert difference < TOLERANCE * np.abs(expected).max()
+
+
+def test_rows_beside_the_thresholds(ragged_table: Any) -> None:
+    X, y = ragged_table(1500, 0)
+    X = X[["age", "size", "rate"]].to_numpy()
+    model = XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1).fit(X, y)
+    rules = as_ruleset(model)
+    bounds = {b for r in rules for c in r.intervals if c.feature == 0 for b in (c.lower, c.upper)}
+    rows = []
+    for bound in sorted(bounds - {-np.inf, np.inf}):
+        near = np.float32(bound)
+        for value in (bound, float(near), float(np.nextafter(near, np.float32(9)))):
+            rows += [
+                [v, 2.0, np.nan] for v in (np.nextafter(value, -9), value, np.nextafter(value, 9))
+            ]
+    assert len(rows) > 100
+    assert rules.predict(np.array(rows)) == pytest.approx(model.predict(np.array(rows)), abs=1e-5)
+
+
+def test_a_booster_predicts_with_all_trees_and_a_model_with_the_best(ragged_table: Any) -> None:
+    (X, y), (rows, truth) = ragged_table(1500, 0), ragged_table(1000, 1)
+    model = XGBRegressor(
+        **SMALL | {"n_estimators": 200}, early_stopping_rounds=3, learning_rate=0.7
+    )
+    model.fit(X, y, eval_set=[(rows, truth)], verbose=False)
+    booster = model.get_booster()
+    assert model.best_iteration + 1 < booster.num_boosted_rounds()
+    assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-4)
+    expected = booster.predict(xgboost.DMatrix(rows, enable_categorical=True))
+    assert as_ruleset(booster).predict(rows) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_booster_has_the_classes_that_the_caller_names(ragged_table: Any) -> None:
+    (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(2000, 1)
+    booster = XGBClassifier(**SMALL).fit(X, (y > 1).astype(int)).get_booster()
+    expected = booster.predict(xgboost.DMatrix(rows, enable_categorical=True)) > 0.5
+    assert (as_ruleset(booster).predict(rows) == expected).all()
+    named = read_xgboost(booster, classes=["no", "yes"])
+    assert (named.predict(rows) == np.where(expected, "yes", "no")).all()
+    with pytest.raises(ValueError, match="classes must list the model's 2 labels, got"):
+        read_xgboost(booster, classes=["no", "yes", "perhaps"])
+
+
+@pytest.mark.parametrize("labels", [[10, 20, 30, 40, 50], ["a", "", "longer text", "b", "c"]])
+def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
+    X, y = ragged_table(1500, 0)
+    codes = X["colour"].cat.codes.to_numpy()
+    X["colour"] = pd.Categorical.from_codes(codes, pd.Index(labels))
+    model = XGBRegressor(**SMALL).fit(X, y)
+    assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-4)
+
+
+def test_labels_that_xgboost_garbles_are_the_callers(ragged_table: Any) -> None:
+    X, y = ragged_table(1500, 0)
+    labels = ["grün", "rot", "weiß", "blau", "schwarz"]
+    X["colour"] = pd.Categorical.from_codes(X["colour"].cat.codes.to_numpy(), labels)
+    model = XGBRegressor(**SMALL).fit(X, y)
+    with pytest.raises(ValueError, match=r"labels of 'colour'.*pass categories=\{'colour': \["):
+        as_ruleset(model)
+    rules = as_ruleset(model, categories={"colour": labels})
+    assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-4)
+
+
+def test_what_rules_cannot_say() -> None:
+    X = np.arange(200.0).reshape(-1, 1)
+    y = X[:, 0] % 7
+    with pytest.raises(ValueError, match="objective 'count:poisson', whose answers are no plain"):
+        as_ruleset(XGBRegressor(n_estimators=2, objective="count:poisson").fit(X, y))
+    with pytest.raises(ValueError, match="made of 'gblinear', not of trees"):
+        as_ruleset(XGBRegressor(n_estimators=2, booster="gblinear").fit(X, y))
+    with pytest.raises(ValueError, match=r"takes -1 for a missing value\. Write NaN"):
+        as_ruleset(XGBRegressor(n_estimators=2, missing=-1).fit(X, y))
+    with pytest.raises(ValueError, match="2 outputs; rules have one"):
+        as_ruleset(XGBRegressor(n_estimators=2).fit(X, np.column_stack([y, y])))
+    with pytest.raises(NotFittedError):
+        as_ruleset(XGBRegressor())
