@@ -66,7 +66,7 @@ def test_every_extractor_has_a_space_of_its_own_parameters(name: str, task: str)
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_every_point_of_a_space_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
     n_rows = data.draw(st.sampled_from([6, 40]))  # spaces depend on the number of rows
