@@ -24,6 +24,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
+from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["score_bars"]
@@ -197,7 +198,7 @@ def _bars(
         else:
             table["value"] = found.means(score)
     bar = by or ("label" if hasattr(results, "keys") and "label" in results else "extractor")
-    table = table.assign(bar=_column(table, bar).astype(str), spread=np.nan)
+    table = table.assign(bar=_column(table, bar).astype(str).map(extractor_label), spread=np.nan)
     grouping = group or ("data" if "data" in table and table["data"].nunique() > 1 else None)
     table["group"] = "" if grouping is None else _column(table, grouping).astype(str)
     table = table[np.isfinite(table["value"])]
@@ -219,7 +220,7 @@ def _of_rows(
     rows = rows.assign(value=_scored(rows, score, weights, completeness))
     grouping = group or ("data" if "data" in rows and rows["data"].nunique() > 1 else None)
     rows["group"] = "" if grouping is None else _column(rows, grouping).astype(str)
-    rows["bar"] = _column(rows, by or "extractor").astype(str)
+    rows["bar"] = _column(rows, by or "extractor").astype(str).map(extractor_label)
     found = rows.groupby(["group", "bar"], sort=False)["value"]
     table = found.mean().rename("value").to_frame()
     return table.assign(spread=found.std(ddof=1)).reset_index()

@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from skescore._validation import check_choice
+from skescore.registry import extractor_label
 from skescore.scorers._specs import all_weights, find_score
 from skescore.tuning._candidates import Candidate, Candidates, as_candidates
 
@@ -182,12 +183,12 @@ def _from_frame(results: pd.DataFrame) -> pd.DataFrame:
         names = zip(table["extractor"], table["n_rules"], strict=True)
         table["label"] = [candidate_label(str(name), n_rules) for name, n_rules in names]
     else:
-        table["label"] = table["extractor"].astype(str)
+        table["label"] = [extractor_label(str(name)) for name in table["extractor"]]
     return table
 
 
 def candidate_label(extractor: str, n_rules: float) -> str:
-    return f"{extractor}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"
+    return f"{extractor_label(extractor)}, {n_rules:.3g} {'rule' if n_rules == 1 else 'rules'}"
 
 
 def _as_text(params: Any) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from skescore._optional import import_optional
 from skescore._validation import python_value
+from skescore.registry import extractor_label
 
 #: Colours of Okabe and Ito, which people with any common colour blindness can tell apart.
 COLOURS = (
@@ -206,7 +207,9 @@ _NAMED = 8
 def groups_of(table: pd.DataFrame) -> np.ndarray:
     """Name the group of each row: its label while there are few, its extractor otherwise."""
     few = table["label"].nunique() <= _NAMED
-    return table["label" if few else "extractor"].astype(str).to_numpy()
+    if few:
+        return table["label"].astype(str).to_numpy()
+    return np.array([extractor_label(str(name)) for name in table["extractor"]])
 
 
 def _ring_sizes(x: np.ndarray, y: np.ndarray) -> np.ndarray:

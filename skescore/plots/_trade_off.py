@@ -36,6 +36,7 @@ from skescore.plots._style import (
     short,
     whole_ticks,
 )
+from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import WinningRegions, winning_regions
 from skescore.tuning._candidates import Candidate, Candidates
@@ -134,7 +135,7 @@ def pareto_plot(
     measured = _measured(results, x, y, completeness)
     front = pareto_front(measured, (x, y), completeness=completeness)
     table = measured.table()
-    table["label"] = table["extractor"]
+    table["label"] = [extractor_label(name) for name in table["extractor"]]
     xs, ys = _values(measured, x, completeness), _values(measured, y, completeness)
     scores = None
     if color != "extractor":

@@ -11,6 +11,7 @@ import pytest
 
 from skescore import plots
 from skescore.metrics import fire_score, ice_score, q_score
+from skescore.registry import extractor_label
 from skescore.tuning import Candidate, Candidates, winning_regions
 
 pytest.importorskip("matplotlib")
@@ -69,7 +70,7 @@ def test_the_front_is_what_nothing_beats(n: int) -> None:
     found = many(n)
     ax = plots.pareto_plot(found, ax=axes())
     r, p = found.means("n_rules"), found.means("loss")
-    drawn = offsets(ax, {"cart", "gridex", "iter"})
+    drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert sorted(map(tuple, drawn.tolist())) == sorted(zip(r.tolist(), p.tolist(), strict=True))
     front = {
         (r[i], p[i])
@@ -103,7 +104,7 @@ def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
                             "params": "{}", "seed": 0, "fold": 0, "state": "failed"}])  # fmt: skip
     table = pd.concat([rows_of(found), broken], ignore_index=True)
     one, other = plots.pareto_plot(found, ax=axes()), plots.pareto_plot(table, ax=axes())
-    names = {"cart", "gridex", "iter"}
+    names = {"CART", "GridEx", "ITER"}
     assert offsets(other, names) == pytest.approx(offsets(one, names))
     line = [ax.lines[0].get_xydata() for ax in (one, other)]
     assert line[0] == pytest.approx(line[1])
@@ -115,7 +116,7 @@ def test_colours_tell_the_score() -> None:
     table = found.table()
     for name in ("cart", "gridex", "iter"):
         own = table[table["extractor"] == name]
-        (points,) = [c for c in ax.collections if c.get_label() == name]
+        (points,) = [c for c in ax.collections if c.get_label() == extractor_label(name)]
         expected = ice_score(
             own["performance"], own["size"], own["completeness_volume"], phi=3, rho=0.5
         )
@@ -127,7 +128,7 @@ def test_measures_on_the_axes() -> None:
     ax = plots.pareto_plot(
         found, "size", "incompleteness", completeness="instances", y_label="open", ax=axes()
     )
-    drawn = offsets(ax, {"cart", "gridex", "iter"})
+    drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert set(drawn[:, 1]) == {0.0}
     assert ax.get_ylabel() == "open"
     wide = Candidates(Candidate("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4))
@@ -174,8 +175,8 @@ def test_a_search_is_drawn_as_its_leaderboard() -> None:
     ).fit(X, y)  # fmt: skip
     one = plots.pareto_plot(search, ax=axes())
     other = plots.pareto_plot(search.leaderboard_, ax=axes())
-    assert np.sort(offsets(one, {"cart"}), axis=0) == pytest.approx(
-        np.sort(offsets(other, {"cart"}), axis=0)
+    assert np.sort(offsets(one, {"CART"}), axis=0) == pytest.approx(
+        np.sort(offsets(other, {"CART"}), axis=0)
     )
     best = plots.score_bars(search, ax=axes()).patches[0].get_height()
     assert best == pytest.approx(search.candidates_.scores("ice").mean(axis=1).max())
@@ -312,7 +313,7 @@ def test_bars_of_a_benchmark_are_means_of_scores() -> None:
     )
     assert np.ptp(whisker[:, 1]) / 2 == pytest.approx(np.std(scores, ddof=1))
     names = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert names == ["cart", "iter", "best", "worst"]
+    assert names == ["CART", "ITER", "best", "worst"]
 
 
 def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
@@ -321,7 +322,7 @@ def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
     table = found.table()
     expected = [table[table["extractor"] == n]["loss"].min() for n in ("cart", "gridex", "iter")]
     found_bars = dict(zip([t.get_text() for t in ax.get_xticklabels()], bars_of(ax), strict=True))
-    assert [found_bars[n].get_height() for n in ("cart", "gridex", "iter")] == pytest.approx(
+    assert [found_bars[n].get_height() for n in ("CART", "GridEx", "ITER")] == pytest.approx(
         expected
     )
 

@@ -17,7 +17,6 @@ from optuna.distributions import (
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, check_choice
 from skescore.registry import (
-    EXTRACTORS,
     PSYKE_EXTRACTORS,
     extractor_class,
     extractor_names,
@@ -163,7 +162,7 @@ def _set_on(extractor: Any) -> set[str]:
 def _search_of(extractor: Any) -> tuple[str, _Search | None]:
     """The name of an extractor, and where to look for it; None for a name that is not known."""
     name = extractor_name(extractor)
-    if name in EXTRACTORS:
+    if name in _OWN_SEARCHES:
         return name, _OWN_SEARCHES[name]
     if name in PSYKE_EXTRACTORS:
         return name, _PSYKE_SEARCHES[name.removeprefix("psyke:")]

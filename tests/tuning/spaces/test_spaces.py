@@ -28,7 +28,8 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.registry import EXTRACTORS, extractor_class
+from skescore.extractors import CARTExtractor
+from skescore.registry import EXTRACTORS, ExtractorSpec, extractor_class
 from skescore.tuning import SearchSpace, as_search_space, search_space
 from skescore.tuning.spaces import starting_points
 
@@ -66,7 +67,7 @@ def test_every_extractor_has_a_space_of_its_own_parameters(name: str, task: str)
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_every_point_of_a_space_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
     n_rows = data.draw(st.sampled_from([6, 40]))  # spaces depend on the number of rows
@@ -624,3 +625,16 @@ def test_grids_of_all_extractors_hold_accepted_candidates(name: str, task: str) 
     for params in candidates:
         assert space.holds(params)
         extractor.set_params(**params)._check_parameters()
+
+
+class OneCut(CARTExtractor):
+    @staticmethod
+    def search_space(n_rows, y, task):
+        return {"max_leaf_nodes": IntDistribution(2, 3)}
+
+
+def test_an_extractor_in_the_table_may_bring_its_space_itself(monkeypatch):
+    spec = ExtractorSpec(f"{__name__}:OneCut", ("classification",), "one cut")
+    monkeypatch.setitem(EXTRACTORS, "one-cut", spec)
+    space = search_space("one-cut", X, TARGETS["classification"])
+    assert dict(space) == {"max_leaf_nodes": IntDistribution(2, 3)}
