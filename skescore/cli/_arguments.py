@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
-    from skescore.datasets import Dataset, Preparation
+    from skescore.datasets import Dataset, DatasetError, Preparation
     from skescore.scorers import PerformanceScorer, RuleScorer
 
 #: All from the user's colon to the last @ is hidden, even where the URL has other faults.
@@ -393,20 +393,26 @@ def data_from(
             encoding=options.encoding,
         )
     except DatasetError as error:
-        if error.options:
-            error.args = (f"{error} Try: {_mended(options.command_line, error.options)}",)
+        if error.options or error.misspelt:
+            error.args = (f"{error} Try: {_mended(options.command_line, error)}",)
         raise
 
 
-def _mended(command: Sequence[str], further: Sequence[str]) -> str:
-    """The command line with further options, which replace those that only count once."""
-    replaced = [option for option in further if option in _SINGLE]
+def _mended(command: Sequence[str], error: DatasetError) -> str:
+    """The command line with names as they were meant, and with further options."""
+    replaced = [option for option in error.options if option in _SINGLE]
     kept, skip = [], False
     for word in command:
         if not skip and word.partition("=")[0] not in replaced:
-            kept.append(word)
+            option, equals, value = (
+                word.rpartition("=") if word.startswith("--") else ("", "", word)
+            )
+            meant = error.misspelt.get(value) or ",".join(
+                error.misspelt.get(name, name) for name in value.split(",")
+            )
+            kept.append(f"{option}{equals}{meant}")
         skip = not skip and word in replaced
-    return shlex.join([*kept, *further])
+    return shlex.join([*kept, *error.options])
 
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -57,13 +57,18 @@ class DatasetError(ValueError):
         The whole message.
     options : sequence of str, default=()
         What would mend it on the command line, such as ``("--drop", "id")``.
+    misspelt : mapping, optional
+        Names of columns that are not there, with what was probably meant.
     """
 
     __module__ = "skescore.datasets"  # where users import it from
 
-    def __init__(self, text: str, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, text: str, options: Sequence[str] = (), misspelt: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(text)
         self.options = tuple(options)
+        self.misspelt = dict(misspelt or {})
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,12 @@ def _check_names(
         if unknown:
             close = nearest(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
-            option = {"target": "--target", "drop": "--drop", "categories": "--category",
-                      "numeric": "--numeric"}.get(parameter)  # fmt: skip
-            best = nearest(unknown[0], names).split(" or ")[0].strip("'") if close else ""
+            best = close.split("' or '")[0].strip("'")
             problems.add(
                 f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
                 f"{_columns(names)}",
-                *((option, best) if option and best else ()),
+                *(("--target", names[-1]) if parameter == "target" and not best else ()),
+                misspelt={unknown[0]: best} if best else None,
             )
     problems.check()
     asked = [name for group in kinds.values() for name in group]

@@ -77,7 +77,7 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 _ID_NAME = re.compile(
     r"(?i:(^|[\W_])(id|ids|uuid|guid|nr|no|num|number|nummer|key|index|idx|row|rows|rownames|"
-    r"row_names|rowid|serial|record)$)|(?i:^(id|index|row)[\W_]?\d*$)|[a-z](ID|Id|Nr|No|Key|UUID)$|"
+    r"row_names|rowid|serial|record)$)|^X$|^level_\d$|(?i:^(id|index|row)[\W_]?\d*$)|[a-z](ID|Id|Nr|No|Key|UUID)$|"
     r"(?i:nummer|rownames|_?identifier)$"
 )
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*|\s*")
@@ -90,19 +90,23 @@ class Problems:
         self.where = where
         self._texts: list[str] = []
         self._options: list[str] = []
+        self._misspelt: dict[str, str] = {}
 
-    def add(self, text: str, *options: str) -> None:
+    def add(self, text: str, *options: str, misspelt: Mapping[str, str] | None = None) -> None:
         """Add a problem, and what would mend it on the command line."""
         self._texts.append(text)
         self._options += options
+        self._misspelt |= misspelt or {}
 
     def check(self) -> None:
         """Raise all of them as one error, if there are any."""
         if len(self._texts) == 1:
-            raise DatasetError(f"{self.where}: {self._texts[0]}", self._options)
+            text = f"{self.where}: {self._texts[0]}"
+            raise DatasetError(text, self._options, self._misspelt)
         if self._texts:
             lines = "".join(f"\n- {text}" for text in self._texts)
-            raise DatasetError(f"{self.where} has {len(self._texts)} faults:{lines}", self._options)
+            text = f"{self.where} has {len(self._texts)} faults:{lines}"
+            raise DatasetError(text, self._options, self._misspelt)
 
 
 @dataclass(frozen=True)
@@ -552,7 +556,8 @@ class _Reader:
         if not n_numbers or not n_stray:
             return n_numbers > 0
         n_rows = n_numbers + n_stray
-        names = len(cells.texts) <= _FEW and n_rows >= 3 * len(cells.texts)
+        few = len(cells.texts) <= _FEW and n_rows >= 3 * len(cells.texts)
+        names = few and n_stray > _RARE * n_rows
         if lowered[is_number].isin(_TRUTH).all() or names or n_numbers < n_stray:
             return False
         if stray.sum() > _FEW and n_stray > _RARE * n_rows:
@@ -595,8 +600,6 @@ class _Reader:
                 return self._leave(name, "row numbers")
             if _is_identifier(name, values):
                 return self._leave(name, "identifiers")
-            if len(values) >= _MIN_COUNTED and _is_enumeration(values):
-                return self._leave(name, "row numbers")
         self._note_sentinel(name, values)
         return reading, {name: values}
 
@@ -716,13 +719,6 @@ def _is_identifier(name: str, values: pd.Series) -> bool:
         return False
     n_values = known.nunique()
     return n_values == len(known) or (n_values > _MANY_NAMES and n_values > len(known) / 2)
-
-
-def _is_enumeration(values: pd.Series) -> bool:
-    """Whether integers are 0, 1, 2, ... or 1, 2, 3, ..., in this order."""
-    if values.dtype.kind != "i" or values.iloc[0] not in (0, 1):
-        return False
-    return bool((values.to_numpy() == values.iloc[0] + np.arange(len(values))).all())
 
 
 def _counts_rows(values: pd.Series) -> bool:

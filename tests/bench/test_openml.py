@@ -77,7 +77,7 @@ def test_another_target_and_fewer_columns(weather):
     assert data.X.columns.tolist() == ["play"]
     assert data.categories == ("play",)
     with pytest.raises(DatasetError, match=r"missing"):
-        load_dataset("openml:7")
+        load_dataset("openml:7", missing="error")
     with pytest.raises(DatasetError, match="openml:7 cannot be used: there is no column 'rain'"):
         load_dataset("openml:7", target="rain")
 

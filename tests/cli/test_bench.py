@@ -156,10 +156,10 @@ def test_files_as_people_have_them(run, tmp_path):
     path.write_text("\n".join(rows) + "\n")
     words = ["bench", "--data", f"{path},iris", "--target", "kind", "--folds", "2"]
     words += ["--black-boxes", "decision-tree", "--extractors", "cart,cream"]
-    code, _, err = run(*words, "--drop", "id", "--category", "colour")
+    code, _, err = run(*words, "--drop", "id", "--category", "colour", "--missing", "error")
     assert code == 1
     assert "(on the command line: --missing drop)" in err
-    code, out, err = run(*words, "--drop", "id", "--category", "colour", "--missing", "drop")
+    code, out, err = run(*words, "--missing", "drop")
     assert code == 0
     assert "mine (39 rows, 2 features); decision-tree: weighted F1 1.000" in out
     assert "cream is left out on mine: it does not read columns of names" in err

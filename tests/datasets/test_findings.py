@@ -67,13 +67,17 @@ def test_row_numbers_under_a_telling_name_are_left_out(start, shuffled, name):
     ).X.columns.tolist() == ["m"]
 
 
-def test_other_row_numbers_are_left_out_in_order_and_noted_else():
-    (note,) = found({"m": MEASURED, "step": np.arange(1, 41)})
-    assert note.startswith("left out: 'step' (row numbers)")
-    for numbers in (np.arange(1950, 1990), RANDOM.permutation(40)):
+def test_other_row_numbers_are_noted_with_the_way_out():
+    for numbers in (np.arange(1, 41), np.arange(1950, 1990), RANDOM.permutation(40)):
         (note,) = found({"m": MEASURED, "step": numbers})
         assert "'step' looks like row numbers" in note
         assert note.endswith("--drop step")
+
+
+def test_categories_too_many_to_be_grouped_are_left_out():
+    many = [f"n{i // 2}" for i in range(2000)]
+    (note,) = found({"m": RANDOM.normal(size=2000), "plane": many})
+    assert note.startswith("left out: 'plane' (categories that hardly ever repeat)")
 
 
 def test_few_rows_can_be_in_a_row_by_chance():
