@@ -16,6 +16,9 @@ ENGINE_COMMANDS = {
     ),
     "rulekit": ('pip install "skescore[rulekit]"',),
     "imodels": ('pip install "skescore[imodels]"',),
+    "xgboost": ('pip install "skescore[boosting]"',),
+    "lightgbm": ('pip install "skescore[boosting]"',),
+    "catboost": ('pip install "skescore[boosting]"',),
 }
 
 

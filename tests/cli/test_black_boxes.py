@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,7 +31,9 @@ from skescore.black_boxes import (
 )
 from skescore.datasets import load_dataset
 
-NAMES = ("random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree")
+BOOSTING = ("xgboost", "lightgbm", "catboost")  # of packages that may be absent: tests/interop
+# "gradient-boosting" is the same model as "hist-gradient-boosting".
+NAMES = tuple(name for name in BLACK_BOXES if name not in (*BOOSTING, "gradient-boosting"))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +93,9 @@ class Foreign(LogisticRegression):
 
 
 def test_the_names_of_the_command_line():
-    assert tuple(BLACK_BOXES) == NAMES
+    kept = {"random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree"}
+    assert {*kept, "hist-gradient-boosting", *BOOSTING} == set(BLACK_BOXES)
+    assert BLACK_BOXES["gradient-boosting"] is BLACK_BOXES["hist-gradient-boosting"]
     assert all(spec.summary for spec in BLACK_BOXES.values())
 
 
@@ -139,11 +144,73 @@ def test_the_seed_decides(name, iris):
     assert (first == again).all()
 
 
-@pytest.mark.parametrize("name", ["random-forest", "gradient-boosting", "mlp", "decision-tree"])
+@pytest.mark.parametrize(
+    "name", ["random-forest", "hist-gradient-boosting", "mlp", "decision-tree"]
+)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_the_seed_reaches_every_model_that_draws(name, task):
     parameters = make_black_box(name, task, 7).get_params()
     assert [value for key, value in parameters.items() if key.endswith("random_state")] == [7]
+
+
+@pytest.fixture(scope="module")
+def ragged():
+    """A table with missing values and categories, and rows with values never seen."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(size=240), "sex": rng.choice(["m", "f", "d"], 240)})
+    X["size"] = rng.integers(0, 9, 240)
+    y = X["age"] + 3 * (X["sex"] == "m") - X["size"] / 5
+    X.loc[rng.random(240) < 0.2, "age"] = np.nan
+    X["sex"] = X["sex"].astype(object).where(rng.random(240) > 0.1, np.nan)
+    rows = X.assign(size=X["size"].where(X["size"] > 1))
+    rows.loc[::9, "sex"] = "never seen"
+    return X, y, rows
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missing_values_and_categories(name, ragged):
+    X, y, rows = ragged
+    model = clone(make_black_box(name, "regression", 0, ["sex"])).fit(X, y)
+    assert model.score(X, y) > 0.6
+    assert np.isfinite(model.predict(rows)).all()
+    labels = np.where(y > 0, "yes", "no").astype(object)
+    model = clone(make_black_box(name, "classification", 0, ["sex"])).fit(X, labels)
+    assert model.score(X, labels) > 0.8
+    assert set(model.predict(rows)) == {"yes", "no"}
+
+
+def test_boosting_on_histograms_sees_categories_as_such(ragged):
+    X, y, _ = ragged
+    model = make_black_box("hist-gradient-boosting", "regression", 0, ["sex"]).fit(X, y)
+    assert model[-1].is_categorical_.tolist() == [False, True, False]
+    assert model[0].transform(X)["sex"].isna().equals(X["sex"].isna())
+
+
+def test_an_imputer_tells_where_values_were_missing(ragged):
+    X, y, _ = ragged
+    rows = X[["age", "size"]]
+    model = make_black_box("knn", "regression", scaled=False).fit(rows, y)
+    filled = model[0].transform(rows)
+    assert filled.shape == (240, 3)
+    assert (filled[:, 2] == rows["age"].isna()).all()
+
+
+def test_categories_are_found_by_name(ragged):
+    X, y, _ = ragged
+    model = make_black_box("gradient-boosting", "regression", 0, ["sex"])
+    with pytest.raises(BlackBoxError, match=r"\('sex'\) are found by name: pass a data frame, got"):
+        model.fit(X.to_numpy(), y)
+
+
+def test_a_package_that_is_not_installed(monkeypatch):
+    def without(module):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr("skescore._optional.importlib.import_module", without)
+    with pytest.raises(
+        BlackBoxError, match=r"'xgboost'.*Run: pip install \"skescore\[boosting\]\""
+    ):
+        make_black_box("xgboost", "classification")
 
 
 def test_unknown_names():
@@ -155,7 +222,8 @@ def test_unknown_names():
 
 def test_parameters_and_units_of_a_named_model(iris):
     plain = make_black_box("knn", "classification", scaled=False, params={"n_neighbors": 9})
-    assert plain.get_params() == KNeighborsClassifier(9).get_params()
+    assert [type(step) for step in plain] == [SimpleImputer, KNeighborsClassifier]
+    assert plain[-1].get_params() == KNeighborsClassifier(9).get_params()
     scaled = make_black_box("knn", "classification", params={"n_neighbors": 9})
     own = make_pipeline(StandardScaler(), KNeighborsClassifier(9)).fit(iris.X, iris.y)
     assert (scaled.fit(iris.X, iris.y).predict(iris.X) == own.predict(iris.X)).all()

@@ -22,9 +22,9 @@ tests = {
         "test_survival_rulekit.py",
     ],
     "decision_rules": ["test_decision_rules.py"],
-    "catboost": ["test_catboost.py"],
-    "lightgbm": ["test_lightgbm.py"],
-    "xgboost": ["test_xgboost.py"],
+    "catboost": ["test_catboost.py", "test_boosted_black_boxes.py"],
+    "lightgbm": ["test_lightgbm.py", "test_boosted_black_boxes.py"],
+    "xgboost": ["test_xgboost.py", "test_boosted_black_boxes.py"],
 }
 collect_ignore = [
     file

@@ -1,0 +1,53 @@
+"""XGBoost, LightGBM and CatBoost as black boxes by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skescore.black_boxes import BlackBoxError, load_black_box, make_black_box
+
+NAMES = ("xgboost", "lightgbm", "catboost")
+FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "iterations"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
+    X, y = ragged_table(600, 0)
+    for column in ("colour", "shop"):
+        X[column] = X[column].astype(object)
+    rows = X.assign(size=X["size"].where(X["size"] > 1))
+    rows.loc[::9, "colour"] = "never seen"
+    settings: dict[str, Any] = {"categories": ["colour", "shop"], "params": {FEW[name]: 40}}
+    model = clone(make_black_box(name, "regression", 0, **settings)).fit(X, y)
+    assert model.score(X, y) > 0.6
+    assert np.isfinite(model.predict(rows)).all()
+    labels = np.where(y > 1, "yes", "no").astype(object)
+    model = clone(make_black_box(name, "classification", 0, **settings)).fit(X, labels)
+    assert model.score(X, labels) > 0.8
+    assert set(model.predict(rows)) == {"yes", "no"}
+    assert (model.predict_proba(rows).argmax(axis=1) == (model.predict(rows) == "yes")).all()
+    truth = make_black_box(name, "classification", 0, **settings).fit(X, y > 1)
+    assert truth.predict(rows).dtype == bool
+    again = make_black_box(name, "classification", 0, **settings).fit(X, labels)
+    assert (again.predict_proba(rows) == model.predict_proba(rows)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_pipeline_is_a_black_box(name: str, ragged_table: Any, tmp_path: Any) -> None:
+    X, y = ragged_table(300, 0)
+    settings: dict[str, Any] = {"categories": ["colour", "shop"], "params": {FEW[name]: 10}}
+    model = make_black_box(name, "regression", 0, **settings).fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    assert (loaded.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_the_models(name: str) -> None:
+    with pytest.raises(BlackBoxError, match="has no parameter 'deep'"):
+        make_black_box(name, "regression", params={"deep": 3})
