@@ -7,12 +7,12 @@ steps are taken as long as the predictions on these rows stay within a tolerance
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.rules._conditions import OneOf
+from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._matching import BoxTable
 from skescore.rules._rule import Rule, RuleStatistics
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 # The faces of all boxes cut every feature's axis into a few pieces, and a box becomes a range of
 # pieces per feature: whole numbers, half-open, the same whether faces are open or closed. What
-# holds for the pieces holds for every floating-point number.
+# holds for the pieces holds for every floating-point number. Missing values are one more piece, at
+# one end of the axis: behind the numbers, or before them where that suits more boxes. A side that
+# holds missing values and numbers that do not reach that end is no range of pieces; it stands
+# beside the box as a condition.
 
 #: Steps of subtraction that one simplification, and one question in it, may take.
 _STEPS, _STEPS_PER_QUESTION = 100_000, 500
@@ -43,44 +46,123 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class CellBoxes:
-    """Boxes as ranges of pieces, ``low <= piece < high``."""
+    """Boxes as ranges of pieces, ``low <= piece < high``.
+
+    Numbers are the pieces from `first` to `last` of all those from 0 to `end`; the others stand
+    for missing values.
+    """
 
     low: np.ndarray
     high: np.ndarray
+    first: np.ndarray
     last: np.ndarray
     end: np.ndarray
 
 
-def cell_boxes(boxes: BoxTable, domain: Domain | None) -> CellBoxes:
+@dataclass(slots=True)
+class Sides:
+    """What rules say of each feature by itself, shape (n_rules, n_features).
+
+    Of the numbers between the bounds, and of missing values, `known` and `missing` tell whether
+    they lie within the side; `speaks` tells of which features something is said of missing values,
+    by a rule or by the domain, shape (n_features,).
+    """
+
+    boxes: BoxTable
+    known: np.ndarray
+    missing: np.ndarray
+    speaks: np.ndarray
+    others: list[Conditions]
+
+    @classmethod
+    def of(cls, ruleset: RuleSet, domain: Domain | None) -> Sides:
+        """Take the sides of all rules, and the conditions that are none."""
+        boxes = ruleset.boxes
+        known, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.missing | ~boxes.bounded
+        numeric, speaks = (np.asarray(a.any(axis=0)) for a in (boxes.bounded, boxes.missing))
+        others: list[Conditions] = []
+        for i, rule in enumerate(ruleset.rules):
+            kept: list[Condition] = []
+            for condition in rule.others:
+                if isinstance(condition, Missing) and numeric[condition.feature]:
+                    (missing if condition.negated else known)[i, condition.feature] = False
+                    speaks[condition.feature] = True
+                else:
+                    kept.append(condition)
+            others.append(tuple(kept))
+        if domain is not None:
+            speaks = speaks | (np.asarray(domain.missing) > 0)
+        return cls(boxes, known, missing, np.asarray(speaks & numeric), others)
+
+    def first_pieces(self) -> np.ndarray:
+        """Whether missing values stand before the numbers; sides that are no range move aside."""
+        both = self.known & self.missing & self.boxes.bounded
+        from_below, from_above = (
+            both & (self.boxes.lower > -np.inf),
+            both & (self.boxes.upper < np.inf),
+        )
+        before = from_above.sum(axis=0) > from_below.sum(axis=0)
+        aside = np.where(before, from_below, from_above)
+        if aside.any():
+            columns = [a.copy() for a in (
+                self.boxes.lower, self.boxes.upper, self.boxes.lower_closed,
+                self.boxes.upper_closed, self.boxes.missing,
+            )]  # fmt: skip
+            for i, j in np.argwhere(aside).tolist():
+                (side,) = (c for c in self.boxes.intervals(i) if c.feature == j)
+                self.others[i] = (*self.others[i], side)
+                for column, free in zip(
+                    columns, (-np.inf, np.inf, False, False, False), strict=True
+                ):
+                    column[i, j] = free
+            self.boxes = BoxTable(*columns)
+        return np.asarray(before)
+
+
+def cell_boxes(sides: Sides, domain: Domain | None) -> CellBoxes:
     """Cut the axes at the faces of boxes."""
+    before = sides.first_pieces()
+    boxes = sides.boxes
     start, stop = boxes.entry_cuts()
     free_below, free_above = boxes.lower == -np.inf, boxes.upper == np.inf
     shape = boxes.lower.shape
     low, high = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)
-    last, end = np.ones(shape[1], dtype=np.int64), np.ones(shape[1], dtype=np.int64)
+    first, last, end = (np.full(shape[1], n, dtype=np.int64) for n in (0, 1, 1))
     categorical = [] if domain is None else [feature for feature, _ in domain.categories]
-    for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
+    for j in np.flatnonzero(boxes.bounded.any(axis=0) | sides.speaks).tolist():
+        gaps = bool(sides.speaks[j])
         if domain is None or j in categorical:
+            gaps = True
             cuts = np.unique(
                 np.concatenate([start[~free_below[:, j], j], stop[~free_above[:, j], j]])
             )
-            last[j], end[j] = len(cuts) + 1, len(cuts) + 2
-            low[:, j] = np.searchsorted(cuts, start[:, j], side="right")
-            high[:, j] = np.searchsorted(cuts, stop[:, j], side="right")
-            high[free_above[:, j], j] = last[j]
-            high[free_above[:, j] & free_below[:, j], j] = end[j]
-            continue
-        first = domain.lower[j]
-        with np.errstate(over="ignore"):
-            after = float(np.nextafter(domain.upper[j], np.inf))
-        begins = np.maximum(start[:, j], first)
-        stops = np.minimum(np.where(free_above[:, j], np.inf, stop[:, j]), after)
-        empty = begins >= stops
-        cuts = np.unique(np.concatenate([[first, after], begins[~empty], stops[~empty]]))
-        last[j] = end[j] = len(cuts) - 1
-        low[:, j] = np.searchsorted(cuts, begins)
-        high[:, j] = np.where(empty, low[:, j], np.searchsorted(cuts, stops))
-    return CellBoxes(low, high, last, end)
+            n_numbers = len(cuts) + 1
+            begin = np.searchsorted(cuts, start[:, j], side="right")
+            after = np.searchsorted(cuts, stop[:, j], side="right")
+            after[free_above[:, j]] = n_numbers
+            empty = ~sides.known[:, j]
+        else:
+            least = domain.lower[j]
+            with np.errstate(over="ignore"):
+                beyond = float(np.nextafter(domain.upper[j], np.inf))
+            begins = np.maximum(start[:, j], least)
+            stops = np.minimum(np.where(free_above[:, j], np.inf, stop[:, j]), beyond)
+            empty = (begins >= stops) | ~sides.known[:, j]
+            cuts = np.unique(np.concatenate([[least, beyond], begins[~empty], stops[~empty]]))
+            n_numbers = len(cuts) - 1
+            begin = np.searchsorted(cuts, begins)
+            after = np.where(empty, begin, np.searchsorted(cuts, stops))
+        first[j] = int(gaps and before[j])
+        last[j], end[j] = first[j] + n_numbers, n_numbers + int(gaps)
+        low[:, j], high[:, j] = begin + first[j], after + first[j]
+        if gaps:
+            gap = 0 if before[j] else int(last[j])
+            allowed = sides.missing[:, j]
+            low[:, j] = np.where(empty, gap, np.where(allowed & before[j], 0, low[:, j]))
+            high[:, j] = np.where(
+                empty, gap + allowed, np.where(allowed & (not before[j]), end[j], high[:, j])
+            )
+    return CellBoxes(low, high, first, last, end)
 
 
 def slabs(
@@ -152,16 +234,18 @@ class ExactRules:
 
     def __init__(self, ruleset: RuleSet, domain: Domain | None) -> None:
         self.ruleset = ruleset
-        boxes = ruleset.boxes
+        sides = Sides.of(ruleset, domain)
+        cells = cell_boxes(sides, domain)
+        boxes = sides.boxes
         self.lower, self.upper = boxes.lower.copy(), boxes.upper.copy()
         self.lower_closed, self.upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
-        cells = cell_boxes(boxes, domain)
-        self.low, self.high, self.last, self.end = cells.low, cells.high, cells.last, cells.end
+        self.low, self.high, self.end = cells.low, cells.high, cells.end
+        self.first, self.last, self.speaks = cells.first, cells.last, sides.speaks
         codes: dict[Any, int] = {}
         self.code = np.array(
             [codes.setdefault(rule.output, len(codes)) for rule in ruleset.rules], dtype=np.intp
         )
-        self.others: list[Conditions] = [without_implied(rule.others) for rule in ruleset.rules]
+        self.others: list[Conditions] = [without_implied(others) for others in sides.others]
         self.statistics: list[RuleStatistics | None] = [r.statistics for r in ruleset.rules]
         self.alive = np.ones(len(ruleset), dtype=bool)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
@@ -204,8 +288,8 @@ class ExactRules:
     def _free_borders(self, domain: Domain) -> None:
         """Take away the bounds that the domain sets as well."""
         ours = (self.alive & ~self.frozen)[:, None]
-        self.lower[ours & (self.low == 0)] = -np.inf
-        self.upper[ours & (self.high == self.last)] = np.inf
+        self.lower[ours & (self.low <= self.first)] = -np.inf
+        self.upper[ours & (self.high >= self.last)] = np.inf
 
     def _priority(self, rule: int, seen: RuleStatistics | None) -> tuple[float, float]:
         old = self.ruleset.rules[rule]
@@ -271,11 +355,11 @@ class ExactRules:
         """The box without one of its bounds."""
         low, high = self.low[rule].copy(), self.high[rule].copy()
         if below:
-            low[feature] = 0
+            low[feature] = min(low[feature], self.first[feature])
         else:
-            high[feature] = self.last[feature]
-        if low[feature] == 0 and high[feature] >= self.last[feature]:
-            high[feature] = self.end[feature]
+            high[feature] = max(high[feature], self.last[feature])
+        if low[feature] <= self.first[feature] and high[feature] >= self.last[feature]:
+            low[feature], high[feature] = 0, self.end[feature]
         return low, high
 
     def widen(self, rule: int, feature: int, other: int) -> None:
@@ -287,13 +371,40 @@ class ExactRules:
             for bounds in (self.high, self.upper, self.upper_closed):
                 bounds[rule, feature] = bounds[other, feature]
 
+    @property
+    def holds_numbers(self) -> np.ndarray:
+        """Whether a rule's side of a feature holds numbers."""
+        return np.asarray((self.low < self.last) & (self.high > self.first))
+
+    @property
+    def holds_missing(self) -> np.ndarray:
+        """Whether it holds missing values; False where nothing is said of these."""
+        before = self.first > 0
+        return np.asarray(self.speaks & np.where(before, self.low == 0, self.high > self.last))
+
+    @property
+    def boxes(self) -> BoxTable:
+        """The bounds as they are now."""
+        bounds = self.lower, self.upper, self.lower_closed, self.upper_closed
+        return BoxTable(*bounds, self.holds_missing)
+
     def result(self) -> RuleSet:
         """The rules that are left; the very rule set if nothing has changed."""
-        boxes = BoxTable(self.lower, self.upper, self.lower_closed, self.upper_closed)
+        numbers, boxes = self.holds_numbers, self.boxes
+        gaps = self.holds_missing
         rules = []
         for i in np.flatnonzero(self.alive).tolist():
             old = self.ruleset.rules[i]
-            conditions = (*boxes.intervals(i), *self.others[i])
+            if self.frozen[i]:
+                rules.append(old)
+                continue
+            said: list[Condition] = [c for c in boxes.intervals(i) if numbers[i, c.feature]]
+            for j in np.flatnonzero(self.speaks).tolist():
+                if not numbers[i, j]:
+                    said.append(Missing(j))
+                elif not gaps[i, j] and not boxes.bounded[i, j]:
+                    said.append(Missing(j, negated=True))
+            conditions = (*said, *self.others[i])
             made = Rule(conditions, old.output, self.statistics[i])
             rules.append(old if made == old else made)
         if tuple(rules) == self.ruleset.rules:
@@ -303,7 +414,7 @@ class ExactRules:
 
 def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
     """Leave out and join rules without changing any prediction on the domain."""
-    if len(ruleset) == 0:
+    if len(ruleset) == 0 or _nearest_among_gaps(ruleset):
         return ruleset
     table = ExactRules(ruleset, domain)
     changed = True
@@ -311,10 +422,17 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
         changed = _strike_needless(table)
         changed |= merge_boxes(table)
         changed |= unite_values(table)
+        changed |= unite_missing(table)
         # Shorter rules last: boxes that are widened one by one may no longer fit together.
         if not changed and ruleset.ordered and not ruleset.disjoint:
             changed = _drop_implied(table)
     return table.result()
+
+
+def _nearest_among_gaps(ruleset: RuleSet) -> bool:
+    """Whether the nearest rule predicts, and how far one is depends on what is missing."""
+    nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
+    return nearest and any(isinstance(c, Missing) for rule in ruleset.rules for c in rule.others)
 
 
 def _strike_needless(table: ExactRules) -> bool:
@@ -367,15 +485,25 @@ def _drop_implied(table: ExactRules) -> bool:
         bounded = (table.lower[rule] > -np.inf) | (table.upper[rule] < np.inf)
         for feature in np.flatnonzero(bounded).tolist():
             for below, bounds in ((True, table.lower), (False, table.upper)):
-                if np.isinf(bounds[rule, feature]):
-                    continue
                 wide = table.freed(rule, feature, below)
-                more = slabs(*wide, table.low[rule], table.high[rule])
-                given = table.others[rule]
-                if all(table.covered_before(*slab, table.rank[rule], given, rule) for slab in more):
+                if np.isfinite(bounds[rule, feature]) and _can_grow(table, rule, wide):
                     table.free(rule, feature, below)
                     changed = True
+        for feature in np.flatnonzero(table.speaks & ~bounded).tolist():  # is missing, is known
+            whole = table.low[rule].copy(), table.high[rule].copy()
+            whole[0][feature], whole[1][feature] = 0, table.end[feature]
+            narrow = table.high[rule, feature] - table.low[rule, feature] < table.end[feature]
+            if narrow and _can_grow(table, rule, whole):
+                table.low[rule], table.high[rule] = whole
+                changed = True
     return changed
+
+
+def _can_grow(table: ExactRules, rule: int, wide: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether earlier rules cover all that a wider box would add to a rule."""
+    more = slabs(*wide, table.low[rule], table.high[rule])
+    given, rank = table.others[rule], table.rank[rule]
+    return all(table.covered_before(*slab, rank, given, rule) for slab in more)
 
 
 def merge_boxes(table: ExactRules) -> bool:
@@ -455,7 +583,9 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
     if not (same.all() and alike and set(table.others[one]) == set(table.others[other])):
         return None
     high = max(table.high[one, feature], table.high[other, feature])
-    if table.low[one, feature] == 0 and high == table.last[feature] < table.end[feature]:
+    low = min(table.low[one, feature], table.low[other, feature])
+    known = low == table.first[feature] and high == table.last[feature]
+    if known and high - low < table.end[feature] and not table.speaks[feature]:
         return None  # all numbers but no missing value: no interval says that
     kept = _place(table, one, other)
     if kept is None:
@@ -504,6 +634,35 @@ def _may_move(
     return True
 
 
+def unite_missing(table: ExactRules) -> bool:
+    """Join rules of one output that are equal but for a feature that is missing in one of them."""
+    changed = False
+    for j in np.flatnonzero(table.speaks).tolist():
+        for rule in table.open.tolist():
+            if table.alive[rule] and not table.holds_numbers[rule, j]:
+                changed |= _unite_with_numbers(table, rule, j)
+    return changed
+
+
+def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
+    for partner in np.sort(table.open).tolist():
+        same = (table.low[rule] == table.low[partner]) & (table.high[rule] == table.high[partner])
+        same[feature] = table.holds_numbers[partner, feature]
+        alike = table.code[rule] == table.code[partner]
+        if not (same.all() and alike and set(table.others[rule]) == set(table.others[partner])):
+            continue
+        kept = _place(table, rule, partner)
+        if kept is None:
+            continue
+        (side,) = (c for c in table.boxes.intervals(partner) if c.feature == feature)
+        table.others[kept] = (*table.others[kept], replace(side, missing=True))
+        table.free(kept, feature, True)
+        table.free(kept, feature, False)
+        table.join(kept, rule + partner - kept)
+        return True
+    return False
+
+
 def unite_values(table: ExactRules) -> bool:
     """Join rules of one output that are equal but for the values of one categorical feature."""
     changed = False
@@ -513,11 +672,11 @@ def unite_values(table: ExactRules) -> bool:
 
 
 def _unite_one_pair(table: ExactRules) -> bool:
-    seen: dict[Any, list[tuple[int, OneOf]]] = {}
+    seen: dict[Any, list[tuple[int, OneOf | Interval | Missing]]] = {}
     for rule in np.sort(table.open).tolist():
         box = table.low[rule].tobytes(), table.high[rule].tobytes(), table.code[rule]
         for condition in table.others[rule]:
-            if not isinstance(condition, OneOf):
+            if not isinstance(condition, OneOf | Interval | Missing):
                 continue
             rest = frozenset(c for c in table.others[rule] if c is not condition)
             alike = seen.setdefault((*box, condition.feature, rest), [])
@@ -526,8 +685,8 @@ def _unite_one_pair(table: ExactRules) -> bool:
                 kept = None if both is None else _place(table, partner, rule)
                 if both is None or kept is None:
                     continue
-                others = table.others[partner]
-                table.others[kept] = tuple(both if c is known else c for c in others)
+                others = (both if c is known else c for c in table.others[partner])
+                table.others[kept] = tuple(c for c in others if not c.is_trivial)
                 table.join(kept, partner + rule - kept)
                 return True
             alike.append((rule, condition))

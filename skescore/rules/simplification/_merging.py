@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._conditions import Condition, Interval, Missing, OneOf, allows_missing
 from skescore.rules._rule import Rule, RuleStatistics
 
 Conditions = tuple[Condition, ...]
@@ -40,16 +42,40 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     return RuleStatistics(n_rows, counts, mean, standard_deviation)
 
 
+#: Conditions on one feature by itself.
+_Side: TypeAlias = Interval | OneOf | Missing
+_SIDES = (Interval, OneOf, Missing)
+
+
 def implies(one: Condition, other: Condition) -> bool:
     """Whether `other` surely holds wherever `one` does."""
     if one == other:
         return True
-    if not (isinstance(one, OneOf) and isinstance(other, OneOf) and one.feature == other.feature):
+    if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
+        return False
+    if allows_missing(one) and not allows_missing(other):
+        return False
+    if isinstance(one, Missing) and not one.negated:
+        return True  # nothing but missing values, which the other allows
+    if isinstance(other, Missing):
+        return other.negated  # all values that are known
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        return _begins_before(other, one) and _ends_after(other, one)
+    if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return False
     if not one.negated:
         inside = [value in other.values for value in one.values]
         return not any(inside) if other.negated else all(inside)
     return other.negated and all(value in one.values for value in other.values)
+
+
+def _begins_before(one: Interval, other: Interval) -> bool:
+    """Whether an interval begins where another one does, or before."""
+    return (one.lower, not one.lower_closed) <= (other.lower, not other.lower_closed)
+
+
+def _ends_after(one: Interval, other: Interval) -> bool:
+    return (one.upper, one.upper_closed) >= (other.upper, other.upper_closed)
 
 
 def all_implied(given: Sequence[Condition], asked: Sequence[Condition]) -> bool:
@@ -63,7 +89,16 @@ def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
 
 
 def _contradict(one: Condition, other: Condition) -> bool:
-    if not (isinstance(one, OneOf) and isinstance(other, OneOf) and one.feature == other.feature):
+    if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
+        return False
+    if allows_missing(one) and allows_missing(other):
+        return False
+    if isinstance(one, Missing) or isinstance(other, Missing):
+        # One that is all missing values against one that allows none.
+        return not (_any_known(one) and _any_known(other))
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        return not _overlap(one, other)
+    if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return False
     if one.negated and other.negated:
         return False  # there are values that nobody has listed
@@ -71,6 +106,21 @@ def _contradict(one: Condition, other: Condition) -> bool:
         one, other = other, one
     inside = [value in other.values for value in one.values]
     return all(inside) if other.negated else not any(inside)
+
+
+def _any_known(condition: _Side) -> bool:
+    return not isinstance(condition, Missing) or condition.negated
+
+
+def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
+    """Whether two intervals have a number in common, or at least leave none between them."""
+    for below, above in ((one, other), (other, one)):
+        if below.upper < above.lower:
+            return False
+        closed = (below.upper_closed, above.lower_closed)
+        if below.upper == above.lower and not (any if touching else all)(closed):
+            return False
+    return True
 
 
 def without_implied(conditions: Conditions) -> Conditions:
@@ -83,21 +133,49 @@ def without_implied(conditions: Conditions) -> Conditions:
     return tuple(kept)
 
 
-def united(one: OneOf, other: OneOf) -> OneOf | None:
+def united(one: Condition, other: Condition) -> Condition | None:
     """One condition that holds where either does; None if no condition says that.
 
-    "Any value at all" is not to be said, as a missing value still satisfies neither.
+    It is trivial where one of them always holds. Of lists of values, "any value that is known" is
+    not said.
     """
-    if one.feature != other.feature:
+    if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
+        return None
+    feature, missing = one.feature, allows_missing(one) or allows_missing(other)
+    always = Interval(feature, missing=True)
+    for side, more in ((one, other), (other, one)):
+        if isinstance(side, Missing):
+            if side.negated:
+                return always if missing else side
+            return always if _is_known(more) else _with_missing(more)
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        if not _overlap(one, other, touching=True):
+            return None
+        low = one if _begins_before(one, other) else other
+        high = one if _ends_after(one, other) else other
+        both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
+        joint = Interval(feature, *both, missing)
+        return Missing(feature, negated=True) if joint.is_trivial and not missing else joint
+    if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return None
     if not one.negated and not other.negated:
-        return OneOf(one.feature, (*one.values, *other.values))
+        return OneOf(feature, (*one.values, *other.values), missing=missing)
     if one.negated and other.negated:
         barred = [value for value in one.values if value in other.values]
     else:
         wanted, unwanted = (other, one) if one.negated else (one, other)
         barred = [value for value in unwanted.values if value not in wanted.values]
-    return OneOf(one.feature, tuple(barred), negated=True) if barred else None
+    if barred:
+        return OneOf(feature, tuple(barred), negated=True, missing=missing)
+    return always if missing else None
+
+
+def _is_known(condition: _Side) -> bool:
+    return isinstance(condition, Missing) and condition.negated
+
+
+def _with_missing(condition: _Side) -> Condition:
+    return condition if isinstance(condition, Missing) else replace(condition, missing=True)
 
 
 def hull(one: Rule, other: Rule) -> Rule:
@@ -105,25 +183,33 @@ def hull(one: Rule, other: Rule) -> Rule:
 
     Of the other conditions it keeps those that both rules make, and joins values of one feature.
     """
-    boxes: dict[int, Interval] = {i.feature: i for i in other.intervals}
+    theirs: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
+    gaps = [{c.feature: c for c in r.others if isinstance(c, Missing)} for r in (one, other)]
+    theirs |= gaps[1]
     conditions: list[Condition] = []
-    for mine in one.intervals:
-        theirs = boxes.get(mine.feature)
-        if theirs is None:
+    ours: list[Interval | Missing] = [*one.intervals, *gaps[0].values()]
+    for mine in ours:
+        partner = theirs.get(mine.feature)
+        if partner is None:
             continue
-        low = min(mine, theirs, key=lambda i: (i.lower, not i.lower_closed))
-        high = max(mine, theirs, key=lambda i: (i.upper, i.upper_closed))
-        both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
-        conditions.append(Interval(mine.feature, *both))
+        if isinstance(mine, Interval) and isinstance(partner, Interval):
+            low = min(mine, partner, key=lambda i: (i.lower, not i.lower_closed))
+            high = max(mine, partner, key=lambda i: (i.upper, i.upper_closed))
+            both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
+            conditions.append(Interval(mine.feature, *both, mine.missing or partner.missing))
+        elif joint := united(mine, partner):
+            conditions.append(joint)
     for condition in one.others:
+        if isinstance(condition, Missing) and condition.feature in theirs:
+            continue
         if condition in other.others:
             conditions.append(condition)
             continue
-        for partner in other.others:
-            if isinstance(condition, OneOf) and isinstance(partner, OneOf):
-                joint = united(condition, partner)
-                if joint is not None:
-                    conditions.append(joint)
+        for rival in other.others:
+            if isinstance(condition, OneOf | Missing) and isinstance(rival, OneOf | Missing):
+                values = united(condition, rival)
+                if values is not None:
+                    conditions.append(values)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval
+from skescore.rules._conditions import Condition, Interval, Missing
 from skescore.rules._matching import BoxTable, Table
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules._volumes import adjacent_pairs
@@ -87,6 +87,7 @@ class Widened:
         self._rows = rows
         self._boxes = BoxTable.from_intervals([n.intervals for n in news], rows.ruleset.n_features)
         self._others = [new.others for new in news]
+        self._gaps = gaps_of(self._boxes, self._others)
         self._places = list(indices)
         self._seen = 0
         self._apart: np.ndarray | None = None
@@ -106,7 +107,8 @@ class Widened:
             return self._apart
         else:
             changed = sorted(set(changes[self._seen :]))
-        self._met[:, changed] = self._rows.meets(self._start, self._stop, self._others, changed)
+        sides = self._start, self._stop, self._gaps
+        self._met[:, changed] = self._rows.meets(sides, self._others, changed)
         self._met[:, self._places] = False
         self._seen = len(changes)
         self._apart = np.asarray(~self._met.any(axis=1))
@@ -117,6 +119,20 @@ def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
     """Boxes as ``start <= x < stop``, with free sides as infinity."""
     start, stop = boxes.entry_cuts()
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
+
+
+def gaps_of(boxes: BoxTable, others: Sequence[Conditions]) -> np.ndarray:
+    """Whether boxes hold numbers, and missing values, along each feature.
+
+    Shape (n_boxes, n_features, 2).
+    """
+    result = np.ones((*boxes.lower.shape, 2), dtype=bool)
+    result[..., 1] = boxes.missing | ~boxes.bounded
+    for i, conditions in enumerate(others):
+        for condition in conditions:
+            if isinstance(condition, Missing):
+                result[i, condition.feature, int(condition.negated)] = False
+    return result
 
 
 _NO_ROWS = np.empty(0, dtype=np.intp)
@@ -192,6 +208,7 @@ class RuleRows:
         self.holds = np.ascontiguousarray(ruleset.match(table).T)
         self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
         self._start, self._stop = cuts(ruleset.boxes)
+        self._gaps = gaps_of(ruleset.boxes, [rule.others for rule in self.rules])
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
         self._priority = np.array([self._priority_of(r) for r in self.rules], float).reshape(-1, 2)
@@ -403,16 +420,21 @@ class RuleRows:
 
     def meets(
         self,
-        start: np.ndarray,
-        stop: np.ndarray,
+        sides: tuple[np.ndarray, np.ndarray, np.ndarray],
         others: Sequence[Conditions],
         indices: Sequence[int],
     ) -> np.ndarray:
-        """Which of some rules may hold together with boxes, shape (n_boxes, n_places)."""
+        """Which of some rules may hold together with boxes, shape (n_boxes, n_places).
+
+        The sides are where the boxes start and stop, and what :func:`gaps_of` tells of them.
+        """
+        start, stop, gaps = sides
         met = np.zeros((len(start), len(indices)), dtype=bool)
         living = np.flatnonzero(self.alive[indices])
         at = np.asarray(indices)[living]
         overlap = (self._start[at] < stop[:, None]) & (self._stop[at] > start[:, None])
+        known, missing = np.moveaxis(self._gaps[at] & gaps[:, None], -1, 0)
+        overlap = (overlap & known) | missing
         met[:, living] = overlap.all(axis=2)
         for i, j in np.argwhere(met).tolist() if any(others) else ():
             met[i, j] = not exclude(others[i], self.rules[indices[j]].others)
@@ -458,6 +480,7 @@ class RuleRows:
             box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
             self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
             (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
+            (self._gaps[step.kept],) = gaps_of(box, [step.new.others])
         self.rank = rank
         self.assigned[rows] = assigned
         self.values[rows] = values
@@ -470,7 +493,11 @@ class RuleRows:
 
 def _literals(condition: Condition) -> tuple[Condition, ...]:
     """The comparisons that a condition is made of."""
-    if isinstance(condition, Interval) and condition.n_literals == 2:
+    if (
+        isinstance(condition, Interval)
+        and condition.lower > -math.inf
+        and condition.upper < math.inf
+    ):
         return replace(condition, upper=math.inf), replace(condition, lower=-math.inf)
     return (condition,)
 

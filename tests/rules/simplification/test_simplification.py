@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import Any
@@ -26,6 +27,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -42,7 +44,11 @@ SIDE = 4
 
 
 @st.composite
-def intervals(draw: st.DrawFn, feature: int, any_faces: bool) -> list[Interval]:
+def intervals(
+    draw: st.DrawFn, feature: int, any_faces: bool, gaps: bool
+) -> list[Interval | Missing]:
+    if gaps and draw(st.integers(0, 5)) == 0:
+        return [Missing(feature, draw(st.booleans()))]
     low, high = sorted([draw(st.integers(0, SIDE)), draw(st.integers(0, SIDE))])
     lower = -math.inf if draw(st.booleans()) else float(low)
     upper = math.inf if draw(st.booleans()) else float(high)
@@ -53,18 +59,22 @@ def intervals(draw: st.DrawFn, feature: int, any_faces: bool) -> list[Interval]:
         faces = (True, True)
     if math.isinf(lower) and math.isinf(upper):
         return []
-    return [Interval(feature, lower, upper, *faces)]
+    return [Interval(feature, lower, upper, *faces, missing=gaps and draw(st.booleans()))]
 
 
 @st.composite
-def premises(draw: st.DrawFn, n_numbers: int, has_colour: bool) -> list[Condition]:
+def premises(draw: st.DrawFn, n_numbers: int, has_colour: bool, gaps: bool) -> list[Condition]:
     any_faces = draw(st.booleans())
     conditions: list[Condition] = []
     for feature in range(n_numbers):
-        conditions += draw(intervals(feature, any_faces))
+        conditions += draw(intervals(feature, any_faces, gaps))
     if has_colour and draw(st.booleans()):
         values = draw(st.lists(st.sampled_from(COLOURS), min_size=1, max_size=2, unique=True))
-        conditions.append(OneOf(n_numbers, values, draw(st.booleans())))
+        colour: Condition = OneOf(n_numbers, values, draw(st.booleans()))
+        if gaps and draw(st.booleans()):
+            allowed = dataclasses.replace(colour, missing=True)
+            colour = draw(st.sampled_from([allowed, Missing(n_numbers)]))
+        conditions.append(colour)
     rare = draw(st.integers(0, 12))
     if rare == 0:
         conditions.append(AtLeast(1, [Interval(0, upper=1), Interval(n_numbers - 1, 2)]))
@@ -79,6 +89,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
     task = draw(st.sampled_from(["classification", "regression"]))
     outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(1, [(0, 1.0)])]
     rules = []
+    gaps = draw(st.booleans())
     for _ in range(draw(st.integers(1, 6))):
         counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
         seen = None
@@ -88,14 +99,15 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
                 seen = RuleStatistics(
                     sum(counts), mean=float(counts[0]), standard_deviation=float(counts[1])
                 )
-        conditions = draw(premises(n_numbers, has_colour))
+        conditions = draw(premises(n_numbers, has_colour, gaps))
         rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
     domain = None
     if draw(st.booleans()):
         lower = [float(draw(st.integers(0, 2))) for _ in range(n_numbers)]
         upper = [low + draw(st.integers(0, 3)) for low in lower]  # constant features among them
         more = ([0.0], [3.0], [(n_numbers, COLOURS)]) if has_colour else ([], [], [])
-        domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]))
+        shares = [draw(st.sampled_from([0.0, 0.5])) if gaps else 0.0 for _ in lower + more[0]]
+        domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]), shares)
     policy = draw(st.sampled_from([None, "default", "nearest", "abstain"]))
     fallback = policy and Fallback("a" if task == "classification" else 0.5, policy)
     ruleset = RuleSet(
@@ -111,7 +123,8 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 
 
 def _made_disjoint(ruleset: RuleSet) -> RuleSet:
-    boxes = [r for r in ruleset.rules if all(isinstance(c, Interval | OneOf) for c in r.conditions)]
+    sides = Interval | OneOf | Missing
+    boxes = [r for r in ruleset.rules if all(isinstance(c, sides) for c in r.conditions)]
     if not boxes:
         return ruleset
     held = ruleset.replace(rules=boxes).match(points_of(ruleset, everywhere=True))
@@ -120,6 +133,12 @@ def _made_disjoint(ruleset: RuleSet) -> RuleSet:
         if not (held[:, kept].any(axis=1) & held[:, i]).any():
             kept.append(i)
     return ruleset.replace(rules=[boxes[i] for i in kept], disjoint=True)
+
+
+def speaks_of_missing(ruleset: RuleSet, feature: int) -> bool:
+    """Whether a rule says of missing values of a feature whether they satisfy it."""
+    sides = [c for rule in ruleset.rules for c in rule.conditions if c.features == (feature,)]
+    return any(isinstance(c, Missing) or getattr(c, "missing", False) for c in sides)
 
 
 def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
@@ -140,6 +159,8 @@ def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
         values = sorted({*found, *near, *(v + 0.5 for v in found), -1.0})
         if domain is not None:
             values = [v for v in values if domain.lower[j] <= v <= domain.upper[j]]
+            if domain.missing[j] or speaks_of_missing(ruleset, j):
+                values.append(math.nan)
         else:
             values += [-math.inf, math.inf, math.nan]
         columns.append(values)
@@ -169,6 +190,72 @@ def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSe
     assert short.simplify() == short  # nothing is left to do
     if ruleset.disjoint:
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
+
+
+AGE = ["age"]
+
+
+@pytest.mark.parametrize(
+    ("premises", "expected"),
+    [
+        # Neighbours, of which one holds for missing values.
+        (([Interval(0, upper=30)], [Missing(0)]), [Interval(0, upper=30, missing=True)]),
+        (([Missing(0)], [Interval(0, 30)]), [Interval(0, 30, missing=True)]),
+        (([Interval(0, 20, 30)], [Missing(0)]), [Interval(0, 20, 30, missing=True)]),
+        (
+            ([Interval(0, upper=30, missing=True)], [Interval(0, 30, 40)]),
+            [Interval(0, upper=40, missing=True)],
+        ),
+        (([Interval(0, upper=30)], [Interval(0, 30)], [Missing(0)]), []),
+        (([Missing(0)], [Missing(0, negated=True)]), []),
+        (([Missing(0, negated=True)], [Interval(0, 3, missing=True)]), []),
+        # What one says of missing values the other need not repeat.
+        (([Interval(0, 3, missing=True)], [Missing(0)]), [Interval(0, 3, missing=True)]),
+        (([OneOf(0, ["a"])], [Missing(0)]), [OneOf(0, ["a"], missing=True)]),
+        (([OneOf(0, [1], missing=True)], [OneOf(0, [2])]), [OneOf(0, [1, 2], missing=True)]),
+        (([OneOf(0, ["a"], missing=True)], [OneOf(0, ["a"], negated=True)]), []),
+    ],
+)  # fmt: skip
+def test_neighbours_and_missing_values_become_one(premises, expected) -> None:
+    rules = RuleSet([Rule(p, "a") for p in premises], AGE, task="classification")
+    short = rules.simplify()
+    assert [list(rule.conditions) for rule in short] == [expected]
+
+
+def test_numbers_that_nobody_called_missing_are_not_known() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=3)], "a"), Rule([Interval(0, 3)], "a")], AGE,
+                    task="classification")  # fmt: skip
+    assert rules.simplify() is rules
+    told = rules.replace(rules=[Rule([Missing(0)], "b"), *rules], classes=["a", "b"])
+    assert told.simplify().rules == (Rule([Missing(0)], "b"), Rule([], "a"))
+    gaps = rules.replace(domain=Domain((0,), (9,), missing=(0.5,)))
+    assert gaps.simplify().rules == (Rule([Missing(0, negated=True)], "a"),)
+
+
+def test_a_tree_that_tells_where_missing_values_go_ends_as_a_list() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=3, missing=True), Interval(1, upper=5)], "a"),
+            Rule([Interval(0, upper=3, missing=True), Interval(1, 5, missing=True)], "b"),
+            Rule([Interval(0, 3)], "c"),
+        ],
+        ["x", "y"],
+        task="classification",
+    )
+    assert [len(rule.conditions) for rule in rules.simplify()] == [2, 1, 0]
+
+
+def test_conditions_on_missing_values_go_where_rows_allow_it() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, 1, 3, missing=True), Missing(1)], "a"), Rule([Interval(0, 3)], "b")],
+        ["x", "y"],
+        task="classification",
+        fallback=Fallback("b"),
+    )
+    X = np.array([[2.0, math.nan], [math.nan, math.nan], [5.0, 1.0], [4.0, 2.0]])
+    short = rules.simplify(X)
+    assert short.predict(X).tolist() == rules.predict(X).tolist() == ["a", "a", "b", "b"]
+    assert short.n_literals < rules.n_literals
 
 
 @settings(deadline=None, max_examples=40)
