@@ -207,8 +207,8 @@ def rule_measures(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(scoring(name) for name in full))
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says where the data come from."""
+def add_data_options(parser: argparse.ArgumentParser) -> Any:
+    """Add what says where the data come from; gives the group."""
     from skescore.datasets import BUILT_IN
 
     group = parser.add_argument_group("data")
@@ -272,6 +272,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--sample", metavar="N", type=integer(2), help="read so many rows only, drawn at random"
     )
+    return group
 
 
 def _decimal(text: str) -> str:

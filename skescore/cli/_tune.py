@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore._io import package_versions, write_atomically
@@ -28,6 +29,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
     OF_BLACK_BOX,
+    OF_DATA,
     OF_EXTRACTORS,
     OF_FILE,
     OF_FOLDER,
@@ -115,6 +117,13 @@ def tune_text(
         f"{output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
     )
+    if (test := result.get("test")) is not None:
+        printer.line(
+            f"on the {output.plural(test['rows'], 'row')} of {test['source']}: fidelity "
+            f"{output.number(test['fidelity'])}; {measure} of the rules "
+            f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
+            f"completeness by rows {output.number(test['completeness_instances'])}"
+        )
     return printer.text()
 
 
@@ -387,7 +396,13 @@ _WITHOUT_SCORE = ("fail", "pruned")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    arguments.add_data_options(parser)
+    group = arguments.add_data_options(parser)
+    group.add_argument(
+        "--test",
+        action=OF_DATA,
+        metavar="FILE",
+        help="a table of further rows, read in the same way, on which the best rules are measured",
+    )
     group = parser.add_argument_group("black box")
     group.add_argument(
         "--black-box",
@@ -487,6 +502,7 @@ def run(options: argparse.Namespace) -> str:
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
+    test = _test_rows(options, dataset, notes)
     model, about_model = _black_box(options, dataset)
     if options.workers == 0:
         if options.storage is None:
@@ -500,6 +516,8 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, kept)
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["black_box"] |= about_model
+        if test is not None:
+            result["test"] = _tested(search, test)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
         if options.output is not None:
             write_files(options, search, result)
@@ -507,6 +525,38 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _test_rows(
+    options: argparse.Namespace, dataset: Dataset, notes: output.Notes
+) -> Dataset | None:
+    """The rows of ``--test``, read as the others were: before the search, which takes longer."""
+    if options.test is None:
+        return None
+    test = arguments.data_from(
+        options,
+        data=options.test,
+        task=dataset.task,
+        features=list(dataset.X.columns),
+        preparation=dataset.preparation,
+    )
+    notes.add_findings(options.test, test.findings)
+    return test
+
+
+def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
+    """How the best rules, and the black box, do on rows that neither has seen."""
+    best = search.best_extractor_
+    measure = accuracy_score if test.task == "classification" else r2_score
+    return {
+        "source": test.source,
+        "checksum_sha256": test.checksum,
+        "rows": len(test.X),
+        "fidelity": best.fidelity(test.X),
+        "rules": best.score(test.X, test.y),
+        "black_box": float(measure(test.y, best.oracle_.query(test.X))),
+        "completeness_instances": float(search.rules_.covers(test.X).mean()),
+    }
 
 
 def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: output.Notes) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -867,8 +867,11 @@ def _again(
         style = other if lost[other].sum() < lost[style].sum() else style
         reading = ColumnReading(reading.name, "number", *style)
         _note_words(reading.name, cells, lost[style], findings)
-    if reading.kind == "date" and cells is None and not _is_dates(column):
+    if reading.kind == "date" and not _is_dates(column):
         cells = _Cells.of(column, na_values)
+        if reading.format is None:
+            dates = cells.texts[~cells.texts.str.lower().isin(NULL_WORDS)]
+            reading = replace(reading, format=_date_format(dates))
     return _apply(column, cells, reading, na_values)
 
 

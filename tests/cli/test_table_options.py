@@ -1,0 +1,121 @@
+"""Tables as people have them on the command line: read, tuned on, and read again for the rules."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+
+SEARCH = ("--black-box", "decision-tree", "--trials", 2, "--extractors", "cart", "--cv", 2)
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def shop():
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2024-01-03") + pd.to_timedelta(rng.integers(0, 300, 240), unit="D")
+    price = rng.uniform(1, 2000, 240)
+    town = rng.choice([f"t{i}" for i in range(40)], 240)
+    table = pd.DataFrame(
+        {
+            "Nr": rng.permutation(240),
+            "Tag": days.strftime("%d.%m.%Y"),
+            "Preis": [f"{v:,.2f} €".translate(str.maketrans(",.", ".,")) for v in price],
+            "Ort": town,
+        }
+    )
+    table["gut"] = np.where((price > 900) | (days.month > 8), "ja", "nein")
+    return table
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(table, name="shop.csv"):
+        path = tmp_path / name
+        table.to_csv(path, sep=";", index=False, encoding="cp1252")
+        return path
+
+    return write
+
+
+def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
+    path, later = write(shop.iloc[:200]), write(shop.iloc[200:], "later.csv")
+    code, out, err = run(
+        "tune", path, "--target", "gut", *SEARCH, "--test", later, "--output", tmp_path / "run"
+    )
+    assert code == 0
+    assert "left out: 'Nr' (identifiers)" in err
+    assert "Preis" in out
+    assert "Nr" not in out
+    about = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert any(name.startswith("Tag: days since") for name in about["data"]["features"])
+    test = about["test"]
+    assert (test["rows"], test["source"]) == (40, str(later))
+    assert f"on the 40 rows of {later}: fidelity {test['fidelity']:.3f}; accuracy of" in out
+    rules = tmp_path / "run" / "rules.json"
+    code, out, _ = run("score", rules, later, "--target", "gut", "--format", "json")
+    assert code == 0
+    scored = json.loads(out)
+    assert scored["data"]["rows"] == 40
+    assert scored["prediction"]["accuracy"]["all_rows"] == pytest.approx(test["rules"])
+    # Away from their run, rules tell by their names how a table is read.
+    alone = tmp_path / "alone.json"
+    alone.write_bytes(rules.read_bytes())
+    code, out, _ = run("score", alone, later, "--target", "gut", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["prediction"] == scored["prediction"]
+    assert run("rules", rules, "--shorten", path)[0] == 0
+    code, _, err = run("report", tmp_path / "run")
+    assert code == 0
+    assert "cannot be read again" not in err
+
+
+def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
+    path = write(shop)
+    code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", path.parent / "no.csv")
+    assert (code, out) == (1, "")
+    assert "no.csv' is neither" in err
+    later = write(shop.drop(columns="Preis"), "later.csv")
+    code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", later)
+    assert (code, out) == (1, "")
+    assert "'Preis'" in err
+
+
+def test_options_take_lists_and_are_repeated(shop, write, run):
+    words = ("tune", write(shop), "--target", "gut", *SEARCH, "--format", "json")
+    code, out, _ = run(*words, "--drop", "Tag,Preis", "--category", "Nr", "--drop=Ort")
+    assert code == 0
+    assert json.loads(out)["data"]["features"] == ["Nr"]
+    assert json.loads(out)["data"]["categories"] == ["Nr"]
+    code, out, _ = run(
+        *words, "--drop", "Tag", "--numeric=Nr,Ort", "--na-values=0,1", "--sep", ";",
+        "--decimal", ",", "--encoding", "cp1252", "--sample", 100,
+    )  # fmt: skip
+    assert code == 1 or json.loads(out)["data"]["rows"] == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--decimal", ";"), "must be '.' or ','"),
+        (("--sample", "1"), "at least 2"),
+        (("--missing", "guess"), "invalid choice"),
+    ],
+)
+def test_wrong_usage(words, told, shop, write, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["tune", str(write(shop)), "--target", "gut", *words])
+    assert caught.value.code == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,338 @@
+"""Tables as people write them, and that other rows are read in the same way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skescore.datasets import DatasetError, Preparation, load_dataset, read_table
+
+NAN = np.nan
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes, name: str = "data.csv", encoding: str = "utf-8") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode(encoding) if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def column(cells, **options) -> list:
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    (made,) = read_table(frame, **options).frame.to_dict("list").values()
+    return made
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+# What each cell means was written down by hand.
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["$1,234.50", "-$2.00", "($3.5)"], [1234.5, -2.0, -3.5]),
+        (["1.234,50 €", "0,5 €", "-12 €"], [1234.5, 0.5, -12.0]),
+        (["1.234.567", "1,5", "2"], [1234567.0, 1.5, 2.0]),
+        (["1 234,5", "2\u202f000", "3\u00a0000,25"], [1234.5, 2000.0, 3000.25]),
+        (["1'234.50", "12", "2\u2019000"], [1234.5, 12.0, 2000.0]),
+        (["12.5%", "3 %", "?"], [12.5, 3.0, NAN]),
+        (["USD 12", "CHF 13", "kr 14"], [12, 13, 14]),
+        (["\u22121.5", "+2", "3e2", ".5"], [-1.5, 2.0, 300.0, 0.5]),
+        (["True", "FALSE", "true"], [1, 0, 1]),
+        ([True, None, False], [1.0, NAN, 0.0]),
+        (["1", "unknown", "n/a", "-", "#DIV/0!", "2"], [1.0, NAN, NAN, NAN, NAN, 2.0]),
+        (["1,234", "5,678"], [1234, 5678]),
+    ],
+)
+def test_numbers_written_as_text(cells, numbers):
+    np.testing.assert_array_equal(column(cells), numbers)
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_decimal_sign_can_be_said(decimal):
+    expected = [1234, 5678] if decimal == "." else [1.234, 5.678]
+    assert column(["1,234", "5,678"], decimal=decimal) == expected
+
+
+@settings(max_examples=60)
+@given(
+    values=st.lists(st.integers(-(10**9), 10**9).map(lambda i: i / 100), min_size=3, max_size=9),
+    style=st.sampled_from([(",", "."), (".", ","), (" ", ","), ("'", ".")]),
+    mark=st.sampled_from(["{}", "${}", "{} €", "{}%"]),
+)
+def test_numbers_in_any_style_are_read_back(values, style, mark):
+    thousands, decimal = style
+    signs = str.maketrans({",": thousands, ".": decimal})
+    # One that leaves no doubt about the style.
+    cells = [mark.format(f"{value:,.2f}".translate(signs)) for value in [*values, 1234567.25]]
+    assert column(cells)[:-1] == values
+
+
+def test_columns_with_text_in_them_become_categories_when_numbers_are_few():
+    assert column(["3+", "1", "2", "1", "3+", "2"] * 4)[:3] == ["3+", "1", "2"]
+    assert column(["A1", "7", "B2"]) == ["A1", "7", "B2"]
+    assert column(["none", "guarantor", "none"]) == ["none", "guarantor", "none"]
+    assert pd.isna(column(["?", "a", "b"])[0])
+
+
+def test_units_that_differ_are_noted():
+    table = read_table(pd.DataFrame({"x": ["$1", "€2", "3"]}))
+    assert table.findings == (
+        "column 'x' holds numbers in several units, read as they stand: $, € and without",
+    )
+
+
+def test_a_file_with_decimal_commas(write):
+    path = write("a;b;c;y\n1,5;1.200;7;p\n2,25;1.500.000;8;q\n3;12;9;p\n")
+    dataset = load_dataset(path, target="y")
+    assert dataset.X.to_dict("list") == {
+        "a": [1.5, 2.25, 3.0], "b": [1200, 1500000, 12], "c": [7, 8, 9],
+    }  # fmt: skip
+    # Without any comma, points are decimal.
+    plain = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y")
+    assert plain.X["a"].tolist() == [1.2, 1.5]
+    said = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y", decimal=",")
+    assert said.X["a"].tolist() == [1200, 1500]
+
+
+def test_a_target_in_dollars_with_gaps(write):
+    path = write('x,y\n1,"$1,000.50"\n2,?\n3,$20\n4,$30.25\n')
+    dataset = load_dataset(path, target="y")
+    assert (dataset.task, dataset.y.tolist()) == ("regression", [1000.5, 20.0, 30.25])
+    assert dataset.n_rows_dropped == 1
+    assert dataset.X["x"].tolist() == [1, 3, 4]
+    assert "1 of 4 rows are left out, because the target 'y' is missing there" in dataset.findings
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%Y-%m-%d",
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d.%m.%y",
+        "%b %d, %Y",
+        "%d %B %Y",
+        "%Y/%m/%d",
+    ],
+)
+def test_dates_in_many_forms(form):
+    days = pd.to_datetime(["2023-12-30", "2024-01-15", "2024-05-31"])
+    table = read_table(pd.DataFrame({"on": days.strftime(form)}))
+    assert table.frame.to_dict("list") == {
+        "on: year": [2023, 2024, 2024],
+        "on: month": [12, 1, 5],
+        "on: weekday": ["Saturday", "Monday", "Friday"],
+        "on: days since 2023-12-30": [0, 16, 153],
+    }
+    assert "column 'on' holds dates" in table.findings[0]
+
+
+def test_only_parts_that_differ_are_made():
+    hours = pd.date_range("2024-03-04 06:00", periods=5, freq="3h").astype(str)
+    assert list(read_table(pd.DataFrame({"t": hours})).frame) == ["t: hour"]
+    months = pd.date_range("2024-01-01", periods=5, freq="MS").astype(str)
+    assert list(read_table(pd.DataFrame({"t": months})).frame) == [
+        "t: month", "t: days since 2024-01-01",
+    ]  # fmt: skip
+    years = pd.date_range("1970-01-01", periods=5, freq="YS").astype(str)
+    assert list(read_table(pd.DataFrame({"t": years})).frame) == ["t: year"]
+
+
+def test_dates_with_gaps_and_words():
+    frame = pd.DataFrame({"on": ["2024-01-30", "unknown", None, "2024-02-01"]})
+    table = read_table(frame)
+    np.testing.assert_array_equal(table.frame["on: month"], [1, NAN, NAN, 2])
+    assert table.frame["on: weekday"].isna().tolist() == [False, True, True, False]
+    assert table.findings[0] == "'unknown' in column 'on' is read as missing (1 row)"
+
+
+def test_what_only_looks_like_dates_is_text():
+    for cells in (["12:30", "13:40"], ["10-12", "13-19"], ["1.2.3.4", "1.1.1.1"], ["may", "june"]):
+        assert column(cells) == cells
+
+
+# Text ---------------------------------------------------------------------------------------------
+
+
+def test_rare_categories_are_read_as_other():
+    cells = [f"c{i}" for i in range(30) for _ in range(i + 1)]
+    table = read_table(pd.DataFrame({"x": cells}))
+    counts = table.frame["x"].value_counts()
+    assert set(counts.index) == {f"c{i}" for i in range(10, 30)} | {"other"}
+    assert counts["other"] == sum(range(1, 11))
+    assert "the 20 most frequent are kept (88% of the rows)" in table.findings[0]
+    assert read_table(pd.DataFrame({"x": cells}), max_categories=30).frame["x"].nunique() == 30
+
+
+# Files --------------------------------------------------------------------------------------------
+
+TEXT = "größe,farbe\n1,grün\n2,weiß\n3,grün\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso-8859-1"])
+def test_encodings_are_found_out(write, encoding):
+    table = read_table(write(TEXT, encoding=encoding))
+    assert table.frame.to_dict("list") == {"größe": [1, 2, 3], "farbe": ["grün", "weiß", "grün"]}
+    assert bool(table.findings) == (encoding not in ("utf-8", "utf-8-sig"))
+
+
+def test_an_encoding_can_be_said(write):
+    path = write("x,y\nж,1\nю,2\n", encoding="cp1251")
+    assert read_table(path, encoding="cp1251").frame["x"].tolist() == ["ж", "ю"]
+    with pytest.raises(DatasetError, match="encoding must be one that Python knows"):
+        read_table(path, encoding="cp-klingon")
+
+
+def test_separators_can_be_said_and_blanks_are_found_out(write):
+    assert list(read_table(write("a b  c\n1 2   3\n4   5 6\n")).frame) == ["a", "b", "c"]
+    path = write("a:b\n1:2\n3:4\n")
+    assert list(read_table(path, sep=":").frame) == ["a", "b"]
+    assert list(read_table(write("a\tb,c\n1\t2\n"), sep="tab").frame) == ["a", "b,c"]
+    with pytest.raises(DatasetError, match="sep must be one character"):
+        read_table(path, sep="::")
+
+
+def test_duplicate_headers_are_told_apart(write):
+    table = read_table(write("a,a,b\n1,2,3\n4,5,6\n"))
+    assert table.frame.to_dict("list") == {"a": [1, 4], "a.1": [2, 5], "b": [3, 6]}
+    assert "the header has 'a' more than once" in table.findings[0]
+
+
+def test_an_unnamed_index_and_empty_columns_are_left_out(write):
+    table = read_table(write(",a,\n0,1,\n1,2,\n2,2,\n"))
+    assert list(table.frame) == ["a"]
+    assert table.findings == (
+        "left out: 'Unnamed: 0' (row numbers); 'Unnamed: 2' (without any value); to keep one: "
+        "--category NAME or --numeric NAME",
+    )
+
+
+def test_excel(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame(
+        {
+            "on": pd.to_datetime(["2024-01-30", "2024-02-01", "2024-02-05"]),
+            "price": ["$1,000", "?", "$20"],
+            "kind": ["a", "b", None],
+            "code": ["A1", "B2", 3.0],
+        }
+    )
+    path = tmp_path / "book.xlsx"
+    with pd.ExcelWriter(path) as book:
+        frame.to_excel(book, sheet_name="prices", index=False)
+        frame.to_excel(book, sheet_name="more", index=False)
+    table = read_table(path)
+    assert table.findings[0] == "the first of 2 sheets is read, 'prices'"
+    assert table.frame["on: days since 2024-01-30"].tolist() == [0, 2, 6]
+    np.testing.assert_array_equal(table.frame["price"], [1000, NAN, 20])
+    assert table.frame["kind"].tolist()[:2] == ["a", "b"]
+    assert table.frame["code"].tolist() == ["A1", "B2", "3"]
+    path.write_bytes(b"no workbook")
+    with pytest.raises(DatasetError, match="is not an Excel workbook"):
+        read_table(path)
+
+
+def test_a_sample_of_the_rows(write):
+    path = write("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(500)))
+    first, second = (load_dataset(path, target="y", sample=50) for _ in range(2))
+    assert len(first.X) == 50
+    pd.testing.assert_frame_equal(first.X, second.X)
+    assert first.X["x"].is_monotonic_increasing
+    assert "a sample of 50 of 500 rows is read" in first.findings[0]
+    other = load_dataset(path, target="y", sample=50, random_state=1)
+    assert other.X["x"].tolist() != first.X["x"].tolist()
+    assert len(load_dataset(path, target="y", sample=5000).X) == 500
+
+
+# Other rows ---------------------------------------------------------------------------------------
+
+SHOP = pd.DataFrame(
+    {
+        "when": pd.date_range("2024-01-30", periods=60, freq="13h").strftime("%d.%m.%Y %H:%M"),
+        "price": [f"{i * 37.5:,.2f} €".translate(str.maketrans(",.", ".,")) for i in range(60)],
+        "town": [f"t{i % 25}" if i % 3 else "t0" for i in range(60)],
+        "id": [f"k{i}" for i in range(60)],
+        "weight": [str(i) if i % 7 else "unknown" for i in range(60)],
+    }
+)
+
+
+def test_other_rows_are_read_in_the_same_way():
+    table = read_table(SHOP)
+    kept = Preparation.from_dict(json.loads(json.dumps(table.preparation.to_dict())))
+    assert kept == table.preparation
+    assert kept.features == tuple(table.frame.columns)
+    for rows in (SHOP, SHOP.iloc[[7]], SHOP.iloc[40:], SHOP.iloc[::-1]):
+        again = read_table(rows, preparation=kept).frame
+        pd.testing.assert_frame_equal(
+            again, table.frame.loc[rows.index].reset_index(drop=True), check_dtype=False
+        )
+
+
+def test_names_of_features_tell_how_other_rows_are_read():
+    table = read_table(SHOP)
+    towns = [*table.frame["town"].unique()]
+    guessed = Preparation.for_features(
+        table.frame.columns, {"town": towns, "when: weekday": ["Monday"]}
+    )
+    again = read_table(SHOP, preparation=guessed).frame
+    pd.testing.assert_frame_equal(again[list(table.frame)], table.frame)
+
+
+def test_prepared_columns_are_taken_as_they_are():
+    table = read_table(SHOP)
+    again = read_table(table.frame, preparation=table.preparation).frame
+    pd.testing.assert_frame_equal(again[list(table.frame)], table.frame)
+
+
+def test_unseen_cells_of_other_rows():
+    preparation = read_table(SHOP).preparation
+    later = SHOP.iloc[:2].assign(town=["Rome", None], weight=["heavy", "7"])
+    table = read_table(later, preparation=preparation)
+    assert table.frame["town"].iloc[0] == "other"
+    assert pd.isna(table.frame["town"].iloc[1])
+    np.testing.assert_array_equal(table.frame["weight"], [NAN, 7])
+    assert table.findings[0] == "'heavy' in column 'weight' is read as missing (1 row)"
+
+
+def test_a_damaged_record_is_refused():
+    with pytest.raises(DatasetError, match="record of how a table was read is damaged"):
+        Preparation.from_dict({"columns": [{"name": "a", "sort": "number"}]})
+
+
+def test_parts_of_dates_can_be_named_as_features():
+    frame = SHOP.assign(y=["a", "b"] * 30)
+    dataset = load_dataset(frame, target="y", features=["when: hour", "price"])
+    assert dataset.X.columns.tolist() == ["when: hour", "price"]
+    with pytest.raises(DatasetError, match="features must be among the columns, got 'when: day'"):
+        load_dataset(frame, target="y", features=["when: day"])
+
+
+# An obvious way to read the cells, one by one, as the judge.
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cells=st.lists(
+        st.sampled_from(["1", "2.5", "-3", "?", "", "NA", "unknown", "7e1"]),
+        min_size=2,
+        max_size=9,
+    ).filter(lambda cells: any(cell[-1:].isdigit() for cell in cells))
+)
+def test_numbers_and_gaps_cell_by_cell(write, cells):
+    path = write("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
+    expected = [float(cell) if cell[-1:].isdigit() else NAN for cell in cells]
+    np.testing.assert_array_equal(read_table(path, numeric="x").frame["x"], expected)
+    np.testing.assert_array_equal(read_table(path).frame["x"], expected)
