@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 _MOST_PARTS = 1024
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
+#: Bounds of more boxes are not kept with their volume.
+_MOST_KEPT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +155,12 @@ def volume_completeness(
     boxes = unit_boxes(ruleset)
 
     def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
-        return union_volume(
-            boxes.lower[chosen],
-            boxes.upper[chosen],
-            disjoint=disjoint,
-            n_samples=n_samples,
-            confidence=confidence,
-            random_state=random_state,
-        )
+        settings = disjoint, n_samples, confidence, random_state
+        lower, upper = boxes.lower[chosen], boxes.upper[chosen]
+        if isinstance(random_state, int) and lower.size <= _MOST_KEPT:
+            # Scores of one rule set ask for its volume again and again.
+            return _known_volume(lower.tobytes(), upper.tobytes(), lower.shape, *settings)
+        return _volume(lower, upper, *settings)
 
     if boxes.pure.all():
         volume = measure(boxes.pure, ruleset.disjoint)
@@ -182,6 +182,21 @@ def volume_completeness(
         min(max(end, bottom), top) for end in clopper_pearson(hits, n_samples, confidence)
     )
     return Completeness(min(max(hits / n_samples, least), most), False, least, most)
+
+
+def _volume(
+    lower: Floats, upper: Floats, disjoint: bool, n_samples: int, confidence: float, seed: Seed
+) -> Volume:
+    return union_volume(
+        lower, upper, disjoint=disjoint, n_samples=n_samples, confidence=confidence,
+        random_state=seed,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=32)
+def _known_volume(lower: bytes, upper: bytes, shape: tuple[int, int], *settings: Any) -> Volume:
+    low, high = (np.frombuffer(b, dtype=np.float64).reshape(shape) for b in (lower, upper))
+    return _volume(low, high, *settings)
 
 
 def instance_completeness(

@@ -419,7 +419,7 @@ def union_volume(
 
     - up to 12 boxes: inclusion-exclusion without the empty intersections;
     - a grid of all distinct coordinates with at most 5e7 cells: the sum of its filled cells (with
-      more than 1e6, the next is tried first, with 5000 slabs at most);
+      more than 1e6, the next two are tried first, within narrow limits);
     - otherwise each box is cut into slabs, at most two per feature and cut, that lie outside the
       larger boxes; past `max_fragments`, inclusion-exclusion within the same limit;
     - otherwise all boxes left over are sampled together, either uniformly in their bounding box or
@@ -512,6 +512,8 @@ def _component_volume(low: Floats, high: Floats, max_fragments: int) -> float | 
         volume = _by_inclusion_exclusion(low, high, 2**_FEW_BOXES)
     if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
         volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
+        if volume is None:
+            volume = _by_inclusion_exclusion(low, high, limit // 10)
     if volume is None:
         volume = _by_grid(low, high)
     if volume is None:

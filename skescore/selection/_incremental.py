@@ -15,7 +15,7 @@ import numpy as np
 from skescore.metrics._completeness import unit_boxes, volume_completeness
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule
-from skescore.rules._volumes import subtract
+from skescore.rules._volumes import sampling_stream, subtract
 from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
@@ -23,7 +23,11 @@ from skescore.scorers._evaluation import SIZES
 #: What sampling may get wrong of a volume.
 _SAMPLED = 0.01
 #: So many boxes what is left of one may fall into, once others are cut out of it.
-_FRAGMENTS = 20_000
+_FRAGMENTS = 2_000
+#: Random points where it falls into more.
+_POINTS = 5_000
+#: The volume of so few rules is always exact.
+_FEW_RULES = 12
 #: Numbers that are worked on at a time.
 _AT_A_TIME = 2_000_000
 
@@ -85,7 +89,17 @@ class KnownScore:
     @property
     def is_costly(self) -> bool:
         """Whether :meth:`measured` has to measure the volume of all rules."""
-        return self._volumes is not None and not self._volumes.is_exact
+        return self._volumes is not None and not self._volumes.by_parts
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether volumes are estimates, of which only the changes are known."""
+        return self._volumes is not None and self._volumes.is_followed
+
+    def take(self, step: Step) -> None:
+        """Follow a step that is taken; to be called before the rows take it."""
+        if self._volumes is not None:
+            self._volumes.take(step)
 
     def measured(self, step: Step, number: int) -> float:
         """The score after a step, the one with that number in the last call of :meth:`bounds`."""
@@ -221,20 +235,30 @@ class _Volumes:
     def __init__(self, rows: RuleRows, domain: Domain) -> None:
         self.rows = rows
         self.domain = domain
+        #: Whether what a step changes can be measured by itself.
+        self.by_parts = False
+        #: Whether the share is an estimate, to which changes are added from step to step.
+        self.is_followed = False
+        self._share: float | None = None
         #: Boxes of the rules that were looked at, with the rule, by the number of the object.
         self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
 
     def measured(self, step: Step) -> float:
         """The share of the domain that rules cover after a step."""
-        share = self._by_parts(step) if self.is_exact else None
+        share = self._after(step) if self.by_parts else None
         if share is None:
             after = self.rows.result(step).replace(domain=self.domain)
             return float(volume_completeness(after))
         # What rounding leaves of equal volumes must not decide.
         return min(max(round(share, 12), 0.0), 1.0)
 
-    def _by_parts(self, step: Step) -> float | None:
+    def take(self, step: Step) -> None:
+        """Follow the share that is covered, where it cannot be measured as a whole."""
+        self._share = self._after(step) if self.is_followed else None
+
+    def _after(self, step: Step) -> float | None:
         """The share after a step, by what it changes; None if that is not known exactly."""
+        assert self._share is not None
         if step.new is not None:
             boxes, others, sign = self._of([step.new])[0], slice(None), 1.0
         else:
@@ -242,7 +266,7 @@ class _Volumes:
             boxes, others, sign = self._current[step.lost], self._place != step.lost, -1.0
         lower, upper = self._lower[others], self._upper[others]
         parts = [
-            _uncovered(low, high, lower, upper)
+            _uncovered(low, high, lower, upper, estimated=self.is_followed)
             for low, high in zip(boxes.lower, boxes.upper, strict=True)
         ]
         changes = [part for part in parts if part is not None]
@@ -251,20 +275,22 @@ class _Volumes:
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The share that may be covered at most after each step, and whether it is just that."""
         ruleset, places = self.rows.result().replace(domain=self.domain), self.rows.indices
-        whole = volume_completeness(ruleset)
-        self._share = float(whole)
+        is_exact = False
+        if self._share is None or len(places) <= _FEW_RULES:
+            whole = volume_completeness(ruleset)
+            self._share, is_exact = float(whole), whole.exact
         now = self._of(ruleset.rules)
         made = [i for i, step in enumerate(steps) if step.new is not None]
         new = dict(zip(made, self._of([steps[i].new for i in made]), strict=True))
-        #: Whether what a step changes can be measured by itself.
-        self.is_exact = whole.exact and all(boxes.pure for boxes in (*now, *new.values()))
+        self.by_parts = all(boxes.pure for boxes in (*now, *new.values()))
+        self.is_followed = self.by_parts and not is_exact
         self._current = dict(zip(places, now, strict=True))
         self._lower = np.concatenate([boxes.lower for boxes in now])
         self._upper = np.concatenate([boxes.upper for boxes in now])
         self._place = np.repeat(places, [len(boxes.lower) for boxes in now])
         shares, exact = np.full(len(steps), self._share), np.zeros(len(steps), dtype=bool)
         for i, step in enumerate(steps):
-            if not self.is_exact:
+            if not self.by_parts:
                 shares[i] += (new[i].volume if i in new else 0.0) + _SAMPLED
             elif step.new is None:
                 shared = self._shared(step.indices[0])
@@ -313,19 +339,36 @@ def _common(one: _RuleBoxes, other: _RuleBoxes) -> np.ndarray:
 
 
 def _uncovered(
-    low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, estimated: bool
 ) -> float | None:
-    """The volume of a box outside of some others; None if that is not known exactly."""
+    """The volume of a box outside of some others; None if it would have to be `estimated`."""
     lower, upper = np.maximum(lower, low), np.minimum(upper, high)
     inside = (lower < upper).all(axis=1)
     lower, upper = lower[inside], upper[inside]
+    cut = ((lower > low) | (upper < high)).any(axis=0)
+    factor = float(np.prod(high[~cut] - low[~cut]))
+    low, high, lower, upper = low[cut], high[cut], lower[:, cut], upper[:, cut]
     largest = np.argsort(-np.prod(upper - lower, axis=1), kind="stable")
     left_low, left_high = low[None], high[None]
-    for cut in largest:
-        left = subtract(left_low, left_high, lower[cut], upper[cut], _FRAGMENTS)
+    for box in largest:
+        left = subtract(left_low, left_high, lower[box], upper[box], _FRAGMENTS)
         if left is None:
-            return None
+            if not estimated:
+                return None
+            return factor * float(np.prod(high - low)) * _outside(low, high, lower, upper)
         left_low, left_high = left
         if not len(left_low):
             break
-    return math.fsum(np.prod(left_high - left_low, axis=1))
+    return factor * math.fsum(np.prod(left_high - left_low, axis=1))
+
+
+def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+    """The share of a box that lies outside of some others, by random points."""
+    points = low + sampling_stream(0).random((_POINTS, len(low))) * (high - low)
+    free = np.ones(_POINTS, dtype=bool)
+    for one_low, one_high in zip(lower, upper, strict=True):
+        held = free.copy()
+        for j in np.flatnonzero((one_low > low) | (one_high < high)):
+            held &= (one_low[j] < points[:, j]) & (points[:, j] <= one_high[j])
+        free &= ~held
+    return float(free.mean())

@@ -97,11 +97,12 @@ def prune(
     is covered; "ice" and "neg_fire" do not.
 
     ICE, Q and FiRe with named measures are followed from step to step by the rows that change and
-    by what the boxes that change cover alone, so that scores of all candidates cost little. Where
-    the volume can only be estimated, or rules have conditions on more than one feature, that of all
-    rules is measured for the most promising candidates; of more than 20 rules, the best of the 20
-    most promising ones is then taken if one of them is for the better. Every step taken is
-    confirmed by the scorer itself.
+    by what the boxes that change cover alone, so that scores of all candidates cost little, and
+    every step taken is confirmed by the scorer itself. Where the volume of all rules can only be
+    estimated, the changes are added to the first estimate, and the scorer confirms the last step.
+    Where rules have conditions on several features at once, the volume of all is measured for the
+    most promising candidates; of more than 20 rules, the best of the 20 most promising ones is then
+    taken if one of them is for the better.
     Other scorers are called for each candidate, with 100 pairs and 100 shortened rules at most. A
     score that is undefined (NaN) counts as worse than any other.
 
@@ -147,16 +148,19 @@ def prune(
     # Scores of ours read the columns from the table, which keeps what holds where.
     ours = known is not None and ruleset.domain is not None
     score = _scored(scorer, table if ours else X, y)
-    best = score(ruleset)
-    taken = 0
+    first = best = score(ruleset)
+    taken, is_estimate = 0, False
     while max_steps is None or taken < max_steps:
-        found = _best_step(rows, known, score, best)
+        found = _best_step(rows, known, score, best, is_estimate=is_estimate)
         if found is None:
             break
         step, best = found
+        if known is not None:
+            known.take(step)
+            is_estimate |= known.is_followed
         rows.take(step)
         taken += 1
-    if not taken:
+    if not taken or (is_estimate and not _is_better(score(rows.result()), first)):
         return ruleset
     return rows.result() if rows.by_priority else _recounted(rows, y)
 
@@ -223,7 +227,12 @@ def _is_better(value: float, best: float) -> bool:
 
 
 def _best_step(
-    rows: RuleRows, known: KnownScore | None, score: Callable[[RuleSet], float], best: float
+    rows: RuleRows,
+    known: KnownScore | None,
+    score: Callable[[RuleSet], float],
+    best: float,
+    *,
+    is_estimate: bool,
 ) -> tuple[Step, float] | None:
     """The step to the best score above the given one, and that score."""
     if known is None:
@@ -235,6 +244,8 @@ def _best_step(
         return found
     steps = _candidates(rows, _MERGES, _DROPS)
     bounds, exact = known.bounds(steps)
+    if is_estimate and not known.is_followed:
+        best = score(rows.result())
     # Best first: what is on top with its own score is better than what any other can reach.
     queue = [(-bound, i, done) for i, (bound, done) in enumerate(zip(bounds, exact, strict=True))]
     queue = [entry for entry in queue if _is_better(-entry[0], best)]
@@ -252,7 +263,7 @@ def _best_step(
             promising = promising or _is_better(value, best)
             heapq.heappush(queue, (-value, i, True))
             continue
-        value = score(rows.result(steps[i]))
+        value = -bound if known.is_followed else score(rows.result(steps[i]))
         if _is_better(value, best):
             return steps[i], value
     return None

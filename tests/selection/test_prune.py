@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore.metrics import volume_completeness
 from skescore.rules import (
     Domain,
     Fallback,
@@ -171,6 +174,64 @@ def test_every_step_is_the_best_single_step(
     assert score(scorer, prune(ruleset, X, y, scorer, max_steps=2), X, y) == pytest.approx(
         score(scorer, once_more, X, y), rel=1e-9, abs=1e-12
     )
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 1000))
+def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    colours = ("blue", "green", "red", "white")
+    rules = []
+    for _ in range(6):
+        conditions: list[Any] = []
+        low = rng.uniform(0, 3)
+        if rng.random() < 0.7:
+            conditions.append(Interval(0, low, low + 2))
+        if rng.random() < 0.7:
+            some = rng.choice(colours, rng.integers(1, 3), replace=False)
+            conditions.append(OneOf(1, some.tolist(), negated=bool(rng.integers(2))))
+        rules.append(Rule(conditions, str(rng.choice(["a", "b"]))))
+    ruleset = RuleSet(
+        rules, ["x", "colour"], task="classification", classes=["a", "b"],
+        domain=Domain((0, 0), (5, 4), categories=[(1, colours)], missing=(0.25, 0.0)),
+    )  # fmt: skip
+    x = np.where(rng.random(40) < 0.25, np.nan, rng.uniform(0, 5, 40))
+    X = pd.DataFrame({"x": x, "colour": rng.choice(colours, 40)})
+    y = np.where(np.nan_to_num(x) + rng.normal(size=40) > 2, "a", "b")
+    pruned = prune(ruleset, X, y)
+    now = score(ice, pruned, X, y)
+    assert now >= score(ice, ruleset, X, y)
+    left = list(pruned.rules)
+    others = [left[:i] + left[i + 1 :] for i in range(len(left)) if len(left) > 1]
+    for i, rule in enumerate(left):
+        for c in rule.conditions:
+            shorter = replace(rule, conditions=[d for d in rule.conditions if d is not c])
+            others.append([*left[:i], shorter, *left[i + 1 :]])
+    for some in others:
+        assert score(ice, pruned.replace(rules=some), X, y) <= now * (1 + 1e-9) + 1e-12
+
+
+def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
+    rng = np.random.default_rng(0)
+    rules = []
+    for _ in range(24):
+        used = rng.choice(40, 5, replace=False).tolist()
+        sides = rng.random(5) < 0.5
+        rules.append(Rule([
+            Interval(j, lower=0.4) if below else Interval(j, upper=0.6)
+            for j, below in zip(used, sides, strict=True)
+        ], str(rng.choice(["a", "b"]))))  # fmt: skip
+    ruleset = RuleSet(
+        rules, [f"x{j}" for j in range(40)], task="classification", classes=["a", "b"],
+        domain=Domain((0,) * 40, (1,) * 40),
+    )  # fmt: skip
+    assert not volume_completeness(ruleset).exact
+    X = rng.random((100, 40))
+    y = np.where(X[:, 0] > 0.5, "a", "b")
+    pruned = prune(ruleset, X, y)
+    assert len(pruned) < len(ruleset)
+    assert score(ice, pruned, X, y) > score(ice, ruleset, X, y)
+    assert pruned == prune(ruleset, X, y)
 
 
 def test_a_merged_rule_that_ties_with_another_may_stand_in_either_place() -> None:
