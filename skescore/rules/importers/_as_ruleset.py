@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
-from skescore.rules.importers._sklearn import check_simplified, check_splits, tree_to_ruleset
+from skescore.rules.importers._sklearn import tree_to_ruleset
 
 #: Where models of other libraries are read, by the module that their class comes from. The
 #: libraries are not imported: a model that is there has brought its own.
@@ -134,9 +134,6 @@ def _(model: Any, **options: Any) -> RuleSet:
     if reader is not None:
         return reader(model, **options)
     check_is_fitted(model)
-    check_splits([model], "tree", getattr(model, "feature_names_in_", None))
-    if options.get("simplify"):
-        check_simplified(model)
     return tree_to_ruleset(model, **options)
 
 

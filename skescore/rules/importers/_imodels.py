@@ -110,9 +110,11 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
         known = joined.get(condition.feature)
         if known is not None:
             try:
-                condition = known.intersect(condition)
+                both = known.intersect(condition)
             except ValueError:
                 return None
+            assert isinstance(both, Interval)  # which is so where missing values are not allowed
+            condition = both
         joined[condition.feature] = condition
     return tuple(joined.values())
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.rules._conditions import Interval
+from skescore.rules._conditions import Condition, Interval, Missing
 from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
@@ -88,13 +87,24 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
     return shortened
 
 
-def _intervals(steps: Iterable[tuple[int, float, bool]]) -> tuple[Interval, ...]:
-    """What all steps of a way (feature, cut, whether to its left) ask for together."""
-    bounds: dict[int, tuple[float, float]] = {}
-    for feature, cut, left in steps:
-        low, high = bounds.get(feature, (-math.inf, math.inf))
-        bounds[feature] = (low, min(high, cut)) if left else (max(low, cut), high)
-    return tuple(Interval(feature, low, high) for feature, (low, high) in bounds.items())
+def _conditions(
+    path: Iterable[_Step], tree: Any, cuts: Mapping[int, float], gaps: np.ndarray | None
+) -> tuple[Condition, ...] | None:
+    """What all steps of a way ask for; None where only missing values go that are to go nowhere.
+
+    `gaps` tells which side missing values take at each node, None that they take none.
+    """
+    conditions: list[Condition] = []
+    for node, left in path:
+        feature, missing = int(tree.feature[node]), gaps is not None and bool(gaps[node]) == left
+        if math.isinf(tree.threshold[node]):  # known values to the left, missing ones to the right
+            if gaps is None and not left:
+                return None
+            conditions.append(Missing(feature, negated=left))
+            continue
+        low, high = (-math.inf, cuts[node]) if left else (cuts[node], math.inf)
+        conditions.append(Interval(feature, low, high, missing=missing))
+    return tuple(conditions)
 
 
 def tree_to_ruleset(
@@ -104,6 +114,7 @@ def tree_to_ruleset(
     classes: Sequence[Any] | None = None,
     domain: Domain | None = None,
     simplify: bool = False,
+    missing: bool | None = None,
     **settings: Any,
 ) -> RuleSet:
     """Turn a fitted scikit-learn tree into rules, one per leaf.
@@ -121,6 +132,9 @@ def tree_to_ruleset(
     simplify : bool, default=False
         False: each rule stands by itself. True: an ordered list without the conditions that the
         rules before make superfluous; its last rule always holds.
+    missing : bool, optional
+        Whether conditions say to which side the tree sends a missing value: ``age ≤ 30 or
+        missing``. By default if the tree shows that it was fitted on missing values, see below.
     **settings
         Further parameters of :class:`RuleSet`.
 
@@ -128,6 +142,26 @@ def tree_to_ruleset(
     -------
     RuleSet
         The leaves in order of node number.
+
+    Notes
+    -----
+    A tree sends a missing value to one side of every split, and its rules say so where it has been
+    fitted on missing values. It does not remember that; what tells is a split that sends them
+    elsewhere than to the side of most rows, where scikit-learn sends what it has never seen, or a
+    domain with missing values.
+    ``missing=True`` makes rules that predict as the tree does on every row, whatever it was fitted
+    on, at the price of longer conditions; ``False`` makes rules that hold on no row that has to
+    pass a split with its value missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.array([[20.0], [30.0], [40.0], [np.nan], [np.nan]])
+    >>> tree = DecisionTreeClassifier(max_depth=1).fit(X, ["a", "a", "b", "b", "b"])
+    >>> print(tree_to_ruleset(tree, feature_names=["age"]))
+    1. IF age ≤ 35 THEN a   [2 rows, 100 % pure]
+    2. IF age > 35 or missing THEN b   [3 rows, 100 % pure]
     """
     tree = model.tree_
     if tree.n_outputs != 1:
@@ -155,9 +189,13 @@ def tree_to_ruleset(
     paths = shortened_paths(leaves) if simplify else leaves
     inner = np.flatnonzero(tree.children_left != -1).tolist()
     cuts = {node: float32_cut(tree.threshold[node]) for node in inner}
+    told = _told(model, domain) if missing is None else missing
+    gaps = np.asarray(tree.missing_go_to_left, dtype=bool) if told else None
     rules = []
     for leaf, path in paths.items():
-        conditions = _intervals((int(tree.feature[n]), cuts[n], left) for n, left in path)
+        conditions = _conditions(path, tree, cuts, gaps)
+        if conditions is None:
+            continue
         value = tree.value[leaf, 0]
         n_rows = int(tree.n_node_samples[leaf])
         if classification:
@@ -191,11 +229,6 @@ def tree_to_ruleset(
     )
 
 
-# A tree sends a missing value to one side of a split; a missing value satisfies no condition of a
-# rule. The rules of a tree therefore hold on no row that has to pass a split with its value
-# missing, and where the rules of many trees vote, only those that hold do.
-
-
 def learned_from_missing(model: Any) -> bool:
     """Return whether a fitted tree has seen rows with missing values."""
     tree = model.tree_
@@ -207,32 +240,8 @@ def learned_from_missing(model: Any) -> bool:
     return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
-def check_splits(models: Iterable[Any], what: str, names: Sequence[str] | None) -> None:
-    """Refuse trees that ask whether a value is missing, which no condition can."""
-    for model in models:
-        tree = model.tree_
-        asking = np.flatnonzero((tree.children_left != -1) & np.isinf(tree.threshold))
-        if len(asking):
-            feature = int(tree.feature[asking[0]])
-            name = f"x{feature}" if names is None else str(names[feature])
-            raise ValueError(
-                f"The {what} asks whether {name!r} is missing, which no condition of a rule can. "
-                "Fill missing values in front of it: make_pipeline(SimpleImputer(), ...)."
-            )
-
-
-def check_simplified(model: Any) -> None:
-    """Refuse to simplify a tree that has learned where missing values go.
-
-    In its ordered list, rows with missing values would fall to a later rule than those of their
-    leaf.
-    """
-    if learned_from_missing(model):
-        raise ValueError(
-            "simplify=True would predict rows with missing values otherwise than the tree, which "
-            "was fitted on such rows. Leave it out: then no rule holds for them, and predict says "
-            "so. Or fill missing values in front of the tree: make_pipeline(SimpleImputer(), ...)."
-        )
+def _told(model: Any, domain: Domain | None) -> bool:
+    return learned_from_missing(model) or (domain is not None and any(domain.missing))
 
 
 FORESTS = (
@@ -258,17 +267,19 @@ def trees_of_forest(model: Any, **options: Any) -> tuple[RuleSet, ...]:
             f"The forest has {model.n_outputs_} outputs; rules have one. Fit one forest per output."
         )
     options = {"feature_names": getattr(model, "feature_names_in_", None)} | options
-    check_splits(model.estimators_, "forest", getattr(model, "feature_names_in_", None))
-    if options.get("simplify"):
-        for tree in model.estimators_:
-            check_simplified(tree)
+    if options.get("missing") is None:  # what one tree has seen, others have at hand
+        options["missing"] = any(map(learned_from_missing, model.estimators_))
     if hasattr(model, "classes_"):  # the trees themselves know numbers of classes only
         options = {"classes": model.classes_.tolist()} | options
     return tuple(tree_to_ruleset(tree, **options) for tree in model.estimators_)
 
 
 def read_forest(
-    model: Any, *, feature_names: Sequence[str] | None = None, domain: Domain | None = None
+    model: Any,
+    *,
+    feature_names: Sequence[str] | None = None,
+    domain: Domain | None = None,
+    missing: bool | None = None,
 ) -> RuleSet:
     """Turn a fitted forest into one rule set in which a leaf of every tree predicts.
 
@@ -280,6 +291,9 @@ def read_forest(
         Names for the rules; by default those the forest was fitted with, else ``x0``, ``x1``, ...
     domain : Domain, optional
         Box of the training rows, which a forest does not remember.
+    missing : bool, optional
+        Whether conditions say to which side a tree sends a missing value; by default if one of the
+        trees shows that it was fitted on missing values, see :func:`tree_to_ruleset`.
 
     Returns
     -------
@@ -291,20 +305,12 @@ def read_forest(
     TypeError
         If it is another kind of model.
     ValueError
-        If it has several outputs, or asks whether a value is missing.
-
-    Warns
-    -----
-    UserWarning
-        If the forest was fitted on rows with missing values.
+        If it has several outputs.
 
     Notes
     -----
     Predictions are those of the forest. Class probabilities are exact where rows were weighted by
     whole numbers, as bootstrap samples are; with others they agree but for rounding errors.
-
-    On rows with missing values only those trees vote that need none of these: a missing value
-    satisfies no condition, while the forest sends it to one side of every split.
 
     Examples
     --------
@@ -318,16 +324,8 @@ def read_forest(
     """
     _check_kind(model, FORESTS)
     check_is_fitted(model)
-    trees = trees_of_forest(model, feature_names=_names(model, feature_names))
-    if any(map(learned_from_missing, model.estimators_)):
-        warnings.warn(
-            f"{type(model).__name__} was fitted on rows with missing values. Its rules predict as "
-            "it does on complete rows; where values are missing, only rules that do not need them "
-            "vote. For rules that predict alike everywhere fill missing values before, in fit and "
-            "in predict.",
-            UserWarning,
-            stacklevel=4,
-        )
+    names = _names(model, feature_names)
+    trees = trees_of_forest(model, feature_names=names, missing=missing)
     classification = trees[0].task == "classification"
     return RuleSet(
         [rule for tree in trees for rule in tree.rules],
@@ -377,7 +375,7 @@ def read_boosted(
     if isinstance(model, GradientBoostingRegressor):
         rules = [Rule((), float(start[0]))]
         for (tree,) in model.estimators_:
-            leaves = tree_to_ruleset(tree, feature_names=names).rules
+            leaves = tree_to_ruleset(tree, feature_names=names, missing=False).rules
             rules += [replace(leaf, weight=model.learning_rate) for leaf in leaves]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False, voting="sum")
     classes = model.classes_.tolist()
@@ -385,7 +383,7 @@ def read_boosted(
     rules = [vote((), k, float(value)) for k, value in enumerate(start)]
     for stage in model.estimators_:
         for k, tree in enumerate(stage):
-            for leaf in tree_to_ruleset(tree, feature_names=names).rules:
+            for leaf in tree_to_ruleset(tree, feature_names=names, missing=False).rules:
                 assert isinstance(leaf.output, float)
                 rules.append(vote(leaf.conditions, k, model.learning_rate * leaf.output))
     return RuleSet(
@@ -444,7 +442,7 @@ def _adaboost(model: Any, names: Sequence[str], domain: Domain | None) -> RuleSe
                 f"AdaBoost was made of {type(inner).__name__}, whose rules skescore cannot read; "
                 "of decision trees it can."
             )
-        leaves = tree_to_ruleset(inner, feature_names=names).rules
+        leaves = tree_to_ruleset(inner, feature_names=names, missing=False).rules
         rules += [replace(leaf, statistics=None, weight=float(weight)) for leaf in leaves]
     return RuleSet(
         rules,

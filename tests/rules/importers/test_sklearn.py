@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.ensemble import (
@@ -28,9 +29,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import as_ruleset, as_rulesets, make_ice_scorer
+from skescore.metrics import volume_completeness
 from skescore.rules import Domain, RuleSet
 
 CLASSIFIERS = [
@@ -191,40 +193,85 @@ def with_gaps(X: np.ndarray) -> np.ndarray:
     return np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, np.nan, X)
 
 
-@pytest.mark.parametrize("model", [ExtraTreesClassifier(5, random_state=0),
-                                   ExtraTreesRegressor(5, random_state=0)], ids=str)  # fmt: skip
-def test_a_forest_that_learned_from_missing_values_warns(model: Any):
+def hostile_rows(X: np.ndarray, seed: int = 1, n_rows: int = 2000) -> np.ndarray:
+    """Rows beside others, far away, and with gaps in every column."""
+    rng = np.random.default_rng(seed)
+    rows = X[rng.integers(len(X), size=n_rows)] * rng.choice([1, 1, 1.1, -3, 1e6], (n_rows, 1))
+    return np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
+
+
+TREES = [
+    DecisionTreeClassifier(max_leaf_nodes=8, random_state=0),
+    DecisionTreeClassifier(random_state=0),
+    DecisionTreeClassifier(splitter="random", random_state=0),
+    DecisionTreeRegressor(max_depth=4, random_state=0),
+    DecisionTreeRegressor(max_depth=3, criterion="poisson", random_state=0),
+]
+FORESTS = [
+    RandomForestClassifier(5, random_state=0),
+    RandomForestRegressor(5, max_depth=4, random_state=0),
+    ExtraTreesClassifier(5, random_state=0),
+    ExtraTreesRegressor(5, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", [*TREES, *FORESTS], ids=str)
+@pytest.mark.parametrize("complete", [False, True])
+def test_missing_values_go_where_the_tree_sends_them(model: Any, complete: bool):
     X, y = load_wine(return_X_y=True)
-    with pytest.warns(UserWarning, match="was fitted on rows with missing values") as caught:
-        rules = as_ruleset(model.fit(with_gaps(X), y))
-    assert caught[0].filename == __file__
-    np.testing.assert_allclose(rules.predict(X), model.predict(X), rtol=1e-13)
-    as_ruleset(model.fit(X, y))  # without a warning
+    X[:, 3] = np.round(X[:, 3])  # a column without gaps is among them as well
+    model = clone(model).fit(X if complete else np.c_[with_gaps(X[:, :12]), X[:, 12]], y)
+    rules = as_ruleset(model, missing=True)
+    rows = hostile_rows(X)
+    assert rules.covers(rows).all()
+    if rules.task == "classification":
+        assert (rules.predict(rows) == model.predict(rows)).all()
+    else:
+        np.testing.assert_allclose(rules.predict(rows), model.predict(rows), rtol=1e-13)
+    # Trees do not remember what they were fitted on. Many splits tell, few of them may not.
+    by_default = as_ruleset(model)
+    if complete:
+        assert "missing" not in str(by_default)
+    elif len(rules) > 20:
+        assert by_default == rules
 
 
-def test_a_split_of_missing_from_present_values_is_refused():
-    X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
-    for model in (DecisionTreeClassifier(), RandomForestClassifier(5, random_state=0)):
-        model.fit(X, [0, 0, 1, 1])
-        with pytest.raises(ValueError, match=r"asks whether 'x0' is missing.*SimpleImputer"):
-            as_ruleset(model)
-    named = DecisionTreeClassifier().fit(pd.DataFrame(X, columns=["age"]), [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="The tree asks whether 'age' is missing"):
-        as_ruleset(named)
+@pytest.mark.parametrize("model", TREES, ids=str)
+def test_a_list_sends_missing_values_where_the_tree_does(model: Any):
+    X, y = load_wine(return_X_y=True)
+    model = clone(model).fit(with_gaps(X), y)
+    rules, rows = as_ruleset(model, simplify=True, missing=True), hostile_rows(X)
+    np.testing.assert_allclose(rules.predict(rows), model.predict(rows), rtol=1e-13)
+    assert rules.rules[-1].conditions == ()
+    leaves = as_ruleset(model, domain=Domain.around(with_gaps(X)))
+    assert rules.n_literals < leaves.n_literals
+    assert leaves.match(rows).sum(axis=1).tolist() == [1] * len(rows)
+    assert float(volume_completeness(leaves)) == pytest.approx(1.0)
 
 
-def test_a_tree_that_learned_from_missing_values_is_not_simplified():
-    X = np.array([[1.0], [2.0], [2.0], [2.0], [np.nan]])
-    y = [1, 0, 0, 0, 1]
-    tree = DecisionTreeClassifier().fit(X, y)
-    assert tree.predict(X).tolist() == y
-    rules = as_ruleset(tree)
-    assert rules.covers(X).tolist() == [True] * 4 + [False]  # so that predict complains
-    with pytest.raises(ValueError, match="simplify=True would predict rows with missing values"):
-        as_ruleset(tree, simplify=True)
-    forest = ExtraTreesClassifier(5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="simplify=True would predict"):
-        as_rulesets(forest, simplify=True)
+def test_a_split_of_missing_from_known_values():
+    X = pd.DataFrame({"age": [1.0, 2.0, np.nan, np.nan]})
+    tree = DecisionTreeClassifier().fit(X, ["a", "a", "b", "b"])
+    assert as_ruleset(tree).to_text().splitlines() == [
+        "1. IF age is known THEN a   [2 rows, 100 % pure]",
+        "2. IF age is missing THEN b   [2 rows, 100 % pure]",
+    ]
+    assert len(as_ruleset(tree, missing=False)) == 1
+    forest = RandomForestClassifier(5, random_state=0).fit(X, ["a", "a", "b", "b"])
+    assert as_ruleset(forest).predict(X).tolist() == forest.predict(X).tolist()
+
+
+def test_what_tells_that_a_tree_was_fitted_on_missing_values():
+    X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
+    tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
+    # Missing values go where most rows do, and so they would without having been seen.
+    assert as_ruleset(tree).covers([[np.nan]]).tolist() == [False]
+    told = [as_ruleset(tree, missing=True), as_ruleset(tree, domain=Domain.around(X))]
+    assert [rules.predict(X).tolist() for rules in told] == [["a", "b", "b", "b"]] * 2
+    X, y = np.array([[0.0], [1.0], [2.0], [np.nan]]), ["a", "b", "b", "a"]
+    elsewhere = DecisionTreeClassifier().fit(X, y)
+    assert as_ruleset(elsewhere).predict(X).tolist() == y
+    assert as_ruleset(elsewhere, missing=False).covers([[np.nan]]).tolist() == [False]
 
 
 def test_an_imputer_before_voting_rules_warns():
