@@ -1,5 +1,6 @@
 """Extractors: scikit-learn estimators that turn a black box into rules."""
 
+from skescore._deadline import ExtractionTimeoutError, time_limit
 from skescore.extractors._base import BaseExtractor
 from skescore.extractors._black_boxes import (
     CallableClassifier,
@@ -37,6 +38,7 @@ __all__ = [
     "Discretiser",
     "ExACTClusterer",
     "ExACTExtractor",
+    "ExtractionTimeoutError",
     "GridExExtractor",
     "GridRExExtractor",
     "ITERExtractor",
@@ -50,4 +52,5 @@ __all__ = [
     "has_categories",
     "is_fitted",
     "is_prefit",
+    "time_limit",
 ]

@@ -16,6 +16,8 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from skescore._deadline import check_deadline
+
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
 #: What an oracle's cache of predictions may hold.
@@ -160,6 +162,7 @@ class Oracle:
         return self._query(X, _content_key(X) if cache else None, cache)
 
     def _query(self, X: Any, key: bytes | None, cache: bool) -> np.ndarray:
+        check_deadline()
         if self.n_calls == 0:
             self.first_query = key
         known = None if key is None else self._cache.get(key)

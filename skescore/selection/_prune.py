@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skescore._deadline import check_deadline
 from skescore._text import listed
 from skescore._validation import check_instance, check_integer
 from skescore.rules import RuleSet, RuleStatistics
@@ -238,6 +239,7 @@ def _best_step(
     if known is None:
         found = None
         for step in _candidates(rows, _FEW, _FEW):
+            check_deadline()
             value = score(rows.result(step))
             if _is_better(value, best):
                 found, best = (step, value), value
@@ -252,6 +254,7 @@ def _best_step(
     heapq.heapify(queue)
     measured, promising = 0, False
     while queue:
+        check_deadline()
         bound, i, done = heapq.heappop(queue)
         if not _is_better(-bound, best):
             break

@@ -9,6 +9,7 @@ import json
 import math
 import sys
 import tempfile
+import threading
 import time
 import warnings
 import zlib
@@ -28,6 +29,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from skescore._deadline import time_limit
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._candidates import SearchObjective, mean_of, score_of_parts
 from skescore.tuning._objective import (
@@ -626,6 +628,8 @@ class FoldEvaluator:
         self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
+        #: The moment at which the time of the search is over.
+        self.stops_at = math.inf
         #: Made here, as other processes may not know scores that were registered.
         self.knowledge = knowledge_like(scorer)
 
@@ -633,10 +637,12 @@ class FoldEvaluator:
         """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
+        left = self.stops_at - time.time()
         try:
-            return evaluate_on_fold(
-                extractor, rows, self.scorer, self.measures, knowledge=self.knowledge
-            )
+            with time_limit(None if math.isinf(left) else max(left, 0.0)):
+                return evaluate_on_fold(
+                    extractor, rows, self.scorer, self.measures, knowledge=self.knowledge
+                )
         except Exception as error:
             # A candidate that fails is a row of the leaderboard, not the end of the search.
             return {"failure": f"{type(error).__name__}: {error}"}
@@ -803,6 +809,8 @@ class Runner:
     def run(self) -> None:
         """Search until the budget is spent."""
         begin = time.perf_counter()
+        if self.allocation.timeout is not None:
+            self.evaluator.stops_at = time.time() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
             while True:
                 if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
@@ -875,6 +883,11 @@ class Runner:
                 # also in one where a pruner could see a difference.
                 alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
                 for part in [[one] for one in opened] if alone else [opened]:
+                    if time.time() >= self.evaluator.stops_at:
+                        for one in part:
+                            self.studies.interrupt(one.name, one.trial, again=False)
+                        closed += len(part)
+                        continue
                     self._evaluate(part, workers)
                     self._judge_on_all_rows(part, rivals, workers)
                     for one in part:
@@ -1080,7 +1093,9 @@ def _signs() -> dict[str, int]:
 
 
 class SearchProgress:
-    """Shows how far a search is: a bar on a terminal or in a notebook, elsewhere lines at the end.
+    """Shows how far a search is: a bar on a terminal or in a notebook, elsewhere lines.
+
+    Beside a terminal there is a line every few seconds, and one per extractor at the end.
 
     Use it as a context and as a callback of the studies.
 
@@ -1094,9 +1109,19 @@ class SearchProgress:
         -1 if what is maximised is the score's negative.
     shown : bool, default=True
         False shows nothing.
+    seconds : float, default=5.0
+        Time between two lines.
     """
 
-    def __init__(self, total: int | None, label: str, sign: int = 1, *, shown: bool = True) -> None:
+    def __init__(
+        self,
+        total: int | None,
+        label: str,
+        sign: int = 1,
+        *,
+        shown: bool = True,
+        seconds: float = 5.0,
+    ) -> None:
         self._label, self._sign = label, sign
         self._best: dict[str, float] = {}
         self._counts: dict[str, int] = {}
@@ -1104,12 +1129,19 @@ class SearchProgress:
         self._lines = False
         self._total = total
         self._shown = shown
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._teller: threading.Thread | None = None
 
     def __enter__(self) -> SearchProgress:
         if self._shown:
             console = Console(stderr=True)
             self._lines = not (console.is_terminal or console.is_jupyter)
-            if not self._lines:
+            if self._lines:
+                self._begin = time.perf_counter()
+                self._teller = threading.Thread(target=self._tell, daemon=True)
+                self._teller.start()
+            else:
                 self._bar = Progress(
                     TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                     TimeElapsedColumn(), console=console, transient=True,
@@ -1121,6 +1153,9 @@ class SearchProgress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if self._teller is not None:
+            self._over.set()
+            self._teller.join()
         if self._lines and kind is None:
             for name in self._counts:
                 count = self._counts[name]
@@ -1137,6 +1172,16 @@ class SearchProgress:
         if self._bar is not None:
             leader = max(self._best, key=lambda name: self._best[name], default=name)
             self._bar.update(self._task, advance=1, description=f"searching {self._named(leader)}")
+
+    def _tell(self) -> None:
+        """Write a line from time to time, also while one trial takes long."""
+        while not self._over.wait(self._seconds):
+            best = dict(self._best)
+            done, of = sum(self._counts.values()), f" of {self._total}" if self._total else ""
+            leader = max(best, key=lambda name: best[name], default="")
+            shown = f"; {self._named(leader)}" if leader else ""
+            elapsed = time.perf_counter() - self._begin
+            sys.stderr.write(f"{done}{of} trials after {elapsed:.0f} s{shown}\n")
 
     def _named(self, name: str) -> str:
         if name not in self._best:

@@ -90,8 +90,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Trials in all; at least one per extractor. With a storage those that are there already
         count. None needs a `timeout`.
     timeout : float or None, default=None
-        Seconds after which no further trial starts. With it, results depend on the machine's
-        speed.
+        Seconds after which no further trial starts, and those at work are stopped: they fail with
+        an :class:`skescore.extractors.ExtractionTimeoutError`. Fitting black boxes before, and the
+        winner after, is not counted. With it, results depend on the machine's speed.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     spaces : dict of str to dict, optional

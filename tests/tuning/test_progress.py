@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from types import SimpleNamespace
 
 import optuna
@@ -29,6 +31,19 @@ def test_beside_a_terminal_there_is_a_line_per_study_at_the_end(
         trials(progress, "gridex", [None])
         assert capsys.readouterr().err == ""
     assert capsys.readouterr() == ("", f"3 trials of cart, best ICE {best}\n1 trial of gridex\n")
+
+
+def test_beside_a_terminal_there_is_a_line_from_time_to_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with SearchProgress(5, "ICE", seconds=0.05) as progress:
+        trials(progress, "cart", [0.25, 0.5])
+        for _ in range(200):
+            if "2 of 5" in (told := capsys.readouterr().err):
+                break
+            time.sleep(0.05)
+        assert re.search(r"^2 of 5 trials after \d+ s; cart, best ICE 0.5$", told, re.MULTILINE)
+    assert capsys.readouterr().err.endswith("2 trials of cart, best ICE 0.5\n")
 
 
 def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFixture[str]) -> None:

@@ -286,11 +286,11 @@ def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
 
 def test_after_the_timeout_no_trial_starts() -> None:
     def dawdle(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        time.sleep(0.06)
+        time.sleep(2.1)
 
-    search = search_of(n_trials=20, timeout=0.05, callbacks=[dawdle]).fit(X, LABELS)
-    assert search.leaderboard_["trial"].tolist() == [0, 0]  # the first wave holds one of each
-    assert set(search.leaderboard_["extractor"]) == {"cart", "gridex"}
+    search = search_of(n_trials=20, timeout=2, callbacks=[dawdle]).fit(X, LABELS)
+    assert search.leaderboard_["trial"].tolist() == [0]
+    assert search.leaderboard_["extractor"].tolist() == ["cart"]
     with pytest.raises(ValueError, match="No trial was started within timeout=0 seconds"):
         search_of(timeout=0).fit(X, LABELS)
 

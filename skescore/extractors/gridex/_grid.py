@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skescore._deadline import check_deadline
 from skescore._random import combine, uniform_points
 from skescore.extractors._base import Extraction
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
@@ -386,6 +387,7 @@ class CellMerger:
 
     def _unite(self, i: int, j: int, heap: list[tuple[float, int, int]]) -> None:
         """Replace two boxes by their union; add the union's admissible pairs to the heap."""
+        check_deadline()
         joined, statistics = self._joined, self._statistics
         union = len(joined)
         joined[i] = joined[j] = union

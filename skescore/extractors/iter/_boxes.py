@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._deadline import check_deadline
 from skescore._random import combine
 from skescore.extractors.iter._predictions import PointSource, Predictions
 
@@ -226,6 +227,7 @@ class GrowingBoxes:
 
     def add_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
         """Add a box that meets no other and holds at least one row."""
+        check_deadline()
         b = self._new(lower, upper)
         rows = np.flatnonzero(self._code(b) == 0)
         self.owner[rows] = b

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from skescore import _validation as check
+from skescore._deadline import check_deadline
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._docstrings import documented
@@ -293,6 +294,7 @@ class RuleMaker:
         outputs: list[int] = []
         number = 0
         while max_rules is None or len(premises) < max_rules:
+            check_deadline()
             is_new = number == len(progress.steps)
             waits = weights[progress.waiting].sum() if is_new else progress.steps[number].waited
             if not waits > enough:
@@ -392,6 +394,7 @@ def best_list(
     candidates = list(range(len(premises)))
     result = []
     while candidates and rows.weights.sum() > enough:
+        check_deadline()
         held = [inside(rows, premises[i]) for i in candidates]
         counts = [
             np.bincount(rows.labels[at], weights=rows.weights[at], minlength=n_classes)

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaincinv, chdtrc, kolmogorov, ndtr, ndtri
 
+from skescore._deadline import check_deadline
 from skescore._random import combine
 from skescore.extractors._base import Extraction
 from skescore.extractors._sharing import Sharing
@@ -424,6 +425,7 @@ class TreeGrower:
             and (self.max_nodes is None or n_splits < self.max_nodes)
             and (self.max_leaf_nodes is None or n_splits + 1 < self.max_leaf_nodes)
         ):
+            check_deadline()
             node = nodes[heapq.heappop(queue)[1]]
             test, children = self._split(node)
             if test is not None:

@@ -1,0 +1,53 @@
+"""Extractions that are stopped in time."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+from skescore.extractors import (
+    CallableClassifier,
+    CARTExtractor,
+    ExtractionTimeoutError,
+    ITERExtractor,
+    time_limit,
+)
+from skescore.rules import as_ruleset
+from skescore.selection import prune
+
+X, Y = load_iris(return_X_y=True)
+BLACK_BOX = KNeighborsClassifier(9).fit(X, Y)
+
+
+def test_an_extraction_is_stopped_between_two_queries() -> None:
+    asked = []
+
+    def slow(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        if len(asked) == 3:
+            time.sleep(1.0)  # the limit ends while the black box is at work
+        return BLACK_BOX.predict(rows)
+
+    extractor = ITERExtractor(CallableClassifier(slow, classes=[0, 1, 2]), random_state=0)
+    with time_limit(0.99), pytest.raises(ExtractionTimeoutError, match="Allow more time"):
+        extractor.fit(X)
+    assert len(asked) <= 3
+    assert not hasattr(extractor, "rules_")
+
+
+def test_pruning_is_stopped() -> None:
+    rules = as_ruleset(CARTExtractor(BLACK_BOX, simplify=False, max_depth=None).fit(X, Y))
+    with time_limit(0), pytest.raises(ExtractionTimeoutError):
+        prune(rules, X, BLACK_BOX.predict(X))
+
+
+def test_the_earlier_of_two_limits_holds_and_none_is_left_behind() -> None:
+    with time_limit(0), time_limit(60), pytest.raises(ExtractionTimeoutError):
+        CARTExtractor(BLACK_BOX).fit(X, Y)
+    with time_limit(60), time_limit(None):
+        CARTExtractor(BLACK_BOX).fit(X, Y)
+    assert len(CARTExtractor(BLACK_BOX).fit(X, Y).rules_) > 1
