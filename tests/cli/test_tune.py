@@ -307,7 +307,7 @@ def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(mon
     assert code == 0
     failed, started = json.loads(out)["notes"]
     assert failed.startswith(
-        "1 of 2 trials gave no score, the first: ExtractionTimeoutError: The time"
+        "1 of 2 trials gave no score, the first: ExtractionTimeoutError"
     )
     assert started == "2 of 4 trials were started within the --timeout"
     assert f"skescore: note: {started}\n" in err
