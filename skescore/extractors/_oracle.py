@@ -239,6 +239,10 @@ class Oracle:
         if columns == names:
             return X
         missing = [n for n in names if n not in columns]
+        # LightGBM writes the blanks in names as underscores.
+        written = {str(column).replace(" ", "_"): column for column in columns}
+        if missing and len(written) == len(columns) and written.keys() >= set(names):
+            return X[[written[name] for name in names]]
         if missing:
             raise ValueError(
                 f"The black box {self._black_box_name} was fitted on the columns "
