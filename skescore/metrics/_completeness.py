@@ -347,7 +347,8 @@ def _sides(
     both = fits & allowed
     # Missing values stand at the end that more of the boxes reach, so that fewer fall apart.
     if turned is None:
-        turned = np.count_nonzero(both & (low == 0)) > np.count_nonzero(both & (high == known))
+        at_start, at_end = both & (low == 0), both & (high == known)
+        turned = int(at_start.sum()) > int(at_end.sum())
     if turned:
         low, high = known - high, known - low
     two = both & (high < known)
