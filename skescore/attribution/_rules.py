@@ -23,7 +23,7 @@ from skescore._validation import (
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._matching import Table
 from skescore.rules._prediction import assigned_rule
 
@@ -150,7 +150,8 @@ def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCel
     for j in sorted(cuts.keys() | listed.keys()):
         known = ruleset.domain.values_of(j) if ruleset.domain is not None else None
         span = None if domain is None or known else (domain.lower[j], domain.upper[j])
-        result.append(_FeatureCells(j, cuts.get(j, set()), listed.get(j, set()), known, span))
+        values = listed.get(j) or (set() if j in cuts else set(known or ()))
+        result.append(_FeatureCells(j, cuts.get(j, set()), values, known, span))
     return result
 
 
@@ -163,6 +164,8 @@ def _note(condition: Condition, cuts: dict[int, set[float]], listed: dict[int, s
         cuts.setdefault(condition.feature, set()).update(ends)
     elif isinstance(condition, OneOf):
         listed.setdefault(condition.feature, set()).update(condition.values)
+    elif isinstance(condition, Missing):
+        listed.setdefault(condition.feature, set())
 
 
 #: A premise: for features (by their index among the cells), the cells that satisfy it, as bits.
@@ -644,7 +647,7 @@ def rule_attribution(
     cells per feature this is the responsibility of Boolean variables (Chockler and Halpern 2004).
 
     No rule is a prediction too: the fallback's label or number, or, if it abstains or there is no
-    fallback, one of its own. Missing values satisfy no condition; features move out of them, but
+    fallback, one of its own. Missing values satisfy only conditions that say so; features move out of them, but
     never into them. Where one rule applies, whatever the order, premises are intervals, lists and
     counts (M-of-N), and values are exact: the search follows the premises of the rules that predict
     otherwise rather than trying rows. Otherwise (votes, linear conditions, nearest boxes) it tries

@@ -11,7 +11,7 @@ import numpy as np
 from skescore._text import did_you_mean
 from skescore._validation import label_order, python_value
 from skescore.plots._style import short
-from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet
+from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, Rule, RuleSet
 from skescore.rules._matching import Table
 
 #: Pixels of a category, which reaches from half before its number to half behind.
@@ -62,6 +62,8 @@ class Side:
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
                 held = [(condition.lower, condition.upper)]
+            elif condition == Missing(self.feature):
+                held = []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
                 named = [v in condition.values for v in self.values or ()]
                 chosen = np.array(named, dtype=bool) != condition.negated
@@ -176,7 +178,10 @@ def side_of(
 
 
 def further_conditions(rule: Rule, features: Sequence[int]) -> bool:
-    """Whether a rule needs more than intervals and values of these features."""
+    """Whether a rule needs more than intervals and values of these features.
+
+    Pictures have no place for missing values: a condition on them alone is a further one.
+    """
     simple = (Interval, OneOf)
     return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)
 

@@ -506,13 +506,16 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     wide = high > low  # a constant feature has no length to take a share of
-    width = (high - low)[wide]
-    lower = np.clip(ruleset.boxes.lower[:n], low, high)[:, wide]
-    upper = np.clip(ruleset.boxes.upper[:n], low, high)[:, wide]
+    width, missing = (high - low)[wide], np.asarray(domain.missing)[wide]
+    boxes = ruleset.boxes
+    lower = np.clip(boxes.lower[:n], low, high)[:, wide]
+    upper = np.clip(boxes.upper[:n], low, high)[:, wide]
+    gaps = (boxes.missing | ~boxes.bounded)[:n, wide]
     matrix = np.empty((n, n))
     for i in range(n):
         sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])
-        matrix[i] = np.prod(np.clip(sides, 0.0, None) / width, axis=1)
+        shares = np.clip(sides, 0.0, None) / width
+        matrix[i] = np.prod(shares * (1 - missing) + missing * (gaps & gaps[i]), axis=1)
     return matrix
 
 

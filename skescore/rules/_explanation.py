@@ -19,7 +19,7 @@ import pandas as pd
 from skescore._text import listed
 from skescore._validation import label_order, python_value
 from skescore.rules import _prediction
-from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
 from skescore.rules._matching import Table
 from skescore.rules._rule import LinearOutput
 from skescore.rules._text import feature_name, format_label, format_number
@@ -85,6 +85,7 @@ class CounterfactualSearch:
         used: set[int] = set()
         self.cuts: dict[int, set[float]] = {}
         self.lists: dict[int, set[Any]] = {}
+        self.asked: set[int] = set()
         for rule in ruleset.rules:
             for part in (rule.output, rule.weight):
                 if isinstance(part, LinearOutput):
@@ -97,7 +98,7 @@ class CounterfactualSearch:
         for j in self.used:
             value = python_value(table.column(j)[0])
             self.values[j] = None if value is None or value != value else value
-        changeable = sorted(self.cuts.keys() | self.lists.keys())
+        changeable = sorted(self.cuts.keys() | self.lists.keys() | self.asked)
         self.options = {j: self.choices(j, table) for j in changeable}
 
     def note(self, condition: Condition) -> None:
@@ -110,13 +111,20 @@ class CounterfactualSearch:
             self.cuts.setdefault(condition.feature, set()).update(ends)
         elif isinstance(condition, OneOf):
             self.lists.setdefault(condition.feature, set()).update(condition.values)
+        elif isinstance(condition, Missing):
+            self.asked.add(condition.feature)
 
     def choices(self, j: int, table: Table) -> _Options:
-        """All values of a feature that make a difference, by their distance."""
+        """All values of a feature that make a difference, by their distance.
+
+        A missing value may become known, but a known one does not become missing.
+        """
         domain, listed_values = self.ruleset.domain, self.lists.get(j, set())
         if j not in self.cuts:
             now = self.values[j]
             known = listed_values | set((domain.values_of(j) if domain else None) or ())
+            if not known and now is None:  # rules ask no more than whether there is a value
+                known = {domain.lower[j] / 2 + domain.upper[j] / 2 if domain else 0.0}
             values = np.empty(1 + len(known - {now}), dtype=object)
             values[:] = [now, *sorted(known - {now}, key=label_order)]
             return _Options(values, np.minimum(np.arange(len(values)), 1.0))
@@ -190,7 +198,7 @@ class CounterfactualSearch:
         for rule in self.ruleset.rules:
             held: dict[int, Any] = {}
             for condition in rule.conditions:
-                if isinstance(condition, Interval | OneOf):
+                if isinstance(condition, Interval | OneOf | Missing):
                     values = self.options[condition.feature].values
                     holds = condition.holds(lambda _, values=values: values)  # type: ignore[misc]
                     held[condition.feature] = held.get(condition.feature, True) & holds

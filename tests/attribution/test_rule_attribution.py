@@ -31,6 +31,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -103,17 +104,19 @@ def intervals(draw: st.DrawFn) -> Interval:
         np.inf if high is None else high,
         lower_closed=closed[0],
         upper_closed=closed[1],
+        missing=draw(st.integers(0, 3)) == 0,
     )
 
 
 def lists_of_values() -> st.SearchStrategy[OneOf]:
     some = st.sets(st.sampled_from(COLOURS), min_size=1, max_size=2)
-    return st.builds(OneOf, st.just(3), some, st.booleans())
+    return st.builds(OneOf, st.just(3), some, st.booleans(), st.booleans())
 
 
 @st.composite
 def conditions(draw: st.DrawFn) -> Any:
-    single = st.one_of(intervals(), intervals(), lists_of_values())
+    gaps = st.builds(Missing, st.integers(0, 3), st.booleans())
+    single = st.one_of(intervals(), intervals(), lists_of_values(), gaps)
     if draw(st.integers(0, 3)):
         return draw(single)
     counted = draw(st.lists(single, min_size=2, max_size=3))

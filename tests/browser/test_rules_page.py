@@ -17,6 +17,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -65,11 +66,19 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
                         math.inf if which == 1 else bounds[1],
                         lower_closed=bool(random.integers(2)),
                         upper_closed=bool(random.integers(2)),
+                        missing="g" in kinds and bool(random.integers(2)),
                     )
                 )
+            elif "g" in kinds and random.random() < 0.3:
+                conditions.append(Missing(feature, negated=bool(random.integers(2))))
         if "c" in kinds and random.random() < 0.5:
             some = random.choice(COLOURS, int(random.integers(1, 3)), replace=False).tolist()
-            conditions.append(OneOf(2, some, negated=bool(random.integers(2))))
+            flags = {"negated": bool(random.integers(2))}
+            if "g" in kinds:
+                flags["missing"] = bool(random.integers(2))
+            conditions.append(OneOf(2, some, **flags))
+        elif "g" in kinds and random.random() < 0.3:
+            conditions.append(Missing(2, negated=bool(random.integers(2))))
         if "m" in kinds and random.random() < 0.5:
             parts = [
                 Interval(0, upper=float(random.integers(1, 9))), Interval(1, lower=0.5),
@@ -115,6 +124,11 @@ def rule_sets() -> dict[str, RuleSet]:
         settings: dict[str, tuple[str, dict[str, Any]]] = {
             "ordered": ("", fallback),
             "ordered with all kinds": ("cml", fallback),
+            "on missing values": ("cmg", fallback),
+            "nearest on missing values": (
+                "cg",
+                {"domain": DOMAIN, "fallback": Fallback(label, "nearest")},
+            ),
             "purest": ("c", {"ordered": False, **fallback}),
             "nearest": ("c", {"domain": DOMAIN, "fallback": Fallback(label, "nearest")}),
             "nearest without domain": ("", {"fallback": Fallback(label, "nearest")}),
@@ -143,8 +157,9 @@ def random_rows(ruleset: RuleSet, random: np.random.Generator, count: int) -> li
             cuts = cuts[np.isfinite(cuts)]
             if len(cuts) and random.random() < 0.3:
                 row[j] = float(random.choice(cuts))
+        gaps = 0.3 if "missing" in str(ruleset) else 0.06
         for j in range(4):
-            if random.random() < 0.06:
+            if random.random() < gaps:
                 row[j] = None
         rows.append(row)
     return rows

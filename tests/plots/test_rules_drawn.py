@@ -15,6 +15,7 @@ from skescore.rules import (
     Domain,
     Interval,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -129,6 +130,26 @@ def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
     assert cells(ax).tolist() == [[0.25, 0.25], [0.25, 1.0]]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["1: 1", "2: linear"]
     assert sorted(t.get_text() for t in ax.texts) == ["0.25", "0.25", "0.25", "1"]
+
+
+def test_rules_on_missing_values_are_drawn() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1, missing=True), Interval(1, 5, missing=True)], "a"),
+            Rule([Interval(0, 2, missing=True)], "b"),
+            Rule([Missing(0), OneOf(2, ["x"], missing=True)], "b"),
+            Rule([Missing(2, negated=True)], "a"),
+        ],
+        ["u", "v", "kind"],
+        task="classification",
+        domain=Domain((0, 0, 0), (4, 10, 2), [(2, ["x", "y"])], (0.5, 0.0, 0.25)),
+    )
+    plots.rule_boxes(rules, features=["u", "v"], ax=axes())
+    ax = plots.parallel_rules(rules, ax=axes())
+    assert "has further conditions" in [t.get_text() for t in ax.get_legend().get_texts()]
+    boxes = cells(plots.overlap_matrix(rules[:2], ax=axes()))
+    # Half of u is missing, where both hold; the other half they share out.
+    assert boxes == pytest.approx(np.array([[0.625 * 0.5, 0.25], [0.25, 0.75]]))
 
 
 def test_overlaps_that_cannot_be() -> None:

@@ -22,6 +22,7 @@ from skescore.rules import (
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -52,14 +53,19 @@ def changed(row: list[Any], found: Any, names: list[str]) -> list[Any]:
 def intervals(draw: Any, feature: int) -> Interval:
     low, length = draw(st.integers(0, 7)), draw(st.integers(1, 5))
     low, high = draw(st.sampled_from([(low, low + length), (-math.inf, low), (low, math.inf)]))
-    return Interval(feature, low, high, draw(st.booleans()), draw(st.booleans()))
+    return Interval(feature, low, high, *(draw(st.booleans()) for _ in range(3)))
 
 
 def conditions() -> Any:
     colours = st.builds(
-        OneOf, st.just(2), st.lists(COLOURS, min_size=1, max_size=2), negated=st.booleans()
+        OneOf,
+        st.just(2),
+        st.lists(COLOURS, min_size=1, max_size=2),
+        negated=st.booleans(),
+        missing=st.booleans(),
     )
-    plain = st.one_of(intervals(0), intervals(1), colours)
+    gaps = st.builds(Missing, st.integers(0, 2), st.booleans())
+    plain = st.one_of(intervals(0), intervals(1), colours, gaps)
     counted = st.lists(plain, min_size=2, max_size=3).map(lambda parts: AtLeast(2, parts))
     sums = st.builds(lambda b: Linear([(0, 1), (1, -1)], upper=b), st.integers(-2, 5))
     return st.one_of(plain, plain, plain, counted, sums)
@@ -105,6 +111,24 @@ ROWS = st.tuples(
     st.one_of(st.floats(-1, 6), st.integers(0, 5)),
     st.one_of(COLOURS, st.none()),
 ).map(list)
+
+
+def test_a_missing_value_may_become_known_and_none_goes_missing() -> None:
+    rules = RuleSet(
+        [Rule([Missing(0)], "a"), Rule([Interval(1, upper=2, missing=True)], "b")],
+        NAMES,
+        task="classification",
+        domain=DOMAIN,
+        fallback=Fallback("c"),
+    )
+    text = str(rules.explain([None, 1.0, "red"]))
+    assert "  length is missing: holds" in text
+    assert "nearest other prediction: b, by rule 2, if\n  length were 5 instead of missing" in text
+    text = str(rules.explain([3.0, None, "red"]))
+    assert "  width ≤ 2 or missing: holds" in text
+    assert "width were 2.01 instead of missing" in text
+    assert rules.explain([3.0, 5.0, "red"]).counterfactual.prediction == "b"
+    assert rules[:1].explain([3.0, 5.0, "red"]).counterfactual is None
 
 
 @given(rules=rule_sets(), row=ROWS)

@@ -60,9 +60,10 @@ class CounterfactualSearch {
     this.rules = rules;
     this.cuts = new Map();
     this.lists = new Map();
+    this.asked = new Set();
     for (const rule of rules.rules) rule.if.forEach((condition) => this.note(condition));
     this.row = row.map((value) => (isMissing(value) ? null : value));
-    const changeable = [...new Set([...this.cuts.keys(), ...this.lists.keys()])];
+    const changeable = [...new Set([...this.cuts.keys(), ...this.lists.keys(), ...this.asked])];
     changeable.sort((a, b) => a - b);
     this.options = new Map(changeable.map((j) => [j, this.choices(j)]));
     this.base = this.status(new Map());
@@ -77,9 +78,11 @@ class CounterfactualSearch {
     else if (condition.type === "interval") {
       add(this.cuts, [condition.lower, condition.upper].filter((bound) => bound !== undefined));
     } else if (condition.type === "one_of") add(this.lists, condition.values);
+    else if (condition.type === "missing") this.asked.add(condition.feature);
   }
 
-  // All values of a feature that make a difference, by their distance; the first is its own.
+  // All values of a feature that make a difference, by their distance; the first is its own. A missing
+  // value may become known, but a known one does not become missing.
   choices(j) {
     const listed = this.lists.get(j) || new Set();
     const domain = this.rules.domain;
@@ -88,6 +91,9 @@ class CounterfactualSearch {
       const pair = domain && (domain.categories || []).find(([feature]) => feature === j);
       const known = [...new Set([...listed, ...(pair ? pair[1] : [])])]
         .filter((value) => now === null || !sameValue(value, now)).sort(labelOrder);
+      if (!listed.size && !pair && now === null) {
+        known.push(domain ? domain.lower[j] / 2 + domain.upper[j] / 2 : 0);
+      }
       return { values: [now, ...known], costs: [0, ...known.map(() => 1)] };
     }
     const numbers = [...listed].filter((value) => typeof value !== "string").map(Number);
@@ -150,7 +156,7 @@ class CounterfactualSearch {
     for (const rule of this.rules.rules) {
       const held = new Map();
       for (const condition of rule.if) {
-        if (condition.type !== "interval" && condition.type !== "one_of") continue;
+        if (!["interval", "one_of", "missing"].includes(condition.type)) continue;
         const j = condition.feature, row = [];
         const holds = this.options.get(j).values.map((value) => {
           row[j] = value;
