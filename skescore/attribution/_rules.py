@@ -649,11 +649,11 @@ def rule_attribution(
     No rule is a prediction too: the fallback's label or number, or, if it abstains or there is no
     fallback, one of its own. Missing values satisfy only conditions that say so; features move out
     of them, but never into them. Where one rule applies, whatever the order, premises are
-    conditions on one feature and counts (M-of-N), and values are exact: the search follows the premises of the rules that predict
-    otherwise rather than trying rows. Otherwise (votes, linear conditions, nearest boxes) it tries
-    changes of one feature, of two, and so on, which takes up to some tenths of a second per row and
-    leaves values of forests with many thresholds open; linear conditions are tried at their bounds
-    and at the ends of the domain or else of the rows.
+    conditions on one feature and counts (M-of-N), and values are exact: the search follows the
+    premises of the rules that predict otherwise rather than trying rows. Otherwise (votes, linear
+    conditions, nearest boxes) it tries changes of one feature, of two, and so on, which takes up to
+    some tenths of a second per row and leaves values of forests with many thresholds open; linear
+    conditions are tried at their bounds and at the ends of the domain or else of the rows.
 
     A change within a cell never counts, so a feature that only an affine output uses has value 0.
 
