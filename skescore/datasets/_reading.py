@@ -19,9 +19,10 @@ import pandas as pd
 
 from skescore._text import listed
 from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
+from skescore.datasets._numbers import as_numbers, fits, is_number, style_of, units_of
 
 __all__ = ["MAX_CATEGORIES", "OTHER", "ColumnReading", "Preparation", "Problems", "Table",
-           "as_numbers", "note_equal", "prepare", "quoted", "read_raw", "read_table"]  # fmt: skip
+           "note_equal", "prepare", "quoted", "read_raw", "read_table"]  # fmt: skip
 
 #: A text column with more values keeps that many, the most frequent; the rest is `OTHER`.
 MAX_CATEGORIES = 20
@@ -37,6 +38,8 @@ NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine an
 #: Words that Cleaner takes for missing, but which are values of many columns of text.
 _VALUES_IN_TEXT = ("none", "None")
 
+#: Rows by which the decimal sign of a file is found out.
+_SEEN_ROWS = 2000
 #: Fewer rows than these are numbered 1, 2, 3, ... by chance, and their texts differ by chance.
 _MIN_COUNTED = 10
 #: More values than these, on half of the rows, are identifiers or free text.
@@ -49,26 +52,13 @@ _RARE, _FEW = 0.05, 10
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
 
-_CURRENCY = (
-    r"(?:US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
-    r"(?:USD|EUR|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|AUD|CAD|CNY|BRL)\b)"
-)
-_NUMBER = re.compile(
-    rf"(?P<open>\()?\s*(?P<sign>[+-])?\s*(?P<before>{_CURRENCY})?\s*(?P<inner>[+-])?\s*"
-    r"(?P<core>(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][+-]?\d+)?)\s*"
-    rf"(?P<after>%|{_CURRENCY})?\s*\)?"
-)
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
-_TRUTH = {"true": 1.0, "false": 0.0}
-#: A decimal sign, and the one between thousands; of two that fit equally well, the first.
-_STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-
 #: Dates that skrub does not know, or only by their first row: years of two digits, and "May".
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
     "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y",
     "%d %B %Y", "%d-%b-%Y", "%b %Y", "%B %Y",
 )  # fmt: skip
+_DIGIT = re.compile(r"\d")
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
@@ -302,67 +292,21 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _extracted(texts: pd.Series) -> pd.DataFrame:
-    """The parts of what may be numbers: sign, currency, digits."""
-    plain = texts.str.replace("−", "-").str.replace("[\u00a0\u202f\u2009]", " ", regex=True)
-    found = [_NUMBER.fullmatch(text.replace("\u2019", "'")) for text in plain]
-    names = ("open", "sign", "before", "inner", "core", "after")
-    rows = [(None,) * len(names) if m is None else m.group(*names) for m in found]
-    return pd.DataFrame(rows, columns=list(names), index=texts.index, dtype=object)
-
-
-def _fits(cores: pd.Series, decimal: str, thousands: str) -> np.ndarray:
-    """Whether digits are written in this style."""
-    d, t = re.escape(decimal), re.escape(thousands)
-    style = re.compile(rf"\d{{1,3}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}")
-    return np.array([c is not None and style.fullmatch(c.strip()) is not None for c in cores], bool)
-
-
-def as_numbers(texts: pd.Series, decimal: str = ".", thousands: str = ",") -> np.ndarray:
-    """Read numbers with currencies, percent signs and thousands; NaN for all other text."""
-    result = pd.to_numeric(texts, errors="coerce").to_numpy(float, copy=True)
-    if decimal != ".":
-        result[:] = np.nan
-    left = np.isnan(result)
-    if not left.any():
-        return result
-    rest = texts[left]
-    parts = _extracted(rest)
-    good = _fits(parts["core"], decimal, thousands)
-    values = np.full(len(rest), np.nan)
-    core = parts["core"][good].str.replace(thousands, "").str.replace(decimal, ".").str.strip()
-    negative = (parts["open"].notna() | (parts["sign"] == "-") | (parts["inner"] == "-"))[good]
-    values[good] = core.astype(float).to_numpy() * np.where(negative, -1.0, 1.0)
-    truth = rest.str.lower().map(_TRUTH).to_numpy(float)
-    result[left] = np.where(np.isnan(truth), values, truth)
-    return result
-
-
-def _style(texts: pd.Series, decimal: str | None, comma_first: bool) -> tuple[str, str]:
-    """The signs between decimals and thousands that fit most of the texts."""
-    cores = _extracted(texts)["core"]
-    styles = [style for style in _STYLES if decimal in (None, style[0])]
-    if comma_first:
-        styles.sort(key=lambda style: style[0] != ",")
-    return max(styles, key=lambda style: int(_fits(cores, *style).sum()))
-
-
 def _uses_decimal_comma(frame: pd.DataFrame, separator: str) -> bool:
     """Whether numbers of text columns have a comma before their decimals."""
     comma = point = 0
     for _, column in frame.items():
         if pd.api.types.is_numeric_dtype(column):
             continue
-        seen = column.dropna().unique()[:500]
-        cores = _extracted(pd.Series([_text(v) for v in seen], dtype=object))["core"].dropna()
-        if 2 * len(cores) < len(seen):
+        seen = [_text(value) for value in column.dropna().head(_SEEN_ROWS).unique()]
+        us, german = fits(seen, ".", ","), fits(seen, ",", ".")
+        if 2 * (us | german).sum() < len(seen):
             continue
-        cores = cores[cores.str.contains(",", regex=False)].str.strip()
-        us, german = _fits(cores, ".", ","), _fits(cores, ",", ".")
-        comma += int((german & ~us).sum())
-        point += int((us & ~german).sum())
+        with_comma = np.array(["," in text for text in seen], dtype=bool)
+        comma += int((with_comma & german & ~us).sum())
+        point += int((with_comma & us & ~german).sum())
         if separator != ",":  # 1,234 has decimals where nothing else needs the comma
-            comma += bool((us & german).any())
+            comma += bool((with_comma & us & german).any())
     return comma > point
 
 
@@ -378,7 +322,7 @@ def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Serie
 
 def _date_format(texts: pd.Series) -> str | None:
     """The format of texts that are dates, all of them."""
-    if not len(texts) or not all(any(c.isdigit() for c in text) for text in texts):
+    if not len(texts) or not all(map(_DIGIT.search, texts)):
         return None
     cleaned, found = _cleaned(texts)
     if pd.api.types.is_datetime64_any_dtype(cleaned):
@@ -454,6 +398,11 @@ def _apply(
     return {reading.name: pd.Series(taken, index=column.index, dtype=object)}
 
 
+def _are_null_words(texts: pd.Series) -> np.ndarray:
+    """Which texts stand for a missing value in a column of numbers or dates."""
+    return np.array([text.lower() in NULL_WORDS for text in texts], dtype=bool)
+
+
 def _null_texts(texts: pd.Series) -> np.ndarray:
     """Which texts stand for a missing value in a column of text."""
     if not len(texts):
@@ -479,7 +428,7 @@ def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     """Numbers, booleans or spans of time as int64 or float64."""
     if pd.api.types.is_timedelta64_dtype(column.dtype):
         column = column.dt.total_seconds() / 86400.0
-    marks = [float(word) for word in na_values if _is_number(word)]
+    marks = [float(word) for word in na_values if is_number(word)]
     if marks:
         column = column.mask(column.isin(marks))
     kind = column.dtype
@@ -488,14 +437,6 @@ def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     if (whole or small) and not column.isna().any():
         return column.astype("int64")
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
@@ -532,33 +473,33 @@ class _Reader:
         cells = _Cells.of(column, self.na_values)
         if not len(cells.texts):
             return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
-        style = _style(cells.texts, self.decimal, self.comma_first)
-        values = as_numbers(cells.texts, *style)
-        is_number = ~np.isnan(values)
-        if name in self.numeric or self._is_numeric(name, cells, is_number):
-            _note_words(name, cells, ~is_number, self.findings)
-            self._note_units(name, cells)
-            reading = ColumnReading(name, "number", *style)
-            return reading, _apply(column, cells, reading, self.na_values)
-        lowered = cells.texts.str.lower()
-        dates = cells.texts[~lowered.isin(NULL_WORDS)]
-        date_format = _date_format(dates)
+        texts = cells.texts.tolist()
+        style = style_of(texts, self.decimal, comma_first=self.comma_first)
+        values = as_numbers(texts, *style)
+        known = ~np.isnan(values)
+        if name in self.numeric or self._is_numeric(name, cells, known):
+            _note_words(name, cells, ~known, self.findings)
+            self._note_units(name, cells.texts[known].tolist())
+            made = _number_series(cells.taken(values, np.nan), column.index)
+            return ColumnReading(name, "number", *style), {name: made}
+        words = _are_null_words(cells.texts)
+        date_format = _date_format(cells.texts[~words])
         if date_format is not None:
-            _note_words(name, cells, lowered.isin(NULL_WORDS).to_numpy(), self.findings)
+            _note_words(name, cells, words, self.findings)
             return self._date(name, column, cells, date_format)
         return self._category(name, column, cells, chosen)
 
-    def _is_numeric(self, name: str, cells: _Cells, is_number: np.ndarray) -> bool:
+    def _is_numeric(self, name: str, cells: _Cells, known: np.ndarray) -> bool:
         """Whether a column of text is meant to hold numbers."""
-        lowered = cells.texts.str.lower()
-        stray = ~(is_number | lowered.isin(NULL_WORDS).to_numpy())
-        n_numbers, n_stray = cells.rows(is_number), cells.rows(stray)
+        stray = ~(known | _are_null_words(cells.texts))
+        n_numbers, n_stray = cells.rows(known), cells.rows(stray)
         if not n_numbers or not n_stray:
             return n_numbers > 0
         n_rows = n_numbers + n_stray
         few = len(cells.texts) <= _FEW and n_rows >= 3 * len(cells.texts)
         names = few and n_stray > _RARE * n_rows
-        if lowered[is_number].isin(_TRUTH).all() or names or n_numbers < n_stray:
+        only_truth = cells.texts[known].str.lower().isin(("true", "false")).all()
+        if only_truth or names or n_numbers < n_stray:
             return False
         if stray.sum() > _FEW and n_stray > _RARE * n_rows:
             return False
@@ -580,10 +521,8 @@ class _Reader:
         )
         return True
 
-    def _note_units(self, name: str, cells: _Cells) -> None:
-        parts = _extracted(cells.texts)
-        units = sorted({*parts["before"].dropna(), *parts["after"].dropna()})
-        bare = (parts["core"].notna() & parts["before"].isna() & parts["after"].isna()).any()
+    def _note_units(self, name: str, texts: Sequence[str]) -> None:
+        units, bare = units_of(texts)
         if len(units) > 1 or (units == ["%"] and bare):
             shown = ", ".join(units) + (" and without" if bare else "")
             self.findings.append(
@@ -862,15 +801,16 @@ def _again(
         cells = _Cells.of(column, na_values)
     if reading.kind == "number" and cells is not None and len(cells.texts):
         style = (reading.decimal, reading.thousands)
-        other = _style(cells.texts, None, False)
-        lost = {each: np.isnan(as_numbers(cells.texts, *each)) for each in (style, other)}
+        texts = cells.texts.tolist()
+        other = style_of(texts)
+        lost = {each: np.isnan(as_numbers(texts, *each)) for each in (style, other)}
         style = other if lost[other].sum() < lost[style].sum() else style
         reading = ColumnReading(reading.name, "number", *style)
         _note_words(reading.name, cells, lost[style], findings)
     if reading.kind == "date" and not _is_dates(column):
         cells = _Cells.of(column, na_values)
         if reading.format is None:
-            dates = cells.texts[~cells.texts.str.lower().isin(NULL_WORDS)]
+            dates = cells.texts[~_are_null_words(cells.texts)]
             reading = replace(reading, format=_date_format(dates))
     return _apply(column, cells, reading, na_values)
 
@@ -889,7 +829,7 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
 def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     """The column to be predicted: numbers where all its text is numbers, else as it is."""
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        marks = [float(word) for word in reader.na_values if _is_number(word)]
+        marks = [float(word) for word in reader.na_values if is_number(word)]
         return column.mask(column.isin(marks)) if marks else column
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
@@ -897,16 +837,14 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     cells = _Cells.of(column, reader.na_values)
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
-    style = _style(cells.texts, reader.decimal, reader.comma_first)
-    values = as_numbers(cells.texts, *style)
-    is_number = ~np.isnan(values)
-    lowered = cells.texts.str.lower()
-    only_words = (is_number | lowered.isin(NULL_WORDS).to_numpy()).all()
-    truth = lowered[is_number].isin(_TRUTH).any()
+    texts = cells.texts.tolist()
+    values = as_numbers(texts, *style_of(texts, reader.decimal, comma_first=reader.comma_first))
+    known = ~np.isnan(values)
+    only_words = (known | _are_null_words(cells.texts)).all()
+    truth = cells.texts.str.lower().isin(("true", "false")).any()
     written = pd.to_numeric(cells.texts, errors="coerce").notna().all()
-    if is_number.any() and only_words and not truth and not written:
-        name = str(column.name)
-        _note_words(name, cells, ~is_number, reader.findings)
+    if known.any() and only_words and not truth and not written:
+        _note_words(str(column.name), cells, ~known, reader.findings)
         return _number_series(cells.taken(values, np.nan), column.index)
     return pd.Series(
         cells.taken(cells.texts.to_numpy(object), np.nan), index=column.index, dtype=object
