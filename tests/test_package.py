@@ -154,7 +154,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 #: A search names extractors by the registry. These exceptions are the black box's side of them:
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
-    "tuning._objective": {"CachedBlackBox", "Oracle", "black_box_task", "is_prefit"},
+    "tuning._objective": {
+        "CachedBlackBox",
+        "Oracle",
+        "black_box_task",
+        "fit_black_box",
+        "is_prefit",
+    },
     "tuning._search": {"black_box_task", "has_categories", "is_fitted", "is_prefit"},
 }
 

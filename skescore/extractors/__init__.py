@@ -6,10 +6,13 @@ from skescore.extractors._black_boxes import (
     CallableClassifier,
     CallableRegressor,
     black_box_task,
+    fit_black_box,
     is_fitted,
     is_prefit,
+    select_output,
 )
 from skescore.extractors._cart import CARTExtractor
+from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
@@ -35,6 +38,7 @@ __all__ = [
     "CallableClassifier",
     "CallableRegressor",
     "CategoryEncoder",
+    "CommandFunction",
     "Discretiser",
     "ExACTClusterer",
     "ExACTExtractor",
@@ -49,8 +53,10 @@ __all__ = [
     "TrepanExtractor",
     "black_box_task",
     "category_order",
+    "fit_black_box",
     "has_categories",
     "is_fitted",
     "is_prefit",
+    "select_output",
     "time_limit",
 ]

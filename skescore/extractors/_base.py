@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
@@ -25,7 +25,9 @@ from skescore.extractors._black_boxes import (
     black_box_task,
     encode_labels,
     finite_predictions,
+    fit_black_box,
     is_fitted,
+    is_unsupervised,
     observed_classes,
 )
 from skescore.extractors._input import CategoryEncoder, check_columns, check_labels, is_plain
@@ -305,7 +307,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             X = self._encoder.codes(X)
         options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
         if y is None:
-            if not is_fitted(self.estimator):
+            if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
                 raise ValueError(
                     f"This {type(self).__name__} estimator requires y to be passed, but the "
                     "target y is None: the black box "
@@ -336,6 +338,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(
                     f"fit got {sorted(fit_params)} for a black box that is fitted already."
                 )
+            if is_unsupervised(self.estimator) and not is_fitted(self.estimator):
+                return fit_black_box(self.estimator, X)
             return self.estimator
         if fit_params and not sklearn.get_config()["enable_metadata_routing"]:
             raise ValueError(
@@ -346,11 +350,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         routed = process_routing(self, "fit", **fit_params) if fit_params else None
         options = routed.estimator.fit if routed is not None else {}
         # The black box sees the caller's own X: a model fitted on a frame wants one again.
-        return clone(self.estimator).fit(X, y, **options)
+        return fit_black_box(self.estimator, X, y, **options)
 
     def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
         declared = getattr(self.estimator_, "classes_", None)
-        classes = observed_classes(predictions, y) if declared is None else np.asarray(declared)
+        seen = None if is_unsupervised(self.estimator) else y  # whose labels are its own
+        classes = observed_classes(predictions, seen) if declared is None else np.asarray(declared)
         if self.uncovered == "abstain":
             if self.abstain_label is None:
                 default_abstain_label(classes.tolist())
@@ -523,7 +528,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if inner.classifier_tags is not None:  # one output, whatever the black box could do
             tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags
-        tags.target_tags.required = not is_fitted(self.estimator)
+        tags.target_tags.required = not (
+            is_fitted(self.estimator) or is_unsupervised(self.estimator)
+        )
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:

@@ -1,9 +1,10 @@
-"""Black boxes: what they do, what they may predict, and functions in their place."""
+"""Black boxes: what they do, what they may predict, and functions or networks in their place."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,27 @@ from sklearn.base import (
     RegressorMixin,
     clone,
     is_classifier,
+    is_clusterer,
+    is_outlier_detector,
     is_regressor,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skescore._validation import python_value
+from skescore._optional import import_optional
+from skescore._text import listed
+from skescore._validation import check_choice, python_value
 
 
 def black_box_task(estimator: Any) -> str:
-    """Find out whether a black box is a classifier or a regressor.
+    """Find out whether a black box predicts labels or numbers.
 
     Parameters
     ----------
     estimator : estimator
-        The black box.
+        The black box: a classifier, a regressor, or a clusterer or outlier detector, whose labels
+        are classes.
 
     Returns
     -------
@@ -39,26 +45,33 @@ def black_box_task(estimator: Any) -> str:
     Raises
     ------
     TypeError
-        If it is no scikit-learn classifier or regressor, or has no ``predict``.
+        If it is no such estimator of scikit-learn, or has no ``predict``.
 
     Examples
     --------
+    >>> from sklearn.cluster import KMeans
     >>> from sklearn.svm import SVC
-    >>> black_box_task(SVC())
-    'classification'
+    >>> black_box_task(SVC()), black_box_task(KMeans())
+    ('classification', 'classification')
     """
     task = None
     # What is no scikit-learn estimator has no tags, nor has a class.
     if hasattr(estimator, "__sklearn_tags__"):
         with contextlib.suppress(AttributeError, TypeError):
-            if is_classifier(estimator):
+            if is_classifier(estimator) or is_unsupervised(estimator):
                 task = "classification"
             elif is_regressor(estimator):
                 task = "regression"
     if task is not None and not hasattr(estimator, "predict"):
+        hint = ""
+        if is_unsupervised(estimator):
+            hint = (
+                " Its labels of the rows that it was fitted on can be explained: fit a classifier "
+                "on (X, labels) and pass that."
+            )
         raise TypeError(
-            f"estimator must have predict, which {type(estimator).__name__} lacks. Wrap a function "
-            "that gives labels, or scores and classes=[...]: CallableClassifier(function)."
+            f"estimator must have predict, which {type(estimator).__name__} lacks.{hint} Wrap a "
+            "function that gives labels, or scores and classes=[...]: CallableClassifier(function)."
         )
     if task is not None:
         return task
@@ -68,10 +81,107 @@ def black_box_task(estimator: Any) -> str:
         else ""
     )
     raise TypeError(
-        f"estimator must be a scikit-learn classifier or regressor, got {estimator!r}.{hint} Wrap "
-        "any other model's function: CallableClassifier(model.predict) or "
-        "CallableRegressor(model.predict)."
+        f"estimator must be a scikit-learn classifier, regressor, clusterer or outlier detector, "
+        f"got {estimator!r}.{hint} Wrap any other model's function: "
+        "CallableClassifier(model.predict) or CallableRegressor(model.predict)."
     )
+
+
+def is_unsupervised(estimator: Any) -> bool:
+    """Return whether a black box is a clusterer or an outlier detector: they need no target.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+
+    Returns
+    -------
+    bool
+        Whether it is one.
+    """
+    with contextlib.suppress(AttributeError, TypeError):
+        return bool(is_clusterer(estimator) or is_outlier_detector(estimator))
+    return False
+
+
+@contextlib.contextmanager
+def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
+    """Say what to do where a black box refuses rows with missing values.
+
+    Its own error is passed on, with the remedy.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+    X : array-like or DataFrame
+        The rows that it is given.
+    """
+    try:
+        yield
+    except TimeoutError:  # a search that has run out of time
+        raise
+    except Exception as error:
+        columns = lacking_columns(X)
+        if not columns:
+            raise
+        name = type(getattr(estimator, "estimator", estimator)).__name__
+        raise ValueError(
+            f"The black box {name} failed on rows with missing values (in {listed(columns)}): "
+            f"{type(error).__name__}: {error}\nIf it takes none, put an imputer in front of it, "
+            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or take one that "
+            "does, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost (on the "
+            "command line: --black-box hist-gradient-boosting)."
+        ) from error
+
+
+def lacking_columns(X: Any) -> list[str]:
+    """Find the columns that lack a value somewhere.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows.
+
+    Returns
+    -------
+    list of str
+        Their names, or ``x0``, ``x1``, ... in an array.
+    """
+    if hasattr(X, "to_pandas") and not hasattr(X, "iloc"):
+        X = X.to_pandas()
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    names = [str(n) if frame is X else f"x{n}" for n in frame.columns]
+    return [name for name, lacks in zip(names, frame.isna().any(), strict=True) if lacks]
+
+
+def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
+    """Fit a clone of a black box.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+    X : array-like or DataFrame
+        The rows, as the caller has them.
+    y : array-like, optional
+        The target.
+    **options
+        Handed on to ``fit``.
+
+    Returns
+    -------
+    estimator
+        The fitted clone.
+
+    Raises
+    ------
+    ValueError
+        If it refuses missing values; the message says what to do.
+    """
+    with explained_refusal(estimator, X):
+        return clone(estimator).fit(X, y, **options)
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -183,12 +293,12 @@ class _CallableEstimator(BaseEstimator):
 
     def _call(self, X: Any) -> np.ndarray:
         """Call the function; what it gives per row, in an array of one or two dimensions."""
-        if not callable(self.function):
+        if not callable(self.function) and not _of_keras(self.function):
             raise TypeError(
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        given = np.asarray(self.function(X))
+        given = np.asarray(_predict_function(self.function)(X))
         if given.ndim not in (1, 2) or len(given) != len(X):
             raise ValueError(
                 f"function must predict every row, but for {len(X)} rows it gave an array of shape "
@@ -211,17 +321,55 @@ class _CallableEstimator(BaseEstimator):
         return tags
 
 
+def _predict_function(model: Any) -> Callable[[Any], Any]:
+    """The function behind a function, or behind a module of torch or Keras."""
+    if _is_from(model, "torch.nn", "Module"):
+        return partial(_torch_predictions, model)
+    if _of_keras(model):
+        return lambda rows: model.predict(np.asarray(rows, dtype="float32"), verbose=0)
+    function: Callable[[Any], Any] = model
+    return function
+
+
+def _is_from(model: Any, package: str, name: str) -> bool:
+    """Whether a model is of a class of a package, which need not be installed."""
+    return any(c.__name__ == name and c.__module__.startswith(package) for c in type(model).__mro__)
+
+
+def _of_keras(model: Any) -> bool:
+    return _is_from(model, "keras", "Model")
+
+
+def _torch_predictions(module: Any, rows: Any) -> np.ndarray:
+    """What a module of torch gives for rows, without gradients, dropout and the like."""
+    torch = import_optional("torch", extra="captum", purpose="A module of torch")
+    parameter = next(module.parameters(), torch.zeros(0))
+    table = np.array(rows, dtype=float)
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            inputs = torch.from_numpy(table).to(parameter.device, parameter.dtype)
+            return np.asarray(module(inputs).detach().cpu().float().numpy())
+    finally:
+        module.train(training)
+
+
 class CallableClassifier(ClassifierMixin, _CallableEstimator):
-    """A function that gives a class for each row, as a fitted scikit-learn classifier.
+    """A function or network that gives a class for each row, as a fitted scikit-learn classifier.
 
     Parameters
     ----------
-    function : callable
+    function : callable, torch.nn.Module or keras.Model
         Called with the rows (an array, or a frame where the extractor was given one). Returns one
-        label per row, or scores of shape (n_rows, n_classes), of which the largest wins.
+        label per row, or scores of shape (n_rows, n_classes), of which the largest wins. A module
+        is called in evaluation mode with a tensor of numbers on its device.
     classes : sequence, optional
         The labels. Needed where the function gives scores, and where it may predict a class that
         the training rows do not show.
+    threshold : float, optional
+        For two classes and one score per row: the second class is predicted where the score is
+        greater. 0 suits log odds, 0.5 probabilities.
 
     Raises
     ------
@@ -229,7 +377,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         At ``predict``, if `function` is not callable.
     ValueError
         At ``predict``, if the function does not predict every row, or gives scores and `classes` is
-        missing or of another length.
+        missing or of another length, or `threshold` is given for other than two classes.
 
     Examples
     --------
@@ -243,10 +391,15 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], *, classes: Sequence[Any] | None = None
+        self,
+        function: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        threshold: float | None = None,
     ) -> None:
         self.function = function
         self.classes = classes
+        self.threshold = threshold
 
     def fit(self, X: Any, y: Any = None) -> CallableClassifier:
         """Do nothing: the function knows what it knows."""
@@ -278,6 +431,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
             Labels.
         """
         given = self._call(X)
+        if self.threshold is not None:
+            return self._above(given)
         if given.ndim == 1:
             return given
         n_known = 0 if self.classes is None else len(self.classes_)
@@ -299,15 +454,26 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
             )
         return self.classes_[scores.argmax(axis=1)]
 
+    def _above(self, scores: np.ndarray) -> np.ndarray:
+        """The second class where the one score is greater than the threshold."""
+        if scores.ndim == 2 or self.classes is None or len(self.classes_) != 2:
+            raise ValueError(
+                f"threshold={self.threshold!r} is for one score per row and classes=[...] of two "
+                f"labels, but the scores have the shape {scores.shape} and classes is "
+                f"{self.classes!r}. Leave it out for one column of scores per class."
+            )
+        return self.classes_[(finite_predictions(scores) > self.threshold).astype(np.intp)]
+
 
 class CallableRegressor(RegressorMixin, _CallableEstimator):
-    """A function that gives a number for each row, as a fitted scikit-learn regressor.
+    """A function or network that gives a number for each row, as a fitted scikit-learn regressor.
 
     Parameters
     ----------
-    function : callable
+    function : callable, torch.nn.Module or keras.Model
         Called with the rows (an array, or a frame where the extractor was given one). Returns one
-        number per row.
+        number per row. A module is called in evaluation mode with a tensor of numbers on its
+        device.
 
     Raises
     ------
@@ -324,7 +490,7 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
     [2.0, 4.0]
     """
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Any) -> None:
         self.function = function
 
     def fit(self, X: Any, y: Any = None) -> CallableRegressor:
@@ -352,3 +518,63 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
                 "CallableRegressor(lambda rows: function(rows)[:, 0])."
             )
         return finite_predictions(given)
+
+
+def select_output(
+    estimator: Any, output: Any, *, names: Sequence[str] | None = None
+) -> CallableClassifier | CallableRegressor:
+    """Choose one output of a fitted model with several, as a black box of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted classifier or regressor that predicts several columns.
+    output : str or int
+        The output's name, or its index from 0.
+    names : sequence of str, optional
+        The names of the outputs. Needed for a name, unless the model predicts a data frame.
+
+    Returns
+    -------
+    CallableClassifier or CallableRegressor
+        Predicts this output.
+
+    Raises
+    ------
+    ValueError
+        If there is no such output; at ``predict``, if the model has not several.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> model = LinearRegression().fit([[0.0], [1.0]], [[0.0, 5.0], [1.0, 7.0]])
+    >>> price = select_output(model, "price", names=["rooms", "price"])
+    >>> price.predict([[0.5]]).round(6).tolist()
+    [6.0]
+    """
+    task = black_box_task(estimator)
+    if names is not None and not isinstance(output, int):
+        check_choice("output", output, list(names))
+        output = list(names).index(output)
+    if not isinstance(output, int):
+        raise ValueError(
+            f"output={output!r} is a name: pass the names of all outputs, names=[...]."
+        )
+    function = partial(_one_column, estimator, output)
+    if task == "regression":
+        return CallableRegressor(function)
+    classes = getattr(estimator, "classes_", None)
+    known = classes[output] if isinstance(classes, list) else classes
+    return CallableClassifier(
+        function, classes=None if known is None else np.asarray(known).tolist()
+    )
+
+
+def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
+    given = np.asarray(estimator.predict(rows))
+    if given.ndim != 2 or not 0 <= index < given.shape[1]:
+        raise ValueError(
+            f"output={index} must be the index of one of the model's outputs, but it predicts an "
+            f"array of shape {given.shape}."
+        )
+    return given[:, index]

@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
+from skescore.extractors._black_boxes import explained_refusal
 
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
@@ -213,7 +214,8 @@ class Oracle:
             else:
                 predictions = inner._query(rows, whole, cache)
         else:
-            predictions = np.asarray(self.estimator.predict(rows))
+            with explained_refusal(self.estimator, rows):
+                predictions = np.asarray(self.estimator.predict(rows))
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)
@@ -223,7 +225,7 @@ class Oracle:
             raise ValueError(
                 f"The black box {self._black_box_name} must predict one label or number per row, "
                 f"but for {len(rows)} rows it gave an array of shape {predictions.shape}. Extract "
-                "rules for one output at a time."
+                "rules for one output at a time: select_output(model, 0)."
             )
         return predictions
 

@@ -17,7 +17,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
-from skescore.extractors import CachedBlackBox, Oracle, black_box_task, is_prefit
+from skescore.extractors import (
+    CachedBlackBox,
+    Oracle,
+    black_box_task,
+    fit_black_box,
+    is_prefit,
+)
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
@@ -60,7 +66,7 @@ def make_folds(
     folds = []
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
-        model = black_box if fitted else clone(black_box).fit(X_train, _safe_indexing(y, train))
+        model = black_box if fitted else fit_black_box(black_box, X_train, _safe_indexing(y, train))
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
         folds.append(Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
     return folds
@@ -68,7 +74,7 @@ def make_folds(
 
 def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
     """Take all rows to extract from and to score on, which is what the final rules are made of."""
-    model = black_box if fitted else clone(black_box).fit(X, y)
+    model = black_box if fitted else fit_black_box(black_box, X, y)
     places = np.arange(len(y))
     X, y = _safe_indexing(X, places), _safe_indexing(y, places)
     return Fold(CachedBlackBox(model), X, X, y, places)

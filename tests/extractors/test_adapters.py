@@ -61,7 +61,11 @@ def test_adapters_are_fitted_estimators_of_their_kind():
         check_is_fitted(adapter)
         assert adapter.fit(X) is adapter
         assert adapter.fit(X, [0] * 60) is adapter
-    assert classifier.get_params() == {"function": word, "classes": None}
+    assert classifier.get_params() == {
+        "function": word,
+        "classes": None,
+        "threshold": None,
+    }
     assert regressor.get_params() == {"function": double}
     assert not hasattr(classifier, "classes_")
     assert CallableClassifier(word, classes=["low", "high"]).classes_.tolist() == ["low", "high"]

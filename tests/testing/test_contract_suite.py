@@ -109,7 +109,7 @@ def test_a_class_that_another_process_cannot_import_is_skipped() -> None:
     [
         (CARTExtractor, (), TypeError, r"an instance, got the class CARTExtractor\. Pass CARTE"),
         (object(), (), TypeError, "must have get_params.*Derive its class from sklearn"),
-        (CARTExtractor(None), (), TypeError, "must be a scikit-learn classifier or regressor"),
+        (CARTExtractor(None), (), TypeError, "must be a scikit-learn classifier, regressor"),
         (
             Sound(LogisticRegression()), ["check_jason"], ValueError,
             r"exclude must name checks, got 'check_jason'\. Did you mean 'check_json'",

@@ -16,12 +16,12 @@ import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import FixedTrial, TrialState
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
@@ -277,8 +277,8 @@ def test_what_cannot_be_searched_is_an_error_at_once(
 
 
 def test_the_black_box_must_predict() -> None:
-    with pytest.raises(TypeError, match=r"classifier or regressor, got KMeans.*CallableClassifier"):
-        ExtractorObjective(KMeans(), X, LABELS)
+    with pytest.raises(TypeError, match=r"detector, got StandardScaler.*CallableClassifier"):
+        ExtractorObjective(StandardScaler(), X, LABELS)
     with pytest.raises(NotFittedError):
         ExtractorObjective(KNeighborsClassifier(), X, None)
 

@@ -49,7 +49,8 @@ def read_lightgbm(
         A fitted model. Of one that was stopped early, the trees up to its best iteration are read,
         with which it predicts.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with.
+        Names for the rules; by default those the model was fitted with, in which LightGBM writes
+        blanks as underscores.
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional

@@ -1,0 +1,202 @@
+"""Black boxes that are no classifiers or regressors: clusterers, several outputs, commands."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import DBSCAN, KMeans
+from sklearn.covariance import EllipticEnvelope
+from sklearn.datasets import load_iris
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    CommandFunction,
+    Oracle,
+    black_box_task,
+    fit_black_box,
+    select_output,
+)
+
+X, y = load_iris(return_X_y=True, as_frame=True)
+
+
+# --- clusterers and outlier detectors ---
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KMeans(3, n_init=1, random_state=0),
+        make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)),
+        IsolationForest(n_estimators=20, random_state=0),
+        EllipticEnvelope(random_state=0),
+    ],
+)
+def test_labels_of_unsupervised_models_are_classes(model):
+    fitted = clone(model).fit(X)
+    expected = fitted.predict(X)
+    assert black_box_task(model) == "classification"
+    for extractor in (
+        CARTExtractor(model, max_leaf_nodes=20, random_state=0).fit(X),
+        CARTExtractor(FrozenEstimator(fitted), max_leaf_nodes=20, random_state=0).fit(X),
+        CARTExtractor(model, max_leaf_nodes=20, random_state=0).fit(X, y.map("class {}".format)),
+    ):
+        assert set(extractor.classes_) == set(expected)
+        assert np.mean(extractor.predict(X) == expected) > 0.85
+
+
+def test_clusterers_that_cannot_predict():
+    with pytest.raises(TypeError, match=r"which DBSCAN lacks\. Its labels of the rows .* can be"):
+        CARTExtractor(DBSCAN()).fit(X)
+
+
+# --- several outputs ---
+
+
+def test_one_output_of_several_numbers():
+    Y = np.column_stack([X["petal length (cm)"] * 2, X["sepal width (cm)"]])
+    model = LinearRegression().fit(X, Y)
+    assert select_output(model, 1).predict(X) == pytest.approx(Y[:, 1])
+    chosen = select_output(model, "double", names=["double", "width"])
+    assert isinstance(chosen, CallableRegressor)
+    assert chosen.predict(X) == pytest.approx(Y[:, 0])
+    rules = CARTExtractor(chosen, max_leaf_nodes=20, random_state=0).fit(X).rules_
+    assert np.corrcoef(rules.predict(X), Y[:, 0])[0, 1] > 0.97
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RandomForestClassifier(5, random_state=0), MultiOutputClassifier(KNeighborsClassifier())],
+)
+def test_one_output_of_several_labels(model):
+    Y = np.column_stack([y.map("kind {}".format), np.where(X["sepal width (cm)"] > 3, "a", "b")])
+    model.fit(X.to_numpy(), Y)
+    chosen = select_output(model, "kind", names=["kind", "width"])
+    assert isinstance(chosen, CallableClassifier)
+    assert chosen.classes_.tolist() == ["kind 0", "kind 1", "kind 2"]
+    extractor = CARTExtractor(chosen, max_leaf_nodes=4, random_state=0).fit(X.to_numpy())
+    assert np.mean(extractor.predict(X.to_numpy()) == Y[:, 0]) > 0.9
+
+
+def test_outputs_that_there_are_not():
+    model = LinearRegression().fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=r"output must be .*'a'.*'b'.*got 'c'"):
+        select_output(model, "c", names=["a", "b"])
+    with pytest.raises(ValueError, match=r"output='c' is a name: pass the names of all outputs"):
+        select_output(model, "c")
+    with pytest.raises(ValueError, match=r"output=2 must be .* an array of shape \(150, 2\)"):
+        select_output(model, 2).predict(X)
+    with pytest.raises(ValueError, match=r"output=0 must be .* an array of shape \(150,\)"):
+        select_output(LinearRegression().fit(X, y), 0).predict(X)
+    with pytest.raises(ValueError, match=r"at a time: select_output\(model, 0\)"):
+        CARTExtractor(model).fit(X)
+
+
+# --- one score for two classes ---
+
+
+def test_a_threshold_makes_labels_of_one_score():
+    model = LogisticRegression(max_iter=1000).fit(X, y == 2)
+    odds = CallableClassifier(model.decision_function, classes=["no", "yes"], threshold=0.0)
+    share = CallableClassifier(
+        lambda rows: model.predict_proba(rows)[:, 1:], classes=["no", "yes"], threshold=0.5
+    )
+    expected = np.where(model.predict(X), "yes", "no")
+    assert (odds.predict(X) == expected).all()
+    assert (share.predict(X) == expected).all()
+    assert clone(odds).get_params() == odds.get_params()
+    for wrong in (None, ["a", "b", "c"]):
+        with pytest.raises(ValueError, match=r"threshold=0\.5 is for one score per row and"):
+            CallableClassifier(odds.function, classes=wrong, threshold=0.5).predict(X)
+
+
+# --- commands ---
+
+PROGRAM = """
+import csv, sys
+for row in csv.DictReader(sys.stdin):
+    if row["wide or not"] == "":
+        print("unknown")
+    else:
+        print("wide" if float(row["wide or not"]) > 3 else "slim")
+"""
+
+
+def command(program):
+    return CommandFunction([sys.executable, "-c", program])
+
+
+def test_a_model_behind_a_command():
+    rows = X[["sepal width (cm)"]].set_axis(["wide or not"], axis=1)
+    black_box = CallableClassifier(command(PROGRAM), classes=["slim", "unknown", "wide"])
+    expected = np.where(rows["wide or not"] > 3, "wide", "slim")
+    assert (black_box.predict(rows) == expected).all()
+    extractor = CARTExtractor(black_box, random_state=0).fit(rows)
+    assert (extractor.predict(rows) == expected).all()
+    assert len(extractor.rules_) == 2
+    gaps = rows.where(rows > 2.5)
+    assert set(black_box.predict(gaps)) == {"slim", "unknown", "wide"}
+    again = pickle.loads(pickle.dumps(clone(black_box)))
+    assert (again.predict(rows) == expected).all()
+
+
+def test_what_commands_write():
+    rows = np.array([[1.0, 2.0], [3.0, 4.5]])
+    total = "import sys; [print(sum(map(float, r.split(',')))) for r in [*sys.stdin][1:]]"
+    assert CallableRegressor(command(total)).predict(rows).tolist() == [3.0, 7.5]
+    header = "print('prediction'); print(1); print(2)"
+    assert command(header)(rows).tolist() == [1, 2]
+    assert command("print(1.5); print(2)")(rows).tolist() == [1.5, 2.0]
+    assert CommandFunction(f"{sys.executable} -c 'print(1); print(2)'")(rows).tolist() == [1, 2]
+
+
+def test_commands_that_fail():
+    rows = np.zeros((3, 2))
+    with pytest.raises(ValueError, match=r"gave 1 lines for 3 rows\. It must write one prediction"):
+        command("print(1)")(rows)
+    with pytest.raises(ValueError, match=r"failed with status 1: RuntimeError: no model"):
+        command("raise RuntimeError('no model')")(rows)
+    with pytest.raises(ValueError, match=r"'no-such-program' cannot be run"):
+        CommandFunction("no-such-program")(rows)
+    slow = CommandFunction([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)
+    with pytest.raises(ValueError, match=r"no predictions for 3 rows within 0\.2 seconds\. Raise"):
+        slow(rows)
+
+
+# --- what takes no missing values ---
+
+
+def test_a_refusal_of_missing_values_is_passed_on_with_the_remedy():
+    lacking = X.where(X != 5.1)
+    message = (
+        r"The black box LogisticRegression failed on rows with missing values \(in "
+        r"'sepal length \(cm\)', 'petal length \(cm\)'\): ValueError: Input X contains NaN"
+    )
+    with pytest.raises(ValueError, match=message) as caught:
+        fit_black_box(LogisticRegression(), lacking, y)
+    assert "make_pipeline(SimpleImputer(), LogisticRegression(...))" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ValueError)
+    model = LogisticRegression(max_iter=1000).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        Oracle(FrozenEstimator(model)).query(lacking)
+    with pytest.raises(ValueError, match=r"\(in 'x0', 'x2'\)"):
+        Oracle(KNeighborsClassifier().fit(X.to_numpy(), y)).query(lacking.to_numpy())
+
+
+def test_other_errors_stay_as_they_are():
+    with pytest.raises(ValueError, match=r"^could not convert string to float"):
+        fit_black_box(LogisticRegression(), pd.DataFrame({"a": ["x", "y"]}), [0, 1])
