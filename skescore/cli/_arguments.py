@@ -372,6 +372,7 @@ def data_from(
     task: str | None = None,
     features: Sequence[str] | None = None,
     preparation: Preparation | None = None,
+    max_categories: int = 20,
 ) -> Dataset:
     """Load the data that the options name; errors come with the command that would mend them."""
     from skescore.datasets import DatasetError, load_dataset
@@ -383,6 +384,7 @@ def data_from(
             task=options.task if task is None else task,
             features=features,
             preparation=preparation,
+            max_categories=max_categories,
             categories=list(dict.fromkeys(options.category)),
             numeric=list(dict.fromkeys(options.numeric)),
             drop=options.drop,

@@ -45,7 +45,7 @@ from skescore.cli._trials import (
     shown_command_line,
     study_name,
 )
-from skescore.datasets import Dataset
+from skescore.datasets import Dataset, DatasetError
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
@@ -498,12 +498,15 @@ def run(options: argparse.Namespace) -> str:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
     check_output(options)
-    dataset = arguments.data_from(options)
+    given = None
+    if options.black_box not in BLACK_BOXES:
+        given = load_black_box(options.black_box, trust=options.trust)
+    dataset = _data(options, given)
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, notes)
-    model, about_model = _black_box(options, dataset)
+    model, about_model = _black_box(options, dataset, given)
     if options.workers == 0:
         if options.storage is None:
             options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
@@ -575,15 +578,29 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
         )
 
 
-def _black_box(options: argparse.Namespace, dataset: Dataset) -> tuple[Any, dict[str, Any]]:
+def _data(options: argparse.Namespace, given: Any) -> Dataset:
+    """The data; where the model was trained elsewhere, its columns, with all their categories."""
+    if given is None:
+        return arguments.data_from(options)
+    names = getattr(given, "feature_names_in_", None)
+    if names is not None:
+        with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
+            return arguments.data_from(
+                options, features=list(map(str, names)), max_categories=sys.maxsize
+            )
+    return arguments.data_from(options, max_categories=sys.maxsize)
+
+
+def _black_box(
+    options: argparse.Namespace, dataset: Dataset, given: Any
+) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
     name = options.black_box
-    if name in BLACK_BOXES:
+    if given is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    model = load_black_box(name, trust=options.trust)
-    check_matches(model, dataset)
+    check_matches(given, dataset)
     content = Path(name).expanduser().read_bytes()
-    return model, {"checksum_sha256": hashlib.sha256(content).hexdigest()}
+    return given, {"checksum_sha256": hashlib.sha256(content).hexdigest()}
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:

@@ -72,7 +72,7 @@ def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -
     left = np.flatnonzero(np.isnan(result))
     if not len(left):
         return result
-    rest = [texts[i] for i in left]
+    rest = [texts[int(i)] for i in left]
     found = _pattern(decimal, thousands).findall(_lines(rest))[: len(rest)]
     cores = "\n".join(row[3] for row in found).replace(thousands, "").replace(decimal, ".")
     values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")

@@ -386,7 +386,7 @@ def _apply(
     if reading.kind == "number":
         if cells is None:
             return {reading.name: _numbers(column, na_values)}
-        values = as_numbers(cells.texts, reading.decimal, reading.thousands)
+        values = as_numbers(cells.texts.tolist(), reading.decimal, reading.thousands)
         return {reading.name: _number_series(cells.taken(values, np.nan), column.index)}
     cells = _Cells.of(_plain(column), na_values) if cells is None else cells
     missing = _null_texts(cells.texts)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.cli import main
 
@@ -121,3 +126,24 @@ def test_wrong_usage(words, told, shop, write, capsys):
         main(["tune", str(write(shop)), "--target", "gut", *words])
     assert caught.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_model_trained_elsewhere_is_given_its_own_columns(shop, write, run, tmp_path):
+    table = shop.assign(size=np.arange(240) % 17, id=np.arange(240))
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="error"), ["Ort"]), remainder="passthrough"
+    )
+    model = make_pipeline(columns, DecisionTreeClassifier(max_depth=3, random_state=0))
+    model.fit(table[["size", "Ort", "id"]], table["gut"])
+    path = tmp_path / "model.joblib"
+    joblib.dump(model, path)
+    code, out, err = run(
+        "tune", write(table), "--target", "gut", *SEARCH[2:], "--black-box", path, "--trust",
+        "--format", "json",
+    )  # fmt: skip
+    assert code == 0, err
+    # 40 towns, more than are kept of a table, and an identifier: the model knows them all.
+    assert json.loads(out)["data"]["features"] == ["size", "Ort", "id"]
+    assert json.loads(out)["black_box"]["quality"]["accuracy"] == pytest.approx(
+        model.score(table[["size", "Ort", "id"]], table["gut"])
+    )
