@@ -275,3 +275,75 @@ def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
     with np.errstate(all="ignore"):  # infinite values may cancel
         found = asked.predict(X).tolist()
     return [None if v == fresh or v != v else v for v in found]
+
+
+# --- rules on missing values, and rows that want to be misread ------------------------------------
+
+HOSTILE_NAMES = ["age", "fare (€)", "sex", "code"]
+SEXES = ["f", "m", "it's", "nan", ""]
+
+
+def hostile_sets(n_sets: int = 12, seed: int = 0) -> list[RuleSet]:
+    """Rule sets of every way to predict, which say of missing values whether they satisfy them."""
+    rng = np.random.default_rng(seed)
+    kinds = [(task, v) for task, votings in VOTINGS.items() for v in (None, None, *votings)]
+    result = []
+    for i in range(n_sets):
+        task, voting = kinds[i % len(kinds)]
+        classes = ["no", "yes", "it's"] if task == "classification" else None
+        outputs: list = classes or [1.5, -2.0, 0.1]
+        rules = []
+        while len(rules) < 8:
+            chosen = rng.permutation(4)[: rng.integers(1, 4)].tolist()
+            premise = [_hostile_condition(rng, j) for j in chosen]
+            if rng.random() < 0.2:
+                premise = [*premise[1:], AtLeast(1, [premise[0], Missing(int(rng.integers(4)))])]
+            if rng.random() < 0.2:
+                premise.append(Linear([(0, 0.5), (1, -2.0)], upper=float(rng.integers(-9, 9))))
+            try:
+                output, counts = outputs[rng.integers(3)], rng.integers(0, 9, 3).tolist()
+                weight = 1.0 if voting is None else float(rng.choice([0.5, 0.1, 2.0]))
+                seen = None if classes is None else RuleStatistics(sum(counts), counts)
+                rules.append(Rule(premise, output, seen, weight))
+            except ValueError:  # conditions that contradict each other
+                continue
+        domain = Domain((0,) * 4, (80, 500, len(SEXES), 9), [(2, SEXES)], (0.2, 0.1, 0.3, 0.2))
+        result.append(
+            RuleSet(
+                rules,
+                HOSTILE_NAMES,
+                task=task,
+                classes=classes,
+                ordered=voting is None and i % 2 == 0,
+                voting=voting,
+                domain=domain if i % 3 else None,
+                fallback=Fallback(outputs[0]) if i % 4 else None,
+            )
+        )
+    return result
+
+
+def _hostile_condition(rng: np.random.Generator, feature: int):
+    flags = [bool(flag) for flag in rng.integers(0, 2, 3)]
+    if rng.random() < 0.2:
+        return Missing(feature, flags[0])
+    if feature == 2:
+        return OneOf(2, rng.choice(SEXES, rng.integers(1, 4)).tolist(), flags[0], flags[1])
+    if feature == 3 and flags[0]:
+        return OneOf(3, rng.choice([0, 1, 2, 2.5], 2).tolist(), flags[1], flags[2])
+    low, high = np.sort(rng.choice([0.0, 0.1, 18.0, 30.5, 65.0, 123.45678901234567], 2, False))
+    low = -math.inf if rng.random() < 0.4 else float(low)
+    high = math.inf if rng.random() < 0.4 else float(high)
+    return Interval(feature, low, high, *flags)
+
+
+def hostile_rows(n_rows: int = 10_000, seed: int = 1) -> pd.DataFrame:
+    """Rows at all bounds and beside them, infinite, missing, and with values never seen."""
+    rng = np.random.default_rng(seed)
+    bounds = np.array([0.0, 0.1, 18.0, 30.5, 65.0, 123.45678901234567, 1, 2, 2.5])
+    near = [bounds, np.nextafter(bounds, -np.inf), np.nextafter(bounds, np.inf)]
+    pool = np.concatenate([*near, [np.inf, -np.inf, 1e300, -1e300, -0.0, 5e-324], [np.nan] * 9])
+    columns = {name: rng.choice(pool, n_rows) for name in HOSTILE_NAMES}
+    unseen = np.array([*SEXES, None, None, "NULL", "None", "F", " f", "日本"], dtype=object)
+    columns["sex"] = pd.Series(rng.choice(unseen, n_rows), dtype=object)
+    return pd.DataFrame(columns)

@@ -128,6 +128,23 @@ LABELS = ["it's", "b\n\\c", "größer 日本 \N{SNOWMAN}", "Upper", "_x", "", "[
 
 
 @needs_swipl
+@pytest.mark.slow
+def test_hostile_rows(arbitrary, tmp_path):
+    X = arbitrary.hostile_rows()
+    X = X[~np.isinf(X[["age", "fare (€)"]]).any(axis=1)]  # their sums would be errors
+    for ruleset in arbitrary.hostile_sets():
+        expected = arbitrary.answers(ruleset, X)
+        rows = X.itertuples(index=False, name=None)
+        found = ask(tmp_path, ruleset.to_prolog(missing=["null", "NaN"]), list(rows))
+        wrong = [
+            (X.iloc[i].to_dict(), a, b)
+            for i, (a, b) in enumerate(zip(found, expected, strict=True))
+            if a != b
+        ]
+        assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
+
+
+@needs_swipl
 def test_every_kind_of_condition_on_ten_thousand_rows(tmp_path):
     rng = np.random.default_rng(0)
     one, half = Interval(0, -1.0, 1e-05, True, False), Interval(1, upper=-0.5, upper_closed=False)

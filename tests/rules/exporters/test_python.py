@@ -323,6 +323,13 @@ def test_missing_values_are_asked_for_plainly():
     )
 
 
+@pytest.mark.slow
+def test_hostile_rows(arbitrary):
+    X = arbitrary.hostile_rows()
+    for ruleset in arbitrary.hostile_sets():
+        assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+
+
 def test_the_nearest_rule_counts_known_values_that_should_be_missing(arbitrary):
     ruleset = RuleSet(
         [Rule([Missing(1), Interval(0, upper=1)], 1.0), Rule([Interval(0, 4)], 2.0)],

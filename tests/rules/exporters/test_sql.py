@@ -297,6 +297,20 @@ def test_missing_values_read_well():
     )
 
 
+@pytest.mark.slow
+def test_hostile_rows_in_duckdb_and_sqlite(arbitrary, duck):
+    X = arbitrary.hostile_rows()
+    finite = X[~np.isinf(X.select_dtypes("number")).any(axis=1)]
+    for ruleset in arbitrary.hostile_sets():
+        expected = arbitrary.answers(ruleset, X)
+        for dialect in (None, "duckdb", "postgres"):
+            (found,) = in_duckdb(duck, ruleset, X, [ruleset.to_sql(dialect=dialect)])
+            assert_equal(found, expected, ruleset, X)
+        # Infinite values of a sum may cancel to NaN, which SQLite does not know.
+        (found,) = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])
+        assert_equal(found, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
+
+
 def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
     rules = [
         Rule([], "a", None, LinearOutput(0.5, [(0, 1)])),

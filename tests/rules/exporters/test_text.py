@@ -619,6 +619,16 @@ def test_json_of_conditions_on_missing_values():
     assert json.loads(within.to_json())["version"] == 2
 
 
+@pytest.mark.slow
+def test_hostile_rows_after_json(arbitrary):
+    X = arbitrary.hostile_rows()
+    for ruleset in arbitrary.hostile_sets():
+        back = RuleSet.from_json(ruleset.to_json())
+        assert back == ruleset
+        assert (back.match(X) == ruleset.match(X)).all()
+        assert arbitrary.answers(back, X) == arbitrary.answers(ruleset, X)
+
+
 def test_json_of_the_first_version():
     # Stored when there was no other version.
     text = FIRST_VERSION.read_text(encoding="utf-8")

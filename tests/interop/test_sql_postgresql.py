@@ -1,0 +1,63 @@
+"""The SQL is run in a PostgreSQL of the tests' own, on rows that want to be misread."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skescore.rules import RuleSet
+
+TESTS = Path(__file__).parents[1]
+
+
+def module(path: str) -> ModuleType:
+    """A file of other tests, which are no package."""
+    where = TESTS / path
+    spec = importlib.util.spec_from_file_location(f"sql_{where.parent.name}", where)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+arbitrary = module("rules/exporters/arbitrary.py")
+postgresql = module("tuning/storage/conftest.py").postgresql
+X = arbitrary.hostile_rows()
+# The least floats times a half are errors there.
+X = X.mask(X.select_dtypes("number").abs() < 1e-300, 0.0)
+
+
+@pytest.fixture(scope="module")
+def table(postgresql: Any) -> Iterator[Any]:
+    """A connection to a database with the rows, every other missing number of which is NaN."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(postgresql.new_database(), autocommit=True) as connection:
+        columns = ", ".join(
+            f'"{name}" {"TEXT" if name == "sex" else "DOUBLE PRECISION"}' for name in X.columns
+        )
+        connection.execute(f"CREATE TABLE some_rows ({columns}, place INTEGER)")
+        with connection.cursor().copy("COPY some_rows FROM STDIN") as copy:
+            for i, row in enumerate(X.itertuples(index=False, name=None)):
+                lacks = [isinstance(v, float) and np.isnan(v) and i % 2 == 0 for v in row]
+                copy.write_row([*(None if n else v for v, n in zip(row, lacks, strict=True)), i])
+        yield connection
+
+
+@pytest.mark.parametrize("ruleset", arbitrary.hostile_sets(), ids=range(12))
+def test_hostile_rows(table: Any, ruleset: RuleSet) -> None:
+    query = f"SELECT {ruleset.to_sql(dialect='postgres')} FROM some_rows ORDER BY place"
+    found = [None if v != v else v for (v,) in table.execute(query).fetchall()]
+    expected = arbitrary.answers(ruleset, X)
+    wrong = [
+        (X.iloc[i].to_dict(), a, b)
+        for i, (a, b) in enumerate(zip(found, expected, strict=True))
+        if a != b
+    ]
+    assert not wrong, f"{wrong[:3]}\n{ruleset!r}\n{query}"
