@@ -289,6 +289,7 @@ def names_from(text: str) -> list[str]:
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
+    from skescore.metrics._prediction import METRICS
     from skescore.scorers import SCORE_SPECS
     from skescore.scorers._specs import all_weights
 
@@ -300,6 +301,14 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
             f"--{name}", type=number_above(0), default=default, metavar="WEIGHT",
             help=f"{text} (default {default:g})",
         )  # fmt: skip
+    group.add_argument(
+        "--performance",
+        choices=tuple(METRICS),
+        metavar="NAME",
+        help="what ICE, FiRe and Q take of predictions, in place of their own: "
+        f"{', '.join(METRICS)} (as in scikit-learn); balanced_accuracy and f1_macro give rare "
+        "classes their say",
+    )
     complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
     group.add_argument(
         "--completeness",
@@ -341,9 +350,11 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     if options.scoring in PERFORMANCE_SCORERS:
         return make_performance_scorer(options.scoring.removeprefix("neg_"), reference=reference)
     spec = SCORE_SPECS[trade_off_score(options)]
-    weights = {name: getattr(options, name) for name in spec.weight_names}
+    settings: dict[str, Any] = {name: getattr(options, name) for name in spec.weight_names}
+    if options.performance is not None:
+        settings["metric"] = options.performance
     return make_score_scorer(
-        spec, completeness=options.completeness, reference=reference, **weights
+        spec, completeness=options.completeness, reference=reference, **settings
     )
 
 
@@ -359,10 +370,15 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
+    from skescore.metrics._prediction import METRICS
     from skescore.scorers import make_knowledge_scorer
 
-    weights: dict[str, Any] = weights_from(options)
-    return make_knowledge_scorer(completeness=options.completeness, **weights)
+    settings: dict[str, Any] = weights_from(options)
+    if options.performance is not None:
+        settings["loss"] = options.performance
+        if METRICS[options.performance].greater_is_better:
+            settings["performance"] = options.performance
+    return make_knowledge_scorer(completeness=options.completeness, **settings)
 
 
 def data_from(

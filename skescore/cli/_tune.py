@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore._io import package_versions, write_atomically
@@ -91,6 +91,8 @@ def tune_text(
 ) -> str:
     """Write the data, the black box, the leaderboard and the best rules."""
     printer = output.Printer(options.format == "markdown")
+    for sentence in result["best"]["shortcomings"]:
+        printer.line(f"Note: {sentence}.")
     printer.line(_describe(dataset))
     quality = ", ".join(
         f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
@@ -147,7 +149,11 @@ def _leaderboard(
         f"{first}{output.plural(len(different), 'different outcome')}, "
         f"{search.search_seconds_:.1f} s"
     )
-    performance = "weighted F1" if dataset.task == "classification" else "R²"
+    measure = "f1_weighted" if dataset.task == "classification" else "r2"
+    spec = getattr(arguments.scorer_from(options), "spec", None)
+    if options.performance and spec is not None and spec.prediction == "performance":
+        measure = options.performance
+    performance = output.MEASURE_NAMES.get(measure, measure.replace("_", " "))
     columns = [
         "", "extractor", name, "±", performance, "rules", "c volume", "c rows",
         *options.measures, "seconds", "parameters",
@@ -213,6 +219,7 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
+            str(number),
             f"{row['n_rules']:.1f}",
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
@@ -220,10 +227,11 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
             extractor_label(row["extractor"]),
             _parameters(row["params"]),
         ]
-        for row in front.to_dict(orient="records")
+        for number, row in enumerate(front.to_dict(orient="records"), 1)
     ]
-    columns = ["rules", loss, "c volume", "", "extractor", "parameters"]
+    columns = ["", "rules", loss, "c volume", "", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
+    printer.line("(The rules of any row: the same command with --pick and its number.)")
 
 
 def _describe(dataset: Dataset) -> str:
@@ -461,7 +469,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
         "--timeout": (
             arguments.number_above(0), None, "SECONDS",
-            "start no candidates after this time; results then depend on speed",
+            "start no candidates after this time, and stop those at work; results then depend on "
+            "speed",
+        ),
+        "--max-rules": (
+            arguments.integer(1), None, "N", "most rules that the best may have",
+        ),
+        "--min-performance": (
+            arguments.number_above(-math.inf), None, "NUMBER",
+            "least performance on held-out rows that the best may have",
+        ),
+        "--pick": (
+            arguments.integer(1), None, "N",
+            "take the candidate in row N of the trade-off for the best",
         ),
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
@@ -517,7 +537,12 @@ def run(options: argparse.Namespace) -> str:
         kept_trials(options, dataset, about_model, notes) as kept,
     ):
         search = _search(options, dataset, model, notes, kept)
+        with notes.instead_of_warnings():
+            _pick(options, dataset, search)
+        for sentence in (shortcomings := _shortcomings(dataset, search)):
+            notes.add(sentence, shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
+        result["best"]["shortcomings"] = shortcomings
         result["black_box"] |= about_model
         if test is not None:
             result["test"] = _tested(search, test)
@@ -528,6 +553,65 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV) -> None:
+    """Make the row of ``--pick`` the winner."""
+    if options.pick is None:
+        return
+    front = search.pareto_front_
+    if options.pick > len(front):
+        raise ValueError(
+            f"--pick {options.pick}: the trade-off has only {output.plural(len(front), 'row')}. "
+            f"Pass --pick 1 to --pick {len(front)}."
+        )
+    search.choose(front.iloc[options.pick - 1], dataset.X, dataset.y)
+
+
+def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
+    """What a reader has to know of the best rules before reading them, in plain sentences."""
+    y, target = dataset.y, dataset.y.name
+    predicted = pd.Series(search.predict(dataset.X), index=y.index)
+    quality = search.black_box_quality_
+    if dataset.task == "regression":
+        found = []
+        if quality["r2"] <= 0:
+            found.append(
+                f"the black box predicts {target} no better than its mean (R² "
+                f"{output.number(quality['r2'])} on held-out rows), so its rules tell nothing of "
+                "it: try another --black-box, or columns that have to do with it"
+            )
+        elif r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
+            found.append(
+                f"these rules predict {target} no better than its mean: allow more rules, or "
+                "another --scoring such as r2"
+            )
+        return found
+    counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
+    label, share = counts[0][0], counts[0][1] / len(y)
+    always = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
+    if all(quality[name] <= value + 1e-9 for name, value in always.items()):
+        return [
+            f"the black box predicts {target} no better than always {label!r} (accuracy "
+            f"{output.number(quality['accuracy'])} on held-out rows, {output.number(share)} "
+            "without it), so its rules tell nothing of it: try another --black-box, or columns "
+            "that have to do with it"
+        ]
+    found = []
+    if float((predicted.to_numpy() == y.to_numpy()).mean()) <= share + 1e-9:
+        balanced = f1_score(y.astype(str), predicted.astype(str), average="weighted")
+        if balanced <= always["f1_weighted"] + 1e-9:
+            found.append(
+                f"these rules predict {target} no better than always {label!r}: allow more rules, "
+                "or try --scoring balanced_accuracy"
+            )
+    never = [f"{name!r} ({count} rows)" for name, count in counts if not (predicted == name).any()]
+    if never:
+        found.append(
+            f"these rules never predict {', '.join(never[:_SHOWN_CLASSES])}: allow more rules, or "
+            "try --performance balanced_accuracy"
+        )
+    return found
 
 
 def _test_rows(
@@ -639,6 +723,8 @@ def _search(
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
+        max_rules=options.max_rules,
+        min_performance=options.min_performance,
         refit=options.workers != 0,
         n_jobs=options.n_jobs,
         random_state=options.seed,

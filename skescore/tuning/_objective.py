@@ -516,7 +516,7 @@ STOPPED = "stopped_after"
 RESERVED = frozenset({
     "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
     "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as", "all_rows",
-    "score_on_all_rows",
+    "score_on_all_rows", "tied", "within_limits",
 })  # fmt: skip
 
 

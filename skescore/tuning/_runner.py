@@ -31,7 +31,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skescore._deadline import time_limit
 from skescore.scorers import SCORE_SPECS
-from skescore.tuning._candidates import SearchObjective, mean_of, score_of_parts
+from skescore.tuning._candidates import Limits, SearchObjective, mean_of, score_of_parts
 from skescore.tuning._objective import (
     STOPPED,
     ExtractorObjective,
@@ -383,6 +383,7 @@ class Studies:
         first: Mapping[str, list[dict[str, Any]]],
         seed: int,
         n_startup: int,
+        limits: Limits | None = None,
         sampler: Any = None,
         pruner: Any = None,
         storage: Any = None,
@@ -396,6 +397,7 @@ class Studies:
         self.first = first
         self.seed = seed
         self.n_startup = n_startup
+        self.limits = limits or Limits()
         self.sampler = sampler
         self.shared = storage is not None
         self.studies: dict[str, optuna.Study] = {}
@@ -409,7 +411,9 @@ class Studies:
                 study = optuna.create_study(
                     study_name=f"{study_name}/{name}" if self.shared else name,
                     storage=storage, directions=objective.directions, pruner=pruner,
-                    sampler=copy.deepcopy(sampler), load_if_exists=self.shared,
+                    sampler=copy.deepcopy(sampler) if sampler or not self.limits
+                    else self._sampler(),
+                    load_if_exists=self.shared,
                 )  # fmt: skip
             if self.shared:
                 space = {key: repr(d) for key, d in objectives[name].space.items()}
@@ -470,12 +474,22 @@ class Studies:
 
     def _default_sampler(self, name: str, index: int) -> optuna.samplers.BaseSampler:
         words = [self.seed, zlib.crc32(name.encode()), index]
-        seed = int(np.random.SeedSequence(words).generate_state(1)[0])
+        return self._sampler(int(np.random.SeedSequence(words).generate_state(1)[0]))
+
+    def _sampler(self, seed: int | None = None) -> optuna.samplers.BaseSampler:
+        """The sampler of a search that was given none; also keeps what limits say of a trial."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
+            # Deprecated in Optuna 5, and the one way that there is in Optuna 4.
+            warnings.filterwarnings("ignore", "`constraints_func`", FutureWarning)
             return optuna.samplers.TPESampler(
-                seed=seed, n_startup_trials=self.n_startup, constant_liar=True
-            )
+                seed=seed, n_startup_trials=self.n_startup, constant_liar=True,
+                constraints_func=self._violations if self.limits else None,
+            )  # fmt: skip
+
+    def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
+        kept = trial.user_attrs
+        return self.limits.violations(kept.get("folds") or [{}], kept.get("all_rows"))
 
     def counted(self, name: str) -> list[FrozenTrial]:
         """The trials of an extractor that were begun, but for those that are to be repeated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
@@ -27,9 +28,11 @@ from skescore.scorers._specs import all_weights, find_score, measured_names
 from skescore.tuning._candidates import (
     Candidate,
     Candidates,
+    Limits,
     SearchObjective,
     choose_winner,
     judged,
+    spec_of,
     within,
 )
 from skescore.tuning._objective import (
@@ -110,6 +113,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
         Candidates are judged by held-out rows and by the rules that they extract from all rows, on
         these rows (see Notes), so that the winner's `score` may be below that of others.
+    max_rules : float, optional
+        Most rules that the winner may have. Samplers are told by Optuna's constraints, unless
+        `sampler` or `studies` are given. If no candidate keeps to it, a warning says so and the
+        best of all wins.
+    min_performance : float, optional
+        Least mean performance on held-out rows that the winner may have, likewise: that of the
+        leaderboard's column ``performance``.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
@@ -241,6 +251,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         measures: Sequence[Any] = (),
         allocation: str = "halving",
         standard_errors: float = 0.5,
+        max_rules: float | None = None,
+        min_performance: float | None = None,
         refit: Any = True,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -262,6 +274,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.measures = measures
         self.allocation = allocation
         self.standard_errors = standard_errors
+        self.max_rules = max_rules
+        self.min_performance = min_performance
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -337,16 +351,56 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
         if self.refit:
-            best = self.make_candidate(self.leaderboard_.iloc[0])
-            if checked is None:  # the black box as it is
-                self.best_extractor_ = best.fit(X)
-            else:
-                best.set_params(estimator=clone(self.estimator))
-                self.best_extractor_ = best.fit(X, y)
-            if task == "classification":
-                self.classes_ = self.best_extractor_.classes_
+            self._refit(self.leaderboard_.iloc[0], X, None if checked is None else y)
         if interrupt is not None:
             raise interrupt
+        return self
+
+    def _refit(self, row: Any, X: Any, y: Any) -> None:
+        best = self.make_candidate(row)
+        if y is not None:  # else the black box as it is
+            best.set_params(estimator=clone(self.estimator))
+        self.best_extractor_ = best.fit(X) if y is None else best.fit(X, y)
+        if is_classifier(self.estimator):
+            self.classes_ = self.best_extractor_.classes_
+
+    def choose(self, row: Any, X: Any, y: Any = None) -> ExtractorSearchCV:
+        """Make another candidate the winner, and fit it.
+
+        Use it for a row of the trade-off that suits better than the winner.
+
+        Parameters
+        ----------
+        row : mapping, Series or Candidate
+            Of the leaderboard, the front or :meth:`best_for`: holds ``extractor`` and ``trial``.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows of :meth:`fit`.
+        y : array-like of shape (n_rows,), optional
+            The target of :meth:`fit`, if there was one.
+
+        Returns
+        -------
+        self
+            Whose winner, first row of the leaderboard and rules are those of the candidate.
+
+        Raises
+        ------
+        ValueError
+            If the search has no such candidate.
+        """
+        check_is_fitted(self, "leaderboard_")
+        if isinstance(row, Candidate):
+            row = {"extractor": row.extractor, "trial": row.trial}
+        board = self.leaderboard_
+        chosen = (board["extractor"] == row["extractor"]) & (board["trial"] == row["trial"])
+        if not chosen.any():
+            raise ValueError(
+                f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
+                f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
+            )
+        self.leaderboard_ = pd.concat([board[chosen], board[~chosen]], ignore_index=True)
+        self._name_best()
+        self._refit(self.leaderboard_.iloc[0], X, y)
         return self
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
@@ -403,6 +457,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
             )
         objective = self._objective()
+        self._limits = Limits(self.max_rules, self.min_performance)
         check_measures(self.measures)
         if not objective.minimised and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
@@ -512,6 +567,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         }
         return Studies(
             objectives, objective, seed=sampler_seed, n_startup=max(5, each // 4),
+            limits=self._limits,
             sampler=self.sampler, first=first, storage=storage,
             pruner=None if self.pruner == "bound" else self.pruner,
             study_name=self.study_name, settings=settings, given=self.studies,
@@ -534,6 +590,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             list(check_measures(self.measures)),
             self.stopped_,
             self.standard_errors,
+            self._limits,
         )
         if not len(self.leaderboard_) and not interrupted:
             raise ValueError(
@@ -545,13 +602,25 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
             raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
-        front = self.pareto_front_
+        done = board["state"] == "complete"
+        if self._limits and not board.loc[done, "within_limits"].any():
+            warnings.warn(
+                f"No candidate has {self._limits}, so the best of all was taken: it has "
+                f"{board.iloc[0]['n_rules']:.3g} rules and a performance of "
+                f"{board.iloc[0]['performance']:.3g}. Allow more, or try more candidates.",
+                UserWarning,
+                stacklevel=3,
+            )
+        front = pareto_front(self.candidates_.within(self._limits), self._front_names())
         if objective.minimised and isinstance(self.refit, bool | np.bool_) and len(front):
-            best = self.knee_
+            best = front[front["knee"]].iloc[0]
             first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
             board = pd.concat([board[first], board[~first]], ignore_index=True)
             self.leaderboard_ = board
-        best = board.iloc[0]
+        self._name_best()
+
+    def _name_best(self) -> None:
+        best = self.leaderboard_.iloc[0]
         self.best_index_ = 0
         self.best_name_ = str(best["extractor"])
         self.best_params_ = dict(best["params"])
@@ -561,8 +630,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def pareto_front_(self) -> pd.DataFrame:
         """The candidates that no other beats, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
-        names = self._objective().minimised
-        return pareto_front(self.candidates_, names or ("loss", "n_rules", "incompleteness"))
+        return pareto_front(self.candidates_, self._front_names())
+
+    def _front_names(self) -> Sequence[str]:
+        return self._objective().minimised or ("loss", "n_rules", "incompleteness")
 
     @property
     def knee_(self) -> pd.Series:
@@ -613,19 +684,28 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self,
         score: str | None = None,
         *,
+        max_rules: float | None = None,
+        min_performance: float | None = None,
         completeness: str = "volume",
         **weights: float,
     ) -> pd.Series:
-        """Find the candidate that wins with other weights, without another extraction.
+        """Find the candidate that wins with other weights or limits, without another extraction.
 
         It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
-        after a search; :func:`skescore.tuning.winning_regions` tells which weights matter, by the
-        means on held-out rows alone.
+        after a search, or to say in words what you want: five rules at most, the best of those that
+        predict well enough. :func:`skescore.tuning.winning_regions` tells which weights matter, by
+        the means on held-out rows alone.
 
         Parameters
         ----------
         score : str, optional
-            The score, ``"ice"``, ``"fire"`` or ``"q"``; by default the one that has these weights.
+            The score, ``"ice"``, ``"fire"`` or ``"q"``; by default the one that has these weights,
+            and without any weights that of the search, or ICE.
+        max_rules : float, optional
+            Most rules that it may have: those of all rows where they are known, else the mean over
+            the folds.
+        min_performance : float, optional
+            Least mean performance on held-out rows.
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
@@ -640,11 +720,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If weights of both scores are given, none is, or one is out of its range, or there is no
-            finished candidate whose measures are all known.
+            If weights of several scores are given, or one is out of its range, or there is no
+            finished candidate whose measures are all known, or none within the limits.
         """
         check_is_fitted(self, "leaderboard_")
-        spec = _score_with(weights) if score is None else find_score(score)
+        limits = Limits(max_rules, min_performance)
+        if score is None and not weights and limits:
+            spec = spec_of(self._objective().scorer) or find_score("ice")
+        else:
+            spec = _score_with(weights) if score is None else find_score(score)
         choice: dict[str, Any] = {"score": spec.name, "completeness": completeness}
         choice |= spec.check_weights(weights)
         if not len(self.candidates_):
@@ -652,13 +736,20 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "best_for needs a finished candidate whose measures are all known, and there is "
                 "none: see the leaderboard for what failed."
             )
-        scores = spec.signed(self.candidates_.scores(**choice))
-        table = self.candidates_.table()
+        found = self.candidates_.within(limits)
+        if not len(found):
+            table = self.candidates_.table()
+            raise ValueError(
+                f"No candidate has {limits}: the smallest has {table['n_rules'].min():.3g} rules, "
+                f"the best a performance of {table['performance'].max():.3g}. Allow more."
+            )
+        scores = spec.signed(found.scores(**choice))
+        table = found.table()
         table.insert(1, "score", scores.mean(axis=1))
         order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
-        with_all_rows = spec.signed(self.candidates_.scores_with_all_rows(**choice))
+        with_all_rows = spec.signed(found.scores_with_all_rows(**choice))
         judged_by = judged(scores, with_all_rows)[order]
-        size, asked = table["size"].to_numpy(), self.candidates_.means("black_box_rows")
+        size, asked = table["size"].to_numpy(), found.means("black_box_rows")
         best = choose_winner(judged_by, size[order], asked[order], self.standard_errors)
         return table.iloc[order[best]]
 
@@ -864,6 +955,7 @@ def leaderboard(
     measures: Sequence[str],
     stopped: Mapping[str, str],
     standard_errors: float,
+    limits: Limits | None = None,
 ) -> pd.DataFrame:
     """Put the trials of all extractors into one table.
 
@@ -879,7 +971,9 @@ def leaderboard(
         Why extractors got no more trials.
     standard_errors : float
         How far from the best score the winner may be, see
-        :func:`skescore.tuning._candidates.winner`.
+        :func:`skescore.tuning.choose_winner`.
+    limits : Limits, optional
+        What the winner has to keep to, if anything does; then the column ``within_limits`` tells.
 
     Returns
     -------
@@ -899,6 +993,8 @@ def leaderboard(
                 "score": kept.get("score", np.nan) if state == "complete" else np.nan,
                 **{c: kept.get(c, np.nan) for c in (*kept_means, *measures, *_COSTS)},
                 "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
+                "within_limits": bool(kept.get("folds"))
+                and (limits or Limits()).allow(kept["folds"], kept.get("all_rows")),
                 "params": dict(trial.params),
                 "trial": trial.number,
                 "state": state,
@@ -910,11 +1006,13 @@ def leaderboard(
             measured.append((kept.get("folds", ()), kept.get("all_rows")))
     columns = [
         "extractor", "score", *kept_means, *measures, *_COSTS, "score_on_all_rows", "tied",
-        "params", "trial", "state", "same_as", "stopped", "error",
+        "within_limits", "params", "trial", "state", "same_as", "stopped", "error",
     ]  # fmt: skip
     table = pd.DataFrame(records, columns=columns)
     # As objects, or the number of a trial would turn from 3 into 3.0.
     table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)
+    if not limits:
+        table = table.drop(columns="within_limits")
     if not len(table):
         return table
     table = table.sort_values(
@@ -925,6 +1023,8 @@ def leaderboard(
         table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
     else:
         done = table.index[table["score"].notna()]
+        if limits and table.loc[done, "within_limits"].any():
+            done = done[table.loc[done, "within_limits"].astype(bool)]
         if len(done):
             scores = judged(
                 np.array([[fold["score"] for fold in measured[n][0]] for n in done], dtype=float),

@@ -952,3 +952,57 @@ def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
     assert b"4/4" in shown.getvalue()
     assert b"\x1b" not in out
     assert out.startswith(b"iris: 150 rows")
+
+
+def test_limits_and_another_row_of_the_trade_off(run):
+    settings = ("iris", "--black-box", "decision-tree", "--trials", 12, "--cv", 3, "--extractors",
+                "cart,gridex", "--format", "json")  # fmt: skip
+    code, out, _ = run("tune", *settings, "--max-rules", 3, "--min-performance", 0.5)
+    assert code == 0
+    found = json.loads(out)
+    assert found["best"]["n_rules"] <= 3
+    assert found["leaderboard"][0]["performance"] >= 0.5
+    code, out, _ = run("tune", *settings, "--pick", 1)
+    picked = json.loads(out)
+    fewest = min(row["n_rules"] for row in picked["leaderboard"] if row["state"] == "complete")
+    assert picked["leaderboard"][0]["n_rules"] == fewest
+    assert len(picked["rules"]["rules"]) == picked["best"]["n_rules"]
+    code, out, err = run("tune", *settings, "--pick", 99)
+    assert (code, out) == (1, "")
+    assert "--pick 99: the trade-off has only" in err
+
+
+def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame["kind"] = np.where(frame["a"] + frame["b"] > 2.4, "rare", "usual")
+    frame.to_csv(tmp_path / "rare.csv", index=False)
+    common = ("--cv", 3, "--trials", 1, "--extractors", "cart", "--quiet")
+    code, out, _ = run("tune", tmp_path / "rare.csv", "--target", "kind", *common)
+    assert code == 0
+    never = "Note: these rules never predict 'rare'"
+    rules_say_rare = re.search(r"(THEN|ELSE) rare", out) is not None
+    assert out.startswith("Note: ") != rules_say_rare
+    assert (never in out) != rules_say_rare
+    frame["kind"] = rng.choice(["a", "b"], 200, p=[0.8, 0.2])
+    frame["number"] = rng.normal(size=200)
+    frame.to_csv(tmp_path / "noise.csv", index=False)
+    code, out, _ = run(
+        "tune", tmp_path / "noise.csv", "--target", "kind", "--drop", "number", *common
+    )
+    assert out.startswith("Note: the black box predicts kind no better than always 'a'")
+    code, out, _ = run(
+        "tune", tmp_path / "noise.csv", "--target", "number", "--drop", "kind", *common
+    )
+    assert out.startswith("Note: the black box predicts number no better than its mean")
+
+
+def test_scores_take_another_performance(run):
+    settings = ("wine", *SHORT, "--format", "json")
+    plain, balanced = (
+        json.loads(run("tune", *settings, *more)[1])["leaderboard"][0]
+        for more in ((), ("--performance", "balanced_accuracy"))
+    )
+    search = by_hand(load_dataset("wine"), scoring=make_ice_scorer(performance="balanced_accuracy"))
+    assert balanced["performance"] == search.leaderboard_.iloc[0]["performance"]
+    assert balanced["performance"] != plain["performance"]

@@ -1,0 +1,85 @@
+"""Searches whose winner may have so many rules at most, or has to predict well enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+from skescore.tuning import ExtractorSearchCV, Limits
+
+X, Y = load_iris(return_X_y=True)
+
+
+def search_of(**options) -> ExtractorSearchCV:
+    settings = {"extractors": ("cart", "gridex"), "n_trials": 14, "cv": 3, "random_state": 0}
+    return ExtractorSearchCV(KNeighborsClassifier(9), **(settings | options))
+
+
+@pytest.fixture(scope="module")
+def plain() -> ExtractorSearchCV:
+    return search_of().fit(X, Y)
+
+
+def kept(search: ExtractorSearchCV, limits: Limits) -> list[tuple[str, int]]:
+    return [(c.extractor, c.trial) for c in search.candidates_ if limits.allow(c.folds, c.all_rows)]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_rules": 3}, {"min_performance": 0.93}, {"max_rules": 4, "min_performance": 0.9}],
+)
+def test_the_best_within_limits(plain, limits) -> None:
+    found = plain.best_for(**limits)
+    allowed = kept(plain, Limits(**limits))
+    assert 0 < len(allowed) < len(plain.candidates_)
+    assert (found["extractor"], found["trial"]) in allowed
+    made = plain.make_candidate(found).fit(X, Y)
+    if "max_rules" in limits:
+        assert len(made.rules_) <= limits["max_rules"]
+    if "min_performance" in limits:
+        assert found["performance"] >= limits["min_performance"]
+
+
+def test_without_limits_that_matter_the_winner_is_that_of_the_search(plain) -> None:
+    found = plain.best_for(max_rules=1000)
+    assert (found["extractor"], found["params"]) == (plain.best_name_, plain.best_params_)
+
+
+def test_limits_that_nothing_keeps_to(plain) -> None:
+    with pytest.raises(ValueError, match=r"No candidate has a performance of at least 2: .*Allow"):
+        plain.best_for(min_performance=2)
+    with pytest.warns(UserWarning, match=r"No candidate has at most 1 rule and a performance of"):
+        search = search_of(max_rules=1, min_performance=0.9, n_trials=4).fit(X, Y)
+    assert len(search.rules_) > 1
+    assert not search.leaderboard_["within_limits"].any()
+    for wrong in ({"max_rules": 0}, {"min_performance": np.nan}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            search_of(**wrong).fit(X, Y)
+
+
+def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
+    search = search_of(max_rules=3).fit(X, Y)
+    assert len(search.rules_) <= 3
+    assert search.leaderboard_["within_limits"].iloc[0]
+    for study in search.studies_.values():
+        done = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        for trial in done:
+            told = trial.system_attrs["constraints"]
+            limits = Limits(max_rules=3)
+            attributes = trial.user_attrs
+            wanted = limits.violations(attributes["folds"], attributes.get("all_rows"))
+            assert tuple(told) == wanted
+
+
+def test_another_row_may_be_chosen(plain) -> None:
+    search = search_of(n_trials=6).fit(X, Y)
+    row = search.pareto_front_.iloc[-1]
+    search.choose(row, X, Y)
+    assert search.best_name_ == row["extractor"]
+    assert search.leaderboard_.iloc[0]["trial"] == row["trial"]
+    assert search.rules_ == search.make_candidate(row).fit(X, Y).rules_
+    with pytest.raises(ValueError, match="no trial 99 of 'cart'"):
+        search.choose({"extractor": "cart", "trial": 99}, X, Y)
