@@ -272,22 +272,27 @@ def domain_around(ruleset: RuleSet, X: Any) -> Domain:
     if len(table) == 0:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
     listed, compared = _uses(c for rule in ruleset.rules for c in rule.conditions)
+    used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}
     ends = np.zeros((2, ruleset.n_features))
     missing = np.zeros(ruleset.n_features)
     categories = {}
     for j in range(ruleset.n_features):
-        column = table.column(j)
-        missing[j] = table.missing(j, slice(None)).mean()
-        if j not in compared and (column.dtype.kind in "OUST" or j in listed):
-            known = column[~table.missing(j, slice(None))]
-            values = {python_value(v) for v in known.tolist()}
-            if values:
-                categories[j] = tuple(sorted(values, key=label_order))
-            continue
-        numbers = table.numbers(j, slice(None))
-        numbers = numbers[np.isfinite(numbers)]
-        if len(numbers):
-            ends[:, j] = numbers.min(), numbers.max()
+        try:
+            column = table.column(j)
+            gone = table.missing(j, slice(None))
+            if j not in compared and (column.dtype.kind in "OUST" or j in listed):
+                values = {python_value(v) for v in column[~gone].tolist()}
+                if values:
+                    categories[j] = tuple(sorted(values, key=label_order))
+            else:
+                numbers = table.numbers(j, slice(None))
+                numbers = numbers[np.isfinite(numbers)]
+                if len(numbers):
+                    ends[:, j] = numbers.min(), numbers.max()
+            missing[j] = gone.mean()
+        except (TypeError, ValueError):
+            if j in used:
+                raise  # what no rule looks at may hold anything, and takes no part in volumes
     return replace(Domain.around(ends, categories=categories), missing=tuple(missing.tolist()))
 
 

@@ -58,3 +58,24 @@ def test_texts_that_are_compared_with_numbers():
         RULES.domain_around(ROWS.assign(size=list("abcd")))
     with pytest.raises(ValueError, match="got 0 rows"):
         RULES.domain_around(ROWS.iloc[:0])
+
+
+def test_columns_that_no_rule_uses_are_never_checked():
+    odd = {
+        "times": pd.to_datetime(["2020-01-01", None, "2021-01-01", "2022-01-01"]),
+        "lists": pd.Series([[1], {}, None, object()], dtype=object),
+        "text": ["a", None, 3, 2.5],
+        "infinite": [np.inf, -np.inf, np.nan, 1.0],
+    }
+    rows = ROWS.assign(**odd)
+    rules = RULES.replace(feature_names=["size", "colour", "code", *odd])
+    target = ["a", "b", "b", "b"]
+    assert rules.predict(rows).tolist() == RULES.predict(ROWS).tolist()
+    assert rules.match(rows).tolist() == RULES.match(ROWS).tolist()
+    assert rules.simplify(rows).rules == RULES.simplify(ROWS).rules
+    scored, plain = evaluate_rules(rules, rows, target), evaluate_rules(RULES, ROWS, target)
+    assert scored.volume == pytest.approx(plain.volume)
+    assert scored.instances == plain.instances
+    assert rules.domain_around(rows).missing == (0.25, 0.25, 0.0, 0.0, 0.0, 0.25, 0.25)
+    with pytest.raises(ValueError, match="X holds datetime64.* in feature 'times'"):
+        rules.replace(rules=[Rule([OneOf(3, ["a"])], "a")]).domain_around(rows)
