@@ -77,5 +77,5 @@ def test_columns_that_no_rule_uses_are_never_checked():
     assert scored.volume == pytest.approx(plain.volume)
     assert scored.instances == plain.instances
     assert rules.domain_around(rows).missing == (0.25, 0.25, 0.0, 0.0, 0.0, 0.25, 0.25)
-    with pytest.raises(ValueError, match="X holds datetime64.* in feature 'times'"):
+    with pytest.raises(ValueError, match=r"X holds datetime64.* in feature 'times'"):
         rules.replace(rules=[Rule([OneOf(3, ["a"])], "a")]).domain_around(rows)
