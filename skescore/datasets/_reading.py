@@ -58,6 +58,8 @@ _FORMATS = (
     "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y",
     "%d %B %Y", "%d-%b-%Y", "%b %Y", "%B %Y",
 )  # fmt: skip
+#: A format that no text has.
+_NO_DATES = "%Y-%m-%d no date"
 _DIGIT = re.compile(r"\d")
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
@@ -65,10 +67,12 @@ _DATE_PART = re.compile(
 )
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
+#: Names of identifiers: a word of its own, at the end of a word, or what programs call row numbers.
 _ID_NAME = re.compile(
-    r"(?i:(^|[\W_])(id|ids|uuid|guid|nr|no|num|number|nummer|key|index|idx|row|rows|rownames|"
-    r"row_names|rowid|serial|record)$)|^X$|^level_\d$|(?i:^(id|index|row)[\W_]?\d*$)|[a-z](ID|Id|Nr|No|Key|UUID)$|"
-    r"(?i:nummer|rownames|_?identifier)$"
+    r"(?i:(^|[\W_])(ids?|uuid|guid|nr|no|num(ber)?|nummer|key|index|idx|rows?|row_?names|rowid"
+    r"|serial|record)$)"
+    r"|[a-z](ID|Id|Nr|No|Key|UUID)$|(?i:nummer|identifier)$"
+    r"|^X$|^level_\d$|(?i:^(id|index|row)[\W_]?\d*$)"
 )
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*|\s*")
 
@@ -407,7 +411,7 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
     """Which texts stand for a missing value in a column of text."""
     if not len(texts):
         return np.zeros(0, dtype=bool)
-    nulls = _cleaned(texts.astype(object), "no dates are wanted here")[0].isna().to_numpy()
+    nulls = _cleaned(texts.astype(object), _NO_DATES)[0].isna().to_numpy()
     return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
 
 
@@ -534,11 +538,11 @@ class _Reader:
         reading = ColumnReading(name, "number")
         if not keep:
             if values.isna().all():
-                return self._leave(name, "without any value")
+                return self.leave(name, "without any value")
             if _UNNAMED.fullmatch(name) and (_all_different(values) or _counts_rows(values)):
-                return self._leave(name, "row numbers")
+                return self.leave(name, "row numbers")
             if _is_identifier(name, values):
-                return self._leave(name, "identifiers")
+                return self.leave(name, "identifiers")
         self._note_sentinel(name, values)
         return reading, {name: values}
 
@@ -566,17 +570,17 @@ class _Reader:
         n_rows, n_values = int(counts.sum()), len(counts)
         if not keep:
             if not n_values:
-                return self._leave(name, "without any value")
+                return self.leave(name, "without any value")
             unique = n_values == n_rows >= _MIN_COUNTED
             if unique or (n_values > _MANY_NAMES and n_values > n_rows / 2):
-                return self._leave(name, "identifiers")
+                return self.leave(name, "identifiers")
         kept = None
         if n_values > self.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
             kept = tuple(order[: self.max_categories])
             share = counts[list(kept)].sum() / n_rows
             if share < _KEPT_SHARE and not keep:
-                return self._leave(name, "categories that hardly ever repeat")
+                return self.leave(name, "categories that hardly ever repeat")
             self.findings.append(
                 f"column {name!r} has {n_values} categories; the {self.max_categories} most "
                 f"frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
@@ -590,7 +594,7 @@ class _Reader:
         dates = _dates(column, cells, date_format)
         first = dates.min()
         if pd.isna(first):
-            return self._leave(name, "without any value")
+            return self.leave(name, "without any value")
         parts = [part for part in ("year", "month") if getattr(dates.dt, part).nunique() > 1]
         if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
             parts.append("hour")
@@ -606,13 +610,14 @@ class _Reader:
         )
         shown = f" (written as {date_format})" if date_format else ""
         if not parts:
-            return self._leave(name, "one point in time only")
+            return self.leave(name, "one point in time only")
         self.findings.append(
             f"column {name!r} holds dates{shown}, read as {listed(reading.features)}"
         )
         return reading, _parts_of(dates, reading)
 
-    def _leave(self, name: str, reason: str) -> _Read:
+    def leave(self, name: str, reason: str) -> _Read:
+        """Leave a column out."""
         self.left_out.setdefault(reason, []).append(name)
         return None
 
@@ -762,6 +767,9 @@ def prepare(
         wanted = columns if features is None else _sources(features, columns)
         wanted = [name for name in wanted if name != target and name not in drop]
         for name in wanted:
+            if features is None and _is_copy(frame, name):
+                reader.leave(name, "copies under the same name")
+                continue
             found = reader.read(name, chosen=features is not None)
             if found is not None:
                 readings.append(found[0])
@@ -779,6 +787,12 @@ def prepare(
         own.check()
     prepared = Preparation(tuple(readings), na_values) if preparation is None else preparation
     return Table(pd.DataFrame(out, index=frame.index), tuple(findings), prepared)
+
+
+def _is_copy(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column repeats another one that the header calls the same."""
+    first = re.sub(r"\.\d+$", "", name)
+    return first != name and first in frame.columns and frame[name].equals(frame[first])
 
 
 def _as_there(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:

@@ -212,6 +212,12 @@ def test_duplicate_headers_are_told_apart(write):
     assert "the header has 'a' more than once" in table.findings[0]
 
 
+def test_copies_under_the_same_name_are_left_out(write):
+    dataset = load_dataset(write("y,a,a,y,b\np,1,1,p,3\nq,2,2,q,5\np,2,2,p,1\n"), target="y")
+    assert dataset.X.columns.tolist() == ["a", "b"]
+    assert "left out: 'a.1', 'y.1' (copies under the same name)" in dataset.findings[1]
+
+
 def test_an_unnamed_index_and_empty_columns_are_left_out(write):
     table = read_table(write(",a,\n0,1,\n1,2,\n2,2,\n"))
     assert list(table.frame) == ["a"]
