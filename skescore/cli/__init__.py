@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "tune": ("_tune", "find the best rules of a black box"),
         "score": ("_score", "score saved rules on data"),
         "rules": ("_rules", "write saved rules as text, SQL, Python, Prolog, ..."),
+        "predict": ("_predict", "predict the rows of a table by saved rules"),
+        "explain": ("_explain", "explain what saved rules predict for a row"),
         "import": ("_import", "make rules of other tools and models our own"),
         "report": ("_report", "write a run as one HTML page with sliders for the weights"),
         "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),

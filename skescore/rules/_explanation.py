@@ -399,9 +399,27 @@ def _value_text(value: Any) -> str:
     return format_label(int(value) if whole else value)
 
 
-def explain(ruleset: RuleSet, x: Any) -> Explanation:
-    """Explain the prediction for one row; see :meth:`RuleSet.explain`."""
-    search = CounterfactualSearch(ruleset, _one_row(ruleset, x))
+def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
+    """Explain the prediction for one row, or those of several; see :meth:`RuleSet.explain`."""
+    rows = _rows(ruleset, x)
+    if len(rows) == 1:
+        return _explained(ruleset, rows)
+    names, every = list(ruleset.feature_names), slice(None)
+    columns = [rows.column(j)[every] for j in range(len(names))]
+    known: dict[tuple[Any, ...], Explanation] = {}
+    found = []
+    for i in range(len(rows)):
+        values = tuple(python_value(column[i]) for column in columns)
+        # Equal rows are explained once; NaN, which equals nothing, stands as None.
+        key = tuple(None if value != value else value for value in values)
+        if key not in known:
+            known[key] = _explained(ruleset, _rows(ruleset, values))
+        found.append(known[key])
+    return found
+
+
+def _explained(ruleset: RuleSet, row: Table) -> Explanation:
+    search = CounterfactualSearch(ruleset, row)
     table = search.table([{}])
     prediction = python_value(ruleset.predict(table)[0])
     held = np.flatnonzero(ruleset.match(table)[0]).tolist()
@@ -431,8 +449,8 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation:
     )
 
 
-def _one_row(ruleset: RuleSet, x: Any) -> Table:
-    """The row as a table; a mapping or series by name, everything else by position."""
+def _rows(ruleset: RuleSet, x: Any) -> Table:
+    """Rows as a table; a mapping or series is one by name, anything flat one by position."""
     names = ruleset.feature_names
     if isinstance(x, pd.Series) and all(isinstance(name, str) for name in x.index):
         x = x.to_dict()
@@ -449,11 +467,8 @@ def _one_row(ruleset: RuleSet, x: Any) -> Table:
         values[0] = [None if value is pd.NA else python_value(value) for value in x]
         x = values
     table = Table(x, names)
-    if len(table) != 1:
-        raise ValueError(
-            f"x must be one row, got {len(table)} rows. Pass one of them, such as X.iloc[[0]] or "
-            "X[0]."
-        )
+    if not len(table):
+        raise ValueError("x must hold at least one row to explain, got 0 rows.")
     return table
 
 

@@ -614,25 +614,30 @@ class RuleSet(Sequence[Rule]):
 
         return shorten_numbers(self, X)
 
-    def explain(self, x: Any) -> Explanation:
-        r"""Explain the prediction for one row.
+    @overload
+    def explain(self, x: Mapping[str, Any] | pd.Series) -> Explanation: ...
+    @overload
+    def explain(self, x: Any) -> Any: ...
+    def explain(self, x: Any) -> Any:
+        r"""Explain the prediction for one row, or for each of several.
 
         Use it to show a person why the prediction is what it is, and what would have to be
         otherwise.
 
         Parameters
         ----------
-        x : mapping, sequence, Series or DataFrame of one row
-            The values by feature name, or in the order of the features.
+        x : mapping, sequence, Series, array-like or DataFrame
+            The values of one row by feature name, or in the order of the features; or rows.
 
         Returns
         -------
-        Explanation
+        Explanation or list of Explanation
+            A list, in their order, of more than one row.
 
         Raises
         ------
         ValueError
-            If x is not one row or lacks features, or no rule holds and there is no fallback.
+            If x has no row or lacks features, or no rule holds and there is no fallback.
 
         Notes
         -----

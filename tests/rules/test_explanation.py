@@ -376,7 +376,6 @@ def test_no_fallback_means_no_answer() -> None:
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        ([[1, 2, "red"], [3, 4, "red"]], r"got 2 rows.*X.iloc\[\[0\]\]"),
         (pd.DataFrame({"length": [], "width": [], "colour": []}), "got 0 rows"),
         ({"length": 1, "colour": "red"}, "x lacks 'width'"),
         ([1, 2], "2 features, but the rules were made with 3"),

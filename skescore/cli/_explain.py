@@ -1,0 +1,69 @@
+"""``skescore explain``: why saved rules predict what they do for single rows."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from skescore.cli import _output as output
+from skescore.cli._arguments import OF_DATA, OF_FILE, integer
+from skescore.cli._rule_files import read_rows, read_rules
+
+DESCRIPTION = """\
+Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one
+that predicts, and the nearest change that would get another prediction.
+"""
+EXAMPLES = """\
+examples:
+  skescore explain run/rules.json new_houses.csv --row 7
+  skescore explain run/rules.json iris --row 1 --row 51 --format json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument(
+        "data",
+        action=OF_DATA,
+        metavar="DATA",
+        help="a built-in data set or a table; columns that the rules do not know are ignored",
+    )
+    parser.add_argument(
+        "--row",
+        action="append",
+        type=integer(1),
+        required=True,
+        metavar="N",
+        help="number of a row, the first below the header being 1; once more for each further one",
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of the output (default text)"
+    )
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    ruleset = read_rules(options.rules)
+    rows = read_rows(options.data, ruleset, options.rules)
+    beyond = [number for number in options.row if number > len(rows)]
+    if beyond:
+        raise ValueError(
+            f"--row {beyond[0]}: {options.data} has {output.plural(len(rows), 'row')}. Pass a "
+            f"number from 1 to {len(rows)}."
+        )
+    found = [ruleset.explain(rows.iloc[[number - 1]]) for number in options.row]
+    if options.format == "json":
+        told = [
+            {"row_number": number}
+            | {k: v for k, v in dataclasses.asdict(one).items() if not k.startswith("_")}
+            for number, one in zip(options.row, found, strict=True)
+        ]
+        return output.json_for_stdout(told)
+    printer = output.Printer(markdown=False)
+    for number, one in zip(options.row, found, strict=True):
+        if len(found) > 1:
+            printer.verbatim(f"row {number}:")
+        printer.verbatim(str(one))
+    return printer.text()

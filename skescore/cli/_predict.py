@@ -1,0 +1,64 @@
+"""``skescore predict``: what saved rules predict for rows, as CSV."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from skescore.cli._arguments import OF_DATA, OF_FILE
+from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
+
+DESCRIPTION = """\
+Predict the rows of a table by rules that `skescore tune --output`, `skescore import` or
+RuleSet.to_json saved. Writes CSV: the prediction of each row, in the table's order, and the number
+of the rule that it comes from; none where no rule holds, or where all rules that hold vote.
+"""
+EXAMPLES = """\
+examples:
+  skescore predict run/rules.json new_houses.csv
+  skescore predict run/rules.json new_houses.csv --output predictions.csv
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument(
+        "data",
+        action=OF_DATA,
+        metavar="DATA",
+        help="a built-in data set or a table; columns that the rules do not know are ignored",
+    )
+    parser.add_argument(
+        "--output",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        help="write to a file, not to standard output",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the file if it is already there"
+    )
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    check_output(options.output, overwrite=options.overwrite)
+    ruleset = read_rules(options.rules)
+    rows = read_rows(options.data, ruleset, options.rules)
+    if ruleset.voting is None:
+        index = np.asarray(ruleset.assign(rows))
+        rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]
+    else:
+        rule = [""] * len(rows)
+    table = pd.DataFrame({"prediction": ruleset.predict(rows), "rule": rule})
+    text = table.to_csv(index=False, lineterminator="\n")
+    if options.output is None:
+        return text
+    write_output(options.output, text)
+    sys.stderr.write(f"wrote {options.output}\n")
+    return ""

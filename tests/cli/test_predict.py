@@ -1,0 +1,87 @@
+"""What saved rules predict for rows, and why, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet
+
+RULES = RuleSet(
+    [
+        Rule([Interval(0, upper=2.5)], "small"),
+        Rule([OneOf(1, ["red"]), Interval(0, upper=5)], "warm"),
+    ],
+    ["length", "colour"], task="classification", fallback=Fallback("other"),
+    domain=Domain((0, 0), (9, 3), categories=[(1, ("blue", "green", "red"))]),
+)  # fmt: skip
+TABLE = "colour,more,length\nred,x,1\nred,y,4.5\nblue,,4.5\ngreen,z,8\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "rules.json").write_text(RULES.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text(TABLE, encoding="utf-8")
+    return str(tmp_path / "rules.json"), str(tmp_path / "rows.csv")
+
+
+def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) -> None:
+    assert main(["predict", *files]) == 0
+    found = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert found == [
+        ["prediction", "rule"], ["small", "1"], ["warm", "2"], ["other", ""], ["other", ""],
+    ]  # fmt: skip
+    target = tmp_path / "out.csv"
+    assert main(["predict", *files, "--output", str(target)]) == 0
+    assert capsys.readouterr() == ("", f"wrote {target}\n")
+    assert list(csv.reader(io.StringIO(target.read_text(encoding="utf-8")))) == found
+    assert main(["predict", *files, "--output", str(target)]) == 1
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
+    together = RuleSet(
+        [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=1)], 3.0)], ["length"],
+        task="regression", ordered=False, voting="mean", fallback=Fallback(0.0),
+    )  # fmt: skip
+    (tmp_path / "rules.json").write_text(together.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("length\n2\n9\n", encoding="utf-8")
+    assert main(["predict", str(tmp_path / "rules.json"), str(tmp_path / "rows.csv")]) == 0
+    assert capsys.readouterr().out == "prediction,rule\n2.0,\n3.0,\n"
+
+
+def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
+    assert main(["explain", *files, "--row", "2"]) == 0
+    wanted = RULES.explain({"length": 4.5, "colour": "red"})
+    assert capsys.readouterr().out == f"{wanted}\n"
+    assert main(["explain", *files, "--row", "4", "--row", "1", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["row_number"] for one in found] == [4, 1]
+    assert [one["prediction"] for one in found] == ["other", "small"]
+    assert found[1]["rule"] == 0
+    assert found[1]["conditions"][0] == {"text": "length ≤ 2.5", "holds": True, "parts": []}
+    assert main(["explain", *files, "--row", "5"]) == 1
+    assert "--row 5: " in (err := capsys.readouterr().err)
+    assert "has 4 rows. Pass a number from 1 to 4." in err
+    with pytest.raises(SystemExit):
+        main(["explain", *files, "--row", "0"])
+
+
+def test_a_batch_is_explained_row_by_row() -> None:
+    frame = pd.DataFrame(
+        {"length": [1, 4.5, np.nan, 1, np.nan], "colour": ["red", "red", "blue", "red", "blue"]}
+    )
+    found = RULES.explain(frame)
+    assert [str(one) for one in found] == [
+        str(RULES.explain(frame.iloc[[i]])) for i in range(len(frame))
+    ]
+    assert found[0] is found[3]
+    assert found[2] is found[4]
+    with pytest.raises(ValueError, match="at least one row to explain, got 0 rows"):
+        RULES.explain(frame[:0])
