@@ -412,7 +412,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
     if not (is_classifier(black_box) or is_regressor(black_box)):
         raise BlackBoxError(
             f"The black box {type_name(black_box)} is neither a classifier nor a regressor, so it "
-            "cannot be explained. Pass a model that predicts the target."
+            "does not predict the target. Pass a model that does; from Python, extractors explain "
+            "the labels of clusterers and outlier detectors too: CARTExtractor(model).fit(X)."
         )
     if kind != dataset.task:
         raise BlackBoxError(

@@ -358,7 +358,9 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     try:
-        ruleset = as_ruleset(model)
+        # CatBoost keeps hashes of categories alone; rows show the values.
+        rows = {"X": columns} if type(model).__module__.startswith("catboost") else {}
+        ruleset = as_ruleset(model, **rows)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{options.model}: {error}") from error
     what = type(model).__name__

@@ -46,6 +46,7 @@ from skescore.cli._trials import (
     study_name,
 )
 from skescore.datasets import Dataset, DatasetError
+from skescore.extractors import CallableClassifier, CallableRegressor, CommandFunction
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suitable_extractors
 from skescore.report import write_report
 from skescore.report._candidates_file import candidates_json
@@ -387,10 +388,16 @@ examples:
 _FEW_ROWS = 10
 
 
+#: What stands before a command that is the black box.
+COMMAND = "command:"
+
+
 def black_box(text: str) -> str:
-    """Read the name of a black box or the path of a model's file (an argparse type)."""
+    """Read a black box's name, the path of a model's file, or a command (an argparse type)."""
     path = Path(text)
-    if text in BLACK_BOXES or path.suffix or path.name != text or path.exists():
+    if text in BLACK_BOXES or text.startswith(COMMAND):
+        return text
+    if path.suffix or path.name != text or path.exists():
         return text
     raise argparse.ArgumentTypeError(
         f"there is no black box {text!r}, nor a file of that name. "
@@ -417,9 +424,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=black_box,
         default="random-forest",
         action=OF_BLACK_BOX,
-        metavar="NAME|FILE",
+        metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOXES)} (trained here; default random-forest), or a file with a "
-        "fitted scikit-learn model (.skops; .joblib and .pkl with --trust)",
+        "fitted scikit-learn model (.skops; .joblib and .pkl with --trust), or "
+        f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
+        "prediction per line on its standard output",
     )
     group.add_argument(
         "--trust",
@@ -519,7 +528,7 @@ def run(options: argparse.Namespace) -> str:
     notes = output.Notes(options.quiet)
     check_output(options)
     given = None
-    if options.black_box not in BLACK_BOXES:
+    if not (options.black_box in BLACK_BOXES or options.black_box.startswith(COMMAND)):
         given = load_black_box(options.black_box, trust=options.trust)
     dataset = _data(options, given)
     _choose_extractors(options, dataset, notes)
@@ -680,6 +689,11 @@ def _black_box(
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
     name = options.black_box
+    if name.startswith(COMMAND):
+        function = CommandFunction(name.removeprefix(COMMAND))
+        if dataset.task == "classification":
+            return CallableClassifier(function, classes=list(dataset.class_counts)), {}
+        return CallableRegressor(function), {}
     if given is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
     check_matches(given, dataset)

@@ -434,7 +434,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         if self.threshold is not None:
             return self._above(given)
         if given.ndim == 1:
-            return given
+            return self._as_labels(given)
         n_known = 0 if self.classes is None else len(self.classes_)
         if given.shape[1] != n_known:
             raise ValueError(
@@ -453,6 +453,15 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
                 "Mend the function or leave out those rows."
             )
         return self.classes_[scores.argmax(axis=1)]
+
+    def _as_labels(self, given: np.ndarray) -> np.ndarray:
+        """The labels; where all came as texts of labels that are none, the labels meant."""
+        if self.classes is None or not len(given) or not _is_text(given):
+            return given
+        meant = {str(label): label for label in self.classes}
+        if _is_text(self.classes_) or not set(given.tolist()) <= meant.keys():
+            return given
+        return np.array([meant[text] for text in given.tolist()])
 
     def _above(self, scores: np.ndarray) -> np.ndarray:
         """The second class where the one score is greater than the threshold."""

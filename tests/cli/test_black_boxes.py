@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pickle
+import sys
 import zipfile
 
 import joblib
@@ -29,7 +31,9 @@ from skescore.black_boxes import (
     load_black_box,
     make_black_box,
 )
+from skescore.cli import main
 from skescore.datasets import load_dataset
+from skescore.rules import RuleSet
 
 BOOSTING = ("xgboost", "lightgbm", "catboost")  # of packages that may be absent: tests/interop
 # "gradient-boosting" is the same model as "hist-gradient-boosting".
@@ -466,3 +470,36 @@ def test_classes_that_are_not_shared(iris):
         check_matches(FrozenEstimator(coded), iris)
     some = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
     check_matches(FrozenEstimator(some), iris)
+
+
+# Commands -----------------------------------------------------------------------------------------
+
+
+def test_a_command_is_a_black_box(tmp_path, capsys):
+    program, table, run = tmp_path / "answer.py", tmp_path / "shop.csv", tmp_path / "run"
+    program.write_text(
+        "import csv, sys\n"
+        "for row in csv.DictReader(sys.stdin):\n"
+        "    print(int(float(row['age in years']) > 40))\n"
+    )
+    rows = ["age in years,size,ok"] + [f"{a},{a * 7 % 5},{int(a > 38)}" for a in range(20, 60)]
+    table.write_text("\n".join(rows))
+    box = f"command: {sys.executable} {program}"
+    words = ["tune", str(table), "--target", "ok", "--black-box", box, "--reference", "black-box"]
+    words += ["--extractors", "cart", "--trials", "2", "--cv", "2", "--format", "json", "--quiet"]
+    assert main([*words, "--output", str(run)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["black_box"]["name"] == box
+    assert not result["black_box"]["trained_here"]
+    rules = RuleSet.from_json((run / "rules.json").read_text())
+    ages = np.arange(20, 60)
+    frame = pd.DataFrame({"age in years": ages, "size": ages * 7 % 5})
+    assert (rules.predict(frame) == (ages > 40)).all()
+    assert main(["report", str(run), "--data", str(table)]) == 0
+    assert "it is a command, which is not run again" in capsys.readouterr().err
+
+
+def test_a_command_that_fails(tmp_path, capsys):
+    words = ["tune", "iris", "--black-box", "command:no-such-program", "--extractors", "cart"]
+    assert main([*words, "--trials", "1", "--cv", "2"]) != 0
+    assert "'no-such-program' cannot be run" in capsys.readouterr().err

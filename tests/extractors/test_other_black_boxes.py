@@ -200,3 +200,11 @@ def test_a_refusal_of_missing_values_is_passed_on_with_the_remedy():
 def test_other_errors_stay_as_they_are():
     with pytest.raises(ValueError, match=r"^could not convert string to float"):
         fit_black_box(LogisticRegression(), pd.DataFrame({"a": ["x", "y"]}), [0, 1])
+
+
+def test_texts_of_labels_are_the_labels():
+    rows = np.array([[1.0], [3.0]])
+    words = command("print(False); print(True)")
+    assert CallableClassifier(words, classes=[False, True]).predict(rows).tolist() == [False, True]
+    assert CallableClassifier(words).predict(rows).tolist() == ["False", "True"]
+    assert CallableClassifier(words, classes=["False", "True"]).predict(rows)[0] == "False"

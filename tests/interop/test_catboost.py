@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoostClassifier, CatBoostRegressor
 
+from skescore.cli import main
 from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_catboost
 
@@ -132,3 +134,16 @@ def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
     model = CatBoostRegressor(**QUIET, loss_function="Poisson").fit(X[["floor"]], X["floor"])
     with pytest.raises(ValueError, match="loss 'Poisson', whose answers are no plain sum"):
         as_ruleset(model)
+
+
+def test_the_command_line_imports_with_the_rows_of_a_table(tmp_path: Path, table: Any) -> None:
+    X, y = table(300, 0)
+    X = X[["age", "colour"]]
+    model = CatBoostRegressor(**QUIET, one_hot_max_size=9, cat_features=["colour"]).fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    words = ["import", "model.joblib", "--trust", "--data", "rows.csv", "--output", "rules.json"]
+    places = [str(tmp_path / w) if "." in w else w for w in words]
+    assert main(places) == 0
+    rules = RuleSet.from_json((tmp_path / "rules.json").read_text())
+    assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-12)
