@@ -10,11 +10,12 @@ from typing import Any
 
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from skescore.rules._conditions import AtLeast, Linear
+from skescore.rules._rule import LinearOutput
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
 from skescore.rules.importers._sklearn import tree_to_ruleset
@@ -62,7 +63,8 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     of XGBoost, LightGBM, CatBoost, PSyKE, RuleKit, imodels and decision-rules; tables of conditions
     (:meth:`RuleSet.to_conditions`); scikit-learn's searches over any of these, its FrozenEstimator,
     and Pipelines that end in one: scalers in front are undone, so that the rules speak in the units
-    of the Pipeline's input. Further kinds are added with ``@as_ruleset.register(TheirClass)``.
+    of the Pipeline's input, and what imputers fill is said of missing values. Further kinds are
+    added with ``@as_ruleset.register(TheirClass)``.
 
     Parameters
     ----------
@@ -164,19 +166,30 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
             f"{error} Those of this model: as_ruleset(pipeline[-1], "
             "feature_names=pipeline[:-1].get_feature_names_out())."
         ) from error
-    if inner.voting is not None and _fills(before):
+    if any(mapping.filled[feature] is not None for feature in _summed(inner)):
         warnings.warn(
-            "The Pipeline fills missing values, its rules do not: where values are missing, only "
-            "rules that do not need them vote. For the Pipeline's predictions fill them before.",
+            "The Pipeline fills missing values, which sums of features in its rules do not: where "
+            "such values are missing they have no value. For the Pipeline's predictions fill them "
+            "before.",
             UserWarning,
             stacklevel=3,
         )
     return in_user_units(inner, mapping)
 
 
-def _fills(transformer: Pipeline) -> bool:
-    """Whether a step of a Pipeline, however deep inside, fills missing values."""
-    return any(isinstance(step, SimpleImputer) for step in transformer.get_params().values())
+def _summed(ruleset: RuleSet) -> set[int]:
+    """The features that sums are made of."""
+    sums: list[Linear | LinearOutput] = []
+    for rule in ruleset.rules:
+        sums += [part for part in (rule.output, rule.weight) if isinstance(part, LinearOutput)]
+        inner = list(rule.conditions)
+        while inner:
+            condition = inner.pop()
+            if isinstance(condition, AtLeast):
+                inner += condition.conditions
+            elif isinstance(condition, Linear):
+                sums.append(condition)
+    return {feature for part in sums for feature, _ in part.terms}
 
 
 def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:

@@ -7,11 +7,12 @@ bound may fall on its other side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
@@ -24,6 +25,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from skescore._validation import python_value
 from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._rule import LinearOutput, Rule
@@ -42,6 +44,9 @@ class AffineMap:
         By what it is multiplied, and what is added then.
     input_names : tuple of str
         The names of the columns of the input.
+    filled : tuple, default=()
+        What each column of the output holds where the input lacks a value, as imputers fill it;
+        None where it is missing as well. By default that is so everywhere.
 
     Examples
     --------
@@ -55,6 +60,11 @@ class AffineMap:
     scale: np.ndarray
     offset: np.ndarray
     input_names: tuple[str, ...]
+    filled: tuple[Any, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.filled:
+            object.__setattr__(self, "filled", (None,) * len(self.source))
 
     @classmethod
     def identity(cls, names: tuple[str, ...]) -> AffineMap:
@@ -64,13 +74,27 @@ class AffineMap:
 
     def then(self, scale: Any, offset: Any) -> AffineMap:
         """Scale and shift the output further."""
-        return replace(self, scale=self.scale * scale, offset=self.offset * scale + offset)
+        by, more = (np.broadcast_to(v, self.scale.shape).tolist() for v in (scale, offset))
+        filled = tuple(
+            None if v is None else v * by[k] + more[k] for k, v in enumerate(self.filled)
+        )
+        return replace(
+            self, scale=self.scale * scale, offset=self.offset * scale + offset, filled=filled
+        )
 
     def take(self, columns: Any) -> AffineMap:
         """Keep some columns of the output."""
-        return AffineMap(
-            self.source[columns], self.scale[columns], self.offset[columns], self.input_names
+        chosen = np.arange(len(self.source))[columns]
+        filled = tuple(self.filled[k] for k in chosen.tolist())
+        parts = self.source[chosen], self.scale[chosen], self.offset[chosen]
+        return AffineMap(*parts, self.input_names, filled)
+
+    def fill(self, values: Sequence[Any]) -> AffineMap:
+        """Put values where the output lacks them."""
+        filled = (
+            v if known is None else known for v, known in zip(values, self.filled, strict=True)
         )
+        return replace(self, filled=tuple(filled))
 
 
 def affine_map(transformer: Any) -> AffineMap:
@@ -138,6 +162,8 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
         return so_far.take(transformer.get_support())
     if isinstance(transformer, SimpleImputer) and not transformer.add_indicator:
         dropped = np.array([v is np.nan or v != v for v in transformer.statistics_], dtype=bool)
+        if pd.isna(transformer.missing_values):
+            so_far = so_far.fill([python_value(v) for v in transformer.statistics_])
         return so_far.take(~dropped)
     if isinstance(transformer, FunctionTransformer) and transformer.func is None:
         return so_far
@@ -163,6 +189,7 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
         np.concatenate([p.scale for p in parts]),
         np.concatenate([p.offset for p in parts]),
         so_far.input_names,
+        tuple(value for p in parts for value in p.filled),
     )
 
 
@@ -224,10 +251,14 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
 
     def condition(c: Condition) -> Condition:
-        if isinstance(c, Interval):
-            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
         if isinstance(c, AtLeast):
             return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
+        if isinstance(c, Interval | OneOf) and mapping.filled[c.feature] is not None:
+            # A missing value satisfies what the value does that an imputer puts in its place.
+            value = np.array([mapping.filled[c.feature]])
+            c = replace(c, missing=bool(c.holds(lambda _: value)[0]))
+        if isinstance(c, Interval):
+            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
         if isinstance(c, OneOf):
             return replace(c, feature=source(c.feature), values=values(c.feature, c.values))
         if isinstance(c, Missing):

@@ -32,8 +32,10 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import as_ruleset, as_rulesets, make_ice_scorer
+from skescore.extractors import GridRExExtractor
 from skescore.metrics import volume_completeness
-from skescore.rules import Domain, RuleSet
+from skescore.rules import Domain, OneOf, Rule, RuleSet
+from skescore.rules.importers import affine_map, in_user_units
 
 CLASSIFIERS = [
     RandomForestClassifier(12, random_state=0),
@@ -274,11 +276,38 @@ def test_what_tells_that_a_tree_was_fitted_on_missing_values():
     assert as_ruleset(elsewhere, missing=False).covers([[np.nan]]).tolist() == [False]
 
 
-def test_an_imputer_before_voting_rules_warns():
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
+@pytest.mark.parametrize(
+    "model",
+    [TREES[1], TREES[3], FORESTS[0], GradientBoostingRegressor(n_estimators=9, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_imputers_fill_is_said_of_missing_values(model: Any, strategy: str):
     X, y = load_wine(return_X_y=True)
-    imputer = ColumnTransformer([("fill", SimpleImputer(), slice(0, 13))])
-    forest = RandomForestClassifier(3, max_depth=2, random_state=0)
-    model = make_pipeline(imputer, forest).fit(with_gaps(X), y)
-    with pytest.warns(UserWarning, match="The Pipeline fills missing values, its rules do not"):
+    filled = ColumnTransformer([("fill", SimpleImputer(strategy=strategy), slice(0, 12))])
+    pipeline = make_pipeline(filled, StandardScaler(), clone(model)).fit(with_gaps(X), y)
+    rules, rows = as_ruleset(pipeline), hostile_rows(X)
+    if rules.task == "classification":
+        assert (rules.predict(rows) == pipeline.predict(rows)).all()
+    else:
+        np.testing.assert_allclose(rules.predict(rows), pipeline.predict(rows), rtol=1e-9)
+
+
+def test_text_that_imputers_fill():
+    X = np.array([["red"], ["red"], [None], ["blue"]], dtype=object)
+    imputer = SimpleImputer(strategy="most_frequent", missing_values=None).fit(X)
+    rules = RuleSet(
+        [Rule([OneOf(0, ["red"])], 1.0), Rule([OneOf(0, ["red"], negated=True)], 2.0)],
+        ["x0"],
+        task="regression",
+    )
+    assert in_user_units(rules, affine_map(imputer)).predict(X).tolist() == [1, 1, 1, 2]
+
+
+def test_an_imputer_before_sums_warns():
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(SimpleImputer(), GridRExExtractor(LinearRegression()))
+    model.fit(with_gaps(X)[:, :2], y.astype(float))
+    with pytest.warns(UserWarning, match="The Pipeline fills missing values, which sums"):
         rules = as_ruleset(model)
-    assert (rules.predict(X) == model.predict(X)).all()
+    np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
