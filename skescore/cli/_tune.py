@@ -770,6 +770,11 @@ def _search(
             ) from error
         if options.workers:
             further += _winners_warnings(search)
+    if search.n_rows_sampled_ is not None:
+        notes.add(
+            f"candidates were measured on a sample of {search.n_rows_sampled_} of the "
+            f"{len(dataset.X)} rows, and the best three then on all of them"
+        )
     board = search.leaderboard_
     failed = board[board["state"].isin(_WITHOUT_SCORE)]
     if len(failed):

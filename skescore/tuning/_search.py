@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ import optuna
 import pandas as pd
 from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, indexable
 
-from skescore._validation import check_choice
+from skescore._validation import check_choice, check_integer
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
@@ -40,6 +41,7 @@ from skescore.tuning._objective import (
     Fold,
     black_box_quality,
     check_measures,
+    evaluate_on_fold,
     fold_of_all_rows,
     make_folds,
     target_or_predictions,
@@ -57,6 +59,8 @@ from skescore.tuning.spaces._space import Space, check_space
 from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage
 
+#: So many of the best candidates are extracted from all rows where trials used a sample.
+_FINALISTS = 3
 _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
@@ -113,6 +117,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
         Candidates are judged by held-out rows and by the rules that they extract from all rows, on
         these rows (see Notes), so that the winner's `score` may be below that of others.
+    max_rows : int or None, default=50_000
+        Of more rows, trials are measured on a sample of so many, stratified by class and drawn by
+        `random_state`; the best three candidates are then extracted from all rows, and the one
+        whose rules score best there wins. None always takes all rows, as does a `cv` of given
+        splits.
     max_rules : float, optional
         Most rules that the winner may have. Samplers are told by Optuna's constraints, unless
         `sampler` or `studies` are given. If no candidate keeps to it, a warning says so and the
@@ -167,6 +176,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Its rules.
     extractors_ : tuple of str
         The extractors that were tried.
+    n_rows_sampled_ : int or None
+        Number of rows that trials were measured on, if not on all; see `max_rows`.
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its standard
         deviation over the folds, performance, loss, n_rules, both completenesses, further measures,
@@ -251,6 +262,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         measures: Sequence[Any] = (),
         allocation: str = "halving",
         standard_errors: float = 0.5,
+        max_rows: int | None = 50_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
         refit: Any = True,
@@ -274,6 +286,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.measures = measures
         self.allocation = allocation
         self.standard_errors = standard_errors
+        self.max_rows = max_rows
         self.max_rules = max_rules
         self.min_performance = min_performance
         self.refit = refit
@@ -322,8 +335,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         checked = self._check_rows(X, y, task)
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_predictions(self.estimator, X, checked))
-        spaces = self._make_spaces(X, y, task)
         begin = time.perf_counter()
+        X_all, y_all = X, y
+        self.n_rows_sampled_ = None
+        if (sample := self._sample(y, task)) is not None:
+            self.n_rows_sampled_ = len(sample)
+            X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
+            groups = None if groups is None else _safe_indexing(groups, sample)
+        spaces = self._make_spaces(X, y, task)
         folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
         self.black_box_quality_ = black_box_quality(folds, task)
         all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
@@ -350,11 +369,56 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
+        if sample is not None and interrupt is None:
+            self._judge_finalists(fold_of_all_rows(self.estimator, X_all, y_all, fitted=fitted))
         if self.refit:
-            self._refit(self.leaderboard_.iloc[0], X, None if checked is None else y)
+            self._refit(self.leaderboard_.iloc[0], X_all, None if checked is None else y_all)
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _sample(self, y: Any, task: str) -> np.ndarray | None:
+        """The rows that trials are measured on; None for all."""
+        check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None takes all rows.")
+        given_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
+        if self.max_rows is None or len(y) <= self.max_rows or (given_splits and self.cv):
+            return None
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        random = np.random.RandomState(random.randint(2**31 - 1))
+        labels = np.unique(y, return_inverse=True)[1] if task == "classification" else None
+        if labels is None:
+            return np.sort(random.choice(len(y), self.max_rows, replace=False))
+        # As many of each class as its share of the rows, rounded, and at least one.
+        order = random.permutation(len(y))
+        order = order[np.argsort(labels[order], kind="stable")]
+        ends = np.concatenate([[0], np.cumsum(np.bincount(labels))])
+        parts = [
+            order[start : start + max(1, round((end - start) * self.max_rows / len(y)))]
+            for start, end in itertools.pairwise(ends.tolist())
+        ]
+        return np.sort(np.concatenate(parts))
+
+    def _judge_finalists(self, all_rows: Fold) -> None:
+        """Extract the best candidates from all rows, and let the best of them there win."""
+        board, scorer = self.leaderboard_, self._objective().scorer
+        outcome = ["extractor", "score", "n_rules", "completeness_volume"]
+        different = board[(board["state"] == "complete") & ~board.duplicated(subset=outcome)]
+        if self._limits and different["within_limits"].any():
+            different = different[different["within_limits"]]
+        places = different.index[:_FINALISTS]
+        scores = []
+        for place in places:
+            try:
+                made = self.make_candidate(board.loc[place])
+                scores.append(evaluate_on_fold(made, all_rows, scorer)["score"])
+            except Exception:  # no worse than in a trial: it does not win
+                scores.append(np.nan)
+        board.loc[places, "score_on_all_rows"] = scores
+        if np.isnan(scores).all():
+            return
+        first = places[int(np.nanargmax(np.round(scores, 12)))]
+        self.leaderboard_ = pd.concat([board.loc[[first]], board.drop(first)], ignore_index=True)
+        self._name_best()
 
     def _refit(self, row: Any, X: Any, y: Any) -> None:
         best = self.make_candidate(row)

@@ -1,0 +1,69 @@
+"""Trials on a sample of many rows, the finalists on all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from skescore.tuning import ExtractorSearchCV
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 3))
+Y = np.where(X[:, 0] + X[:, 1] > 2.4, "rare", "usual")
+
+SPLITS = [(np.arange(450), np.arange(450, 900))]
+
+
+def search_of(black_box=None, **options) -> ExtractorSearchCV:
+    settings = {"extractors": ("cart",), "n_trials": 5, "cv": 3, "random_state": 0, "max_rows": 300}
+    return ExtractorSearchCV(black_box or KNeighborsClassifier(5), **(settings | options))
+
+
+def n_rows_of_trials(search: ExtractorSearchCV) -> set[int]:
+    return {fold["black_box_rows"] for c in search.candidates_ for fold in c.folds}
+
+
+def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
+    search = search_of().fit(X, Y)
+    assert search.n_rows_sampled_ == 300
+    assert n_rows_of_trials(search) == {200.0}
+    assert sum(rule.statistics.n_rows for rule in search.rules_.rules) == 900
+    finalists = search.leaderboard_["score_on_all_rows"].head(3)
+    assert finalists.iloc[0] == finalists.max()
+    again = search_of().fit(X, Y)
+    assert again.rules_ == search.rules_
+    assert again.leaderboard_["score"].tolist() == search.leaderboard_["score"].tolist()
+    # What was measured of the first on all rows is what its rules score there.
+    assert search.score(X, Y) == pytest.approx(finalists.iloc[0])
+
+
+def test_the_sample_has_each_class_in_its_share() -> None:
+    seen = []
+
+    class Noting(DummyClassifier):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(np.unique(y, return_counts=True)[1])
+            return super().fit(X, y, sample_weight)
+
+    with pytest.warns(UserWarning, match="predicts"):
+        search_of(Noting(), n_trials=1).fit(X, Y)
+    whole = np.unique(Y, return_counts=True)[1]
+    of_sample = [counts for counts in seen if counts.sum() in (299, 300, 301)]
+    assert len(of_sample) == 1
+    assert np.abs(of_sample[0] - whole / 3).max() <= 1
+
+
+@pytest.mark.parametrize("options", [{"max_rows": None}, {"max_rows": 900}, {"cv": SPLITS}])
+def test_otherwise_trials_use_all_rows(options) -> None:
+    search = search_of(**options).fit(X, Y)
+    assert search.n_rows_sampled_ is None
+    assert max(n_rows_of_trials(search)) > 300
+
+
+def test_regression_and_a_number_of_rows_that_is_none() -> None:
+    search = search_of(KNeighborsRegressor(5)).fit(X, X[:, 0])
+    assert search.n_rows_sampled_ == 300
+    with pytest.raises(ValueError, match=r"max_rows must be .*got 3"):
+        search_of(max_rows=3).fit(X, Y)
