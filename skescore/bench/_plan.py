@@ -71,6 +71,7 @@ def make_plan(
     plan = Plan(config, datasets, [])
     for label, dataset in datasets.items():
         _check_rows(plan, label, dataset)
+        plan.notes += [f"{label}: {finding}" for finding in dataset.findings]
     for entry in config.extractors:
         _apply(plan, entry)
     for box in config.black_boxes:

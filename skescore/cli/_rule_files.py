@@ -100,7 +100,7 @@ def read_table(data: str) -> pd.DataFrame:
 
 
 def read_rows(data: str, ruleset: RuleSet, path: Path) -> pd.DataFrame:
-    """Read the features of rules from a table that may have further columns."""
+    """Read the features of rules, which are in the file `path`, from a table with any columns."""
     names = list(ruleset.feature_names)
     if data in BUILT_IN:
         table = load_dataset(data).X

@@ -860,9 +860,10 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     if known.any() and only_words and not truth and not written:
         _note_words(str(column.name), cells, ~known, reader.findings)
         return _number_series(cells.taken(values, np.nan), column.index)
-    return pd.Series(
-        cells.taken(cells.texts.to_numpy(object), np.nan), index=column.index, dtype=object
-    )
+    unknown = (cells.texts == "?").to_numpy()
+    _note_words(str(column.name), cells, unknown, reader.findings)
+    labels = np.where(unknown, np.nan, cells.texts.to_numpy(object))
+    return pd.Series(cells.taken(labels, np.nan), index=column.index, dtype=object)
 
 
 def read_raw(

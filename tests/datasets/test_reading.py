@@ -113,6 +113,12 @@ def test_a_target_in_dollars_with_gaps(write):
     assert "1 of 4 rows are left out, because the target 'y' is missing there" in dataset.findings
 
 
+def test_a_class_that_is_not_known_is_no_class(write):
+    dataset = load_dataset(write("x,y\n1,a\n2,?\n3,b\n4,none\n"), target="y")
+    assert dataset.class_counts == {"a": 1, "b": 1, "none": 1}
+    assert dataset.findings[0] == "'?' in column 'y' is read as missing (1 row)"
+
+
 # Dates --------------------------------------------------------------------------------------------
 
 
