@@ -120,10 +120,25 @@ def test_labels_that_xgboost_garbles_are_the_callers(ragged_table: Any) -> None:
     labels = ["grün", "rot", "weiß", "blau", "schwarz"]
     X["colour"] = pd.Categorical.from_codes(X["colour"].cat.codes.to_numpy(), labels)
     model = XGBRegressor(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match=r"labels of 'colour'.*pass categories=\{'colour': \["):
+    with pytest.raises(ValueError, match=r"garbles labels .*pass categories=\{'colour': \["):
         as_ruleset(model)
     rules = as_ruleset(model, categories={"colour": labels})
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-4)
+
+
+def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
+    X, y = ragged_table(1500, 0)
+    codes = X[["age", "colour"]].assign(colour=X["colour"].cat.codes.replace(-1, np.nan)).to_numpy()
+    model = XGBRegressor(**SMALL, feature_types=["q", "c"]).fit(codes, y)
+    rows = np.vstack([codes, [[0.5, 77.0], [np.nan, np.nan]]])
+    assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-4)
+    named = xgboost.DMatrix(codes, y, feature_names=["a", "b"], feature_types=["q", "c"])
+    booster = xgboost.train({"max_cat_to_onehot": 2}, named, num_boost_round=5)
+    with pytest.raises(ValueError, match=r"codes of categories alone: pass categories=\{'b': "):
+        as_ruleset(booster)
+    rules = as_ruleset(booster, categories={"b": X["colour"].cat.categories})
+    frame = X[["age", "colour"]].set_axis(["a", "b"], axis=1)
+    assert rules.predict(frame) == pytest.approx(booster.predict(named), abs=1e-4)
 
 
 def test_what_rules_cannot_say() -> None:

@@ -151,24 +151,32 @@ def _labels(
     learner: Mapping[str, Any], names: Sequence[str], given: dict[int, list[Any]]
 ) -> dict[int, list[Any]]:
     """Labels of categorical features that the model was fitted on, by the feature's index."""
-    stored = learner["gradient_booster"].get("gbtree", learner["gradient_booster"])
-    encoded = stored.get("model", {}).get("cats", {}).get("enc", [])
+    booster = learner["gradient_booster"]
+    held = booster.get("gbtree", booster).get("model", {})
+    encoded = held.get("cats", {}).get("enc") or [{"values": ()}] * len(names)
     result = dict(given)
-    for feature, column in enumerate(encoded):
-        values = column["values"]
-        if not len(values) or feature in given:
+    for feature, (column, kind) in enumerate(
+        zip(encoded, learner["feature_types"] or (), strict=False)
+    ):
+        if kind != "c" or feature in given:
             continue
+        values, why = column["values"], ""
         if "offsets" in column:
             text, ends = bytes(value % 256 for value in values), column["offsets"]
-            if not text.isascii():  # XGBoost 3.2 stores bytes, but counts characters
-                raise ValueError(
-                    f"XGBoost garbles the labels of {names[feature]!r}, some of which hold other "
-                    f"signs than ASCII: pass categories={{{names[feature]!r}: [...]}} with the "
-                    "labels in the order of X[column].cat.categories."
-                )
-            result[feature] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
-        else:
+            if text.isascii():
+                result[feature] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
+            else:  # XGBoost 3.2 stores bytes, but counts characters
+                why = "garbles labels that hold other signs than ASCII"
+        elif len(values):
             result[feature] = list(values)
+        # A model that knows no names was fitted on an array, whose categories are the codes.
+        elif learner["feature_names"]:
+            why = "has kept the codes of categories alone"
+        if why:
+            raise ValueError(
+                f"XGBoost {why}: pass categories={{{names[feature]!r}: [...]}} with the labels in "
+                "the order of X[column].cat.categories."
+            )
     return result
 
 
