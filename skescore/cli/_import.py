@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -358,15 +359,24 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     try:
-        # CatBoost keeps hashes of categories alone; rows show the values.
-        rows = {"X": columns} if type(model).__module__.startswith("catboost") else {}
-        ruleset = as_ruleset(model, **rows)
+        ruleset = as_ruleset(model, **_seen(model, columns))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{options.model}: {error}") from error
     what = type(model).__name__
     if isinstance(model, Pipeline):
         what += f" that ends in a {type(model[-1]).__name__}"
     return ruleset, kind, what
+
+
+def _seen(model: Any, columns: pd.DataFrame | None) -> dict[str, Any]:
+    """What a model does not remember of its rows, and the data tells."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    home = type(last).__module__
+    if home.startswith("catboost"):  # it keeps hashes of categories alone; rows show the values
+        return {"X": columns}
+    trees = home.startswith(("sklearn.tree.", "sklearn.ensemble._forest"))
+    lacking = trees and columns is not None and bool(columns.isna().to_numpy().any())
+    return {"missing": True} if lacking else {}
 
 
 def _named(
@@ -416,7 +426,7 @@ def _with_domain(
 
 
 def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
-    """The box around rows, missing cells left out."""
+    """The box around rows, and the shares of missing cells."""
     matrix = np.zeros((max(1, len(rows)), rows.shape[1]))
     categories: dict[int, Sequence[Any]] = {}
     for j, (name, column) in enumerate(rows.items()):
@@ -434,7 +444,8 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
             raise ValueError(f"Column {name!r} of the data has infinite values: correct them.")
         matrix[:, j] = values[0]
         matrix[: len(values), j] = values
-    return Domain.around(matrix, categories=categories)
+    missing = tuple(rows.isna().mean().tolist())
+    return replace(Domain.around(matrix, categories=categories), missing=missing)
 
 
 def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:

@@ -260,6 +260,28 @@ def test_columns_are_found_by_name_in_any_order(wine, write, imported):
     assert rules.domain == Domain.around(wine.X.to_numpy(dtype=float))
 
 
+def test_data_with_gaps_tells_that_a_tree_knows_missing_values(wine, write, imported, run):
+    X = wine.X.iloc[:, :4].copy()
+    X.iloc[::5, 0] = None
+    X.iloc[::9, 2] = None
+    tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, wine.y)
+    data = write(X.assign(target=wine.y), "gaps.csv")
+    model = write(tree, "tree.joblib")
+    rules, _ = imported(model, "--trust", "--data", data, "--target", "target")
+    assert rules.covers(X).all()
+    assert rules.predict(X).tolist() == tree.predict(X).tolist()
+    assert rules.domain.missing == tuple(X.isna().mean())
+    code, out, err = run("score", rules_file(rules, write), data, "--target", "target")
+    assert code == 0, err
+    assert "completeness by volume   1.000" in out
+    plain, _ = imported(model, "--trust")
+    assert plain.n_literals < rules.n_literals
+
+
+def rules_file(rules, write):
+    return write(rules.to_json(), "rules.json")
+
+
 def test_a_domain_that_the_rules_bring_is_kept(write, imported):
     own = RuleSet(
         [Rule((Interval(0, upper=1.0),), "a")], ["size"], task="classification",
