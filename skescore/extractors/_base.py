@@ -30,6 +30,7 @@ from skescore.extractors._black_boxes import (
     is_unsupervised,
     observed_classes,
 )
+from skescore.extractors._importance import important_features
 from skescore.extractors._input import CategoryEncoder, check_columns, check_labels, is_plain
 from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
@@ -104,6 +105,21 @@ class Extraction:
                 f"The black box predicts numbers up to {found:.3g}, more than {largest:g}; their "
                 "standard deviation would overflow. Scale the target."
             )
+
+    def important_features(self, n: int | None) -> np.ndarray:
+        """Find the features that say most of the predictions.
+
+        Parameters
+        ----------
+        n : int or None
+            How many at most; None for all.
+
+        Returns
+        -------
+        ndarray of int
+            Their indices, in order.
+        """
+        return important_features(self.X, self.predictions, self.task, n, self.categories)
 
     def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
         """Let the black box predict points.

@@ -41,6 +41,8 @@ class CARTExtractor(BaseExtractor):
         but `max_depth`.
     max_depth : int or None, default=3
         Most conditions on the way to a leaf; None for no limit.
+    n_features_to_select : int or None, default=20
+        {selection}
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         Features tried at each split, as in scikit-learn's trees.
     criterion : str or None, default=None
@@ -102,6 +104,7 @@ class CARTExtractor(BaseExtractor):
         *,
         max_leaf_nodes: int | None = None,
         max_depth: int | None = 3,
+        n_features_to_select: int | None = 20,
         max_features: Any = None,
         criterion: str | None = None,
         min_samples_leaf: float = 1,
@@ -116,6 +119,7 @@ class CARTExtractor(BaseExtractor):
         self.estimator = estimator
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
+        self.n_features_to_select = n_features_to_select
         self.max_features = max_features
         self.criterion = criterion
         self.min_samples_leaf = min_samples_leaf
@@ -130,6 +134,7 @@ class CARTExtractor(BaseExtractor):
     def _check_parameters(self) -> None:
         check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True)
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         if isinstance(self.min_samples_leaf, Integral):
             check.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
         else:
@@ -156,6 +161,9 @@ class CARTExtractor(BaseExtractor):
             random_state=self.random_state,
         )
         X, ordered = _ranked(extraction)
+        chosen = extraction.important_features(self.n_features_to_select)
+        if len(chosen) < X.shape[1]:  # a constant is never split
+            X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
         names = extraction.settings["feature_names"]
         self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
         exponents = _exponents(extraction.settings["domain"])

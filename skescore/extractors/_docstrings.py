@@ -8,6 +8,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T", bound=Callable[..., Any])
 
+#: What a choice of features is, in all docstrings: the lines below a parameter.
+SELECTION = """\
+Most features that rules may use, at least 1: those that say most of the predictions by
+    themselves (variance, or Gini impurity, between eight intervals with equally many rows, or
+    between categories). Where some say significantly more than chance (F test at 5 %, Bonferroni's
+    correction), only those. None: all."""
+
 _PARTS = {
     "estimator": """
 estimator : estimator
@@ -16,6 +23,14 @@ estimator : estimator
     :class:`CallableClassifier` or :class:`CallableRegressor`.
 """,
     "grid": """
+max_rules : int or None, default=16
+    Most rules, at least 1: boxes are then cut one at a time, each along the one feature along which
+    that takes away most of the scatter (Gini impurity, or squared residuals), the box that gains
+    most first. None: every box is cut along all features at once, as in the paper.
+n_features_to_select : int or None, default=5
+    """
+    + SELECTION
+    + """
 n_slices : int or sequence of int, default=2
     Slices per cut feature. A sequence goes with a sequence `importance_threshold` of the same
     length: the slices for features of at least that importance.
@@ -23,9 +38,10 @@ importance_threshold : float or sequence of float or None, default=None
     Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
     sequence must increase. None cuts all features (the "fixed" strategy, 0.5 say is the
     "adaptive" one).
-depth : int, default=2
-    Most levels of cutting, at least 1.
+depth : int, default=3
+    Most levels of cutting, at least 1; with `max_rules` for each feature by itself.
 """,
+    "selection": SELECTION,
     "cells": """
 min_examples : int, default=1
     Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,

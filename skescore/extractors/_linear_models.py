@@ -27,6 +27,10 @@ _ROUNDING = 1e-12
 _TINY_RIDGE, _REFINEMENTS = 1e-10, 2
 #: Boxes with fewer points than this many times the varying features plus 2 get a ridge.
 _FEW = 2
+#: A feature of which others leave a smaller share of its variance is a copy of theirs.
+_COPY = 1e-9
+#: Features that take away nearly as much of the residual are as good.
+_EQUAL = 1e-9
 
 
 def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
@@ -63,6 +67,40 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
         slopes += np.where(few, 0.0, 1.0)[:, None, None] * refinement
     slopes[np.abs(slopes) < _ROUNDING] = 0.0
     return np.asarray(slopes[:, :, 0] * scale)
+
+
+def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.ndarray:
+    """Slopes of linear models of at most `max_terms` features each, the others 0; None: of all.
+
+    The features are chosen by forward selection: next comes the one that takes away most of the
+    squared residual. Then the model of those alone is that of :func:`ridge_slopes`.
+    """
+    n_boxes, n_features = gram.shape[0], gram.shape[1] - 1
+    if max_terms is None or max_terms >= n_features:
+        return ridge_slopes(n, gram)
+    rest, box = gram.copy(), np.arange(n_boxes)
+    variance = np.einsum("bjj->bj", gram)[:, :-1]
+    chosen = np.empty((n_boxes, max_terms), dtype=np.intp)
+    useful = np.empty((n_boxes, max_terms), dtype=bool)
+    for term in range(max_terms):
+        # What other features say already is no news.
+        left = np.einsum("bjj->bj", rest)[:, :-1]
+        free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
+        gain = np.where(free, rest[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
+        # Of features that are as good, rounding apart, the first.
+        near = gain >= gain.max(axis=1, keepdims=True) * (1 - _EQUAL)
+        best = chosen[:, term] = near.argmax(axis=1)
+        useful[:, term] = gain[box, best] > _ROUNDING * gram[:, -1, -1]
+        column = np.where(useful[:, term, None], rest[box, :, best], 0.0)
+        pivot = np.where(useful[:, term], left[box, best], 1.0)
+        rest -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
+    index = np.append(chosen, np.full((n_boxes, 1), n_features), axis=1)
+    kept = np.append(useful, np.ones((n_boxes, 1), dtype=bool), axis=1)
+    part = gram[box[:, None, None], index[:, :, None], index[:, None, :]]
+    found = ridge_slopes(n, part * (kept[:, :, None] & kept[:, None, :]))
+    slopes = np.zeros((n_boxes, n_features))
+    np.add.at(slopes, (box[:, None], chosen), np.where(useful, found, 0.0))
+    return slopes
 
 
 @dataclass(frozen=True, eq=False)

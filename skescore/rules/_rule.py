@@ -190,6 +190,12 @@ class Rule:
         """Elementary comparisons in the premise; a two-sided interval is two."""
         return sum(condition.n_literals for condition in self.conditions)
 
+    @property
+    def n_terms(self) -> int:
+        """Literals in the premise, and features in the conclusion if it is linear."""
+        linear = isinstance(self.output, LinearOutput)
+        return self.n_literals + (len(self.output.terms) if linear else 0)
+
     def holds(self, columns: Columns, n_rows: int) -> np.ndarray:
         """Return for every row whether the premise holds."""
         result = np.ones(n_rows, dtype=bool)

@@ -313,6 +313,11 @@ class RuleSet(Sequence[Rule]):
         return sum(rule.n_literals for rule in self.rules)
 
     @cached_property
+    def n_terms(self) -> int:
+        """Literals in all premises, and features in all linear conclusions."""
+        return sum(rule.n_terms for rule in self.rules)
+
+    @cached_property
     def boxes(self) -> BoxTable:
         """The interval conditions of all rules as arrays."""
         if self._boxes is not None:

@@ -25,7 +25,7 @@ from skescore.rules._survival import SurvivalRules
 __all__ = ["RuleEvaluation", "evaluate_rules"]
 
 Size = str | Callable[[RuleSet], float]
-SIZES = ("rules", "conditions", "literals")
+SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
 
 
@@ -96,8 +96,9 @@ class RuleEvaluation:
         n_rules = len(self.ruleset)
         if kind == "rules" or n_rules == 0:
             return float(n_rules)
-        count = self.ruleset.n_conditions if kind == "conditions" else self.ruleset.n_literals
-        return float(max(1, count))  # a rule that always holds has none, but is read as well
+        return float(
+            max(1, getattr(self.ruleset, f"n_{kind}"))
+        )  # a rule that always holds has none, but is read as well
 
     @cached_property
     def volume(self) -> float:

@@ -230,8 +230,10 @@ def make_score_scorer(
     uncovered : {"ignore", "penalise"}, optional
         Rows without a rule are left out, or count as wrong (classification) or as predicted by the
         mean (regression); by default as the score's row says.
-    size : {"rules", "conditions", "literals"} or callable, default="rules"
-        What is counted as size; a callable gets the RuleSet.
+    size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
+        What is counted as size: literals are comparisons with a bound or with a value of a
+        category; terms are literals and the features in linear conclusions. A callable gets the
+        RuleSet.
     undefined : float, default=NaN
         The score where there are no rules or no rows left; NaN comes with an
         ``UndefinedMetricWarning``.
@@ -287,7 +289,7 @@ def make_fire_scorer(
     uncovered : {"penalise", "ignore"}, default="penalise"
         FiRe does not know completeness, so leaving out rows without a rule would call a list
         perfect that predicts one easy row.
-    size : {"rules", "conditions", "literals"} or callable, default="rules"
+    size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
@@ -344,7 +346,7 @@ def make_q_scorer(
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalise"}, default="ignore"
         What becomes of rows without a rule; left out, as completeness accounts for them.
-    size : {"rules", "conditions", "literals"} or callable, default="rules"
+    size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
@@ -395,7 +397,7 @@ def make_ice_scorer(
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalise"}, default="ignore"
         What becomes of rows without a rule; left out, as completeness accounts for them.
-    size : {"rules", "conditions", "literals"} or callable, default="rules"
+    size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
@@ -468,7 +470,7 @@ def make_knowledge_scorer(
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    size : {"rules", "conditions", "literals"} or callable, default="rules"
+    size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.

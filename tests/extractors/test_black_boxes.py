@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import joblib
 import numpy as np
@@ -26,10 +27,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.rules import as_ruleset
 
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
+
 X, y = load_iris(return_X_y=True)
 EXTRACTORS = [
     CARTExtractor(GaussianNB(), max_leaf_nodes=4, random_state=0),
-    GridExExtractor(GaussianNB(), n_slices=3, importance_threshold=0.5, depth=1),
+    whole_grid(GaussianNB(), n_slices=3, importance_threshold=0.5, depth=1),
 ]
 
 

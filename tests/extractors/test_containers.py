@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,6 +19,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
 
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
+
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
 X, codes = load_iris(return_X_y=True)
 y = np.array(["setosa", "versicolor", "virginica"])[codes]
@@ -26,7 +31,7 @@ FRAMES = {"pandas": PANDAS, "polars": POLARS}
 
 EXTRACTORS = {
     "cart": lambda model: CARTExtractor(model, max_leaf_nodes=4, random_state=0),
-    "gridex": lambda model: GridExExtractor(model, n_slices=2, min_examples=40, random_state=0),
+    "gridex": lambda model: whole_grid(model, n_slices=2, min_examples=40, random_state=0),
 }
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CallableRegressor, CARTExtractor, GridExExtractor
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
 
 X, y = load_iris(return_X_y=True)
 MODEL = FrozenEstimator(KNeighborsClassifier(9).fit(X, y))
@@ -141,7 +145,7 @@ def points_of(random_state, **options):
         asked.append(rows)
         return rows.sum(axis=1)
 
-    GridExExtractor(
+    whole_grid(
         CallableRegressor(function),
         threshold=0.1,
         min_examples=20,
@@ -171,9 +175,7 @@ def test_points_of_a_cell_do_not_depend_on_other_cells():
         return rows[:, 0]
 
     corners = np.array([[0.0, 0.0], [1.0, 1.0], [0.1, 0.1]])
-    extractor = GridExExtractor(
-        CallableRegressor(function), depth=1, min_examples=10, random_state=0
-    )
+    extractor = whole_grid(CallableRegressor(function), depth=1, min_examples=10, random_state=0)
     extractor.fit(corners)
     extractor.fit(np.vstack([corners, [[0.9, 0.1]]]))
     _, few, _, more = asked

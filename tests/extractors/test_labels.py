@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CARTExtractor, GridExExtractor
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
 
 random = np.random.default_rng(0)
 X = random.uniform(size=(240, 3))
@@ -27,8 +31,8 @@ def extractor(request):
     if request.param == "cart":
         return CARTExtractor(model, max_depth=6, random_state=0)
     if request.param == "gridex":
-        return GridExExtractor(model, n_slices=3)
-    return GridExExtractor(model, n_slices=3, min_examples=20, random_state=0)
+        return whole_grid(model, n_slices=3)
+    return whole_grid(model, n_slices=3, min_examples=20, random_state=0)
 
 
 LABELS = {
@@ -154,7 +158,7 @@ EMPTY = np.array([[0.5, 9.4], [9.6, 0.5], [1.0, 6.0]])
 
 def corners(**options):
     model = DecisionTreeClassifier(random_state=0)
-    return GridExExtractor(model, n_slices=2, depth=1, **options).fit(CORNERS, CORNER_LABELS)
+    return whole_grid(model, n_slices=2, depth=1, **options).fit(CORNERS, CORNER_LABELS)
 
 
 def test_uncovered_by_default_gives_the_majority():
@@ -202,7 +206,7 @@ def test_uncovered_abstain_says_so():
 )
 def test_abstain_labels(labels, abstain_label, answer):
     y = np.array(labels)[(CORNER_LABELS == "far").astype(int)]
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         DecisionTreeClassifier(random_state=0),
         depth=1,
         uncovered="abstain",
@@ -240,7 +244,7 @@ def test_uncovered_in_regression():
     points = np.random.default_rng(0).uniform(size=(300, 10))
 
     def fitted(uncovered):
-        return GridExExtractor(model, n_slices=2, depth=1, uncovered=uncovered).fit(X)
+        return whole_grid(model, n_slices=2, depth=1, uncovered=uncovered).fit(X)
 
     default, nearest, abstain = map(fitted, ("default", "nearest", "abstain"))
     covered = default.covers(points)

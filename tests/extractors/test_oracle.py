@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,9 @@ from skescore.extractors import (
     Oracle,
 )
 from skescore.registry import extractor_class
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
 
 X, y = make_classification(300, 4, n_informative=4, n_redundant=0, random_state=0)
 
@@ -152,7 +156,7 @@ def test_batches_change_no_rule(size, adapter, min_examples):
         CallableRegressor: lambda rows: rows[:, 0] * rows[:, 1],
     }
     # Each cell is asked about in chunks of its own if need be, all the same.
-    expected = GridExExtractor(
+    expected = whole_grid(
         adapter(functions[adapter]), min_examples=min_examples, random_state=0
     ).fit(X)
     extractor = clone(expected).set_params(batch_size=size).fit(X)
@@ -172,9 +176,9 @@ def test_cart_asks_once():
 @pytest.mark.parametrize("depth", [1, 3])
 def test_gridex_without_points_asks_about_the_rows_alone(min_examples, depth):
     function = Recorder()
-    GridExExtractor(
-        CallableRegressor(function), min_examples=min_examples, depth=depth, n_slices=3
-    ).fit(X)
+    whole_grid(CallableRegressor(function), min_examples=min_examples, depth=depth, n_slices=3).fit(
+        X
+    )
     assert function.sizes == [300]
     np.testing.assert_array_equal(function.shown[0], X)
 
@@ -182,7 +186,7 @@ def test_gridex_without_points_asks_about_the_rows_alone(min_examples, depth):
 @pytest.mark.parametrize("answer", [lambda r: r.sum(axis=1), lambda r: np.sign(r.prod(axis=1))])
 def test_gridex_asks_at_most_once_per_level(answer):
     function = Recorder(answer)
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         CallableRegressor(function), min_examples=50, depth=3, threshold=0.1, random_state=0
     ).fit(X)
     assert function.sizes[0] == 300
@@ -198,7 +202,7 @@ def test_gridex_asks_at_most_once_per_level(answer):
 def test_gridex_asks_nothing_where_every_cell_has_rows_enough():
     function = Recorder()
     rows = np.random.default_rng(0).uniform(size=(400, 1))
-    GridExExtractor(CallableRegressor(function), min_examples=50, depth=1, n_slices=4).fit(rows)
+    whole_grid(CallableRegressor(function), min_examples=50, depth=1, n_slices=4).fit(rows)
     assert function.sizes == [400]
 
 
@@ -206,7 +210,7 @@ def test_gridex_asks_no_further_once_all_boxes_are_final():
     function = Recorder(lambda rows: (rows[:, 0] > 0.5) * 1.0)
     # Two rows at the ends, so that the middle of the domain is 0.5.
     rows = np.array([[0.0], [0.1], [0.9], [1.0]])
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         CallableRegressor(function), min_examples=20, depth=5, random_state=0
     ).fit(rows)
     assert function.sizes == [4, 36]
@@ -221,10 +225,10 @@ def test_cells_never_outnumber_rows():
         CallableRegressor(lambda r: r.sum(axis=1)),
     ):
         for depth in (1, 3):
-            extractor = GridExExtractor(black_box, n_slices=2, depth=depth).fit(rows)
+            extractor = whole_grid(black_box, n_slices=2, depth=depth).fit(rows)
             assert extractor.n_rules_ <= 120
             assert extractor.coverage_ == 1.0
-    extractor = GridExExtractor(black_box, n_slices=2, depth=1, min_examples=3).fit(rows)
+    extractor = whole_grid(black_box, n_slices=2, depth=1, min_examples=3).fit(rows)
     assert extractor.oracle_.n_rows <= 3 * 120
 
 
@@ -234,12 +238,12 @@ def test_cells_never_outnumber_rows():
 def test_a_cached_black_box_is_asked_once_by_many():
     function = Recorder(lambda rows: (rows[:, 0] > 0) * 1)
     model = CachedBlackBox(CallableClassifier(function))
-    for extractor in (CARTExtractor(model), GridExExtractor(model), GridExExtractor(model)):
+    for extractor in (CARTExtractor(model), whole_grid(model), whole_grid(model)):
         extractor.fit(X, y)
         assert extractor.estimator_ is model
     assert function.sizes == [300]
     assert (model.oracle.n_calls, model.oracle.n_rows_cached) == (1, 600)
-    search = GridSearchCV(GridExExtractor(model), {"n_slices": [2, 3], "depth": [1, 2]}, cv=3)
+    search = GridSearchCV(whole_grid(model), {"n_slices": [2, 3], "depth": [1, 2]}, cv=3)
     search.fit(X, y)
     assert sorted(function.sizes) == [200, 200, 200, 300]
 
@@ -266,8 +270,8 @@ def test_a_cached_black_box_shows_frames_to_a_model_of_frames():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = CachedBlackBox(KNeighborsClassifier().fit(frame, y))
     # scikit-learn would warn of rows without names, which is an error here.
-    GridExExtractor(model, min_examples=20, random_state=0).fit(frame)
-    GridExExtractor(model, min_examples=20, random_state=0).fit(X)
+    whole_grid(model, min_examples=20, random_state=0).fit(frame)
+    whole_grid(model, min_examples=20, random_state=0).fit(X)
 
 
 def test_points_of_small_questions_do_not_push_out_the_rows():

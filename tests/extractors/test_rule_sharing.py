@@ -129,14 +129,14 @@ def test_real_goes_on_where_others_have_ended(monkeypatch):
     fit = Discretiser.fit
     monkeypatch.setattr(Discretiser, "fit", lambda *given: fits.append(given) or fit(*given))
     shared = CachedBlackBox(CallableClassifier(classes_of))
-    first = REALExtractor(shared, max_rules=2).fit(ROWS)
+    first = REALExtractor(shared, max_candidates=2).fit(ROWS)
     asked = shared.oracle.n_calls
-    second = REALExtractor(shared, max_rules=4).fit(ROWS)
+    second = REALExtractor(shared, max_candidates=4).fit(ROWS)
     assert shared.oracle.n_calls == asked + 2
     assert len(fits) == 1
     assert second.oracle_.n_calls > first.oracle_.n_calls
     first.discretiser_.cut_points_[0][:] = np.nan  # its own
     REALExtractor(shared, discretiser=Discretiser(n_bins=3)).fit(ROWS)
     assert np.isfinite(
-        REALExtractor(shared, max_rules=2).fit(ROWS).discretiser_.cut_points_[0]
+        REALExtractor(shared, max_candidates=2).fit(ROWS).discretiser_.cut_points_[0]
     ).all()

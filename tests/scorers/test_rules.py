@@ -479,7 +479,8 @@ Y_BESIDE = np.append(Y_PLANE, ["left", "right"])
 
 
 def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
-    box = GridExExtractor(DecisionTreeClassifier(max_depth=3, random_state=0), n_slices=3, depth=1)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    box = GridExExtractor(tree, n_slices=3, depth=1, max_rules=None)
     pipeline = make_pipeline(StandardScaler(), box).fit(X_PLANE, Y_PLANE)
     inner, rows = pipeline[-1], pipeline[:-1].transform(BESIDE)
     assert inner.covers(rows).tolist() == [True] * 60 + [False] * 2
@@ -689,7 +690,7 @@ def test_no_rows_are_an_error() -> None:
     [
         ("reference", "truth", "reference must be one of 'data', 'black_box', got 'truth'"),
         ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalise', got 'nearest'"),
-        ("size", "leaves", "size must be one of .*'literals', got 'leaves'"),
+        ("size", "leaves", "size must be one of .*'terms', got 'leaves'"),
         ("undefined", None, "undefined must be a number, NaN included, got None"),
     ],
 )

@@ -83,7 +83,7 @@ def test_the_value_in_regression() -> None:
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     params = {
         "n_slices": 3, "importance_threshold": 0.5, "depth": 1, "threshold": 30.0,
-        "min_examples": 25,
+        "min_examples": 25, "max_rules": None, "n_features_to_select": None,
     }  # fmt: skip
     study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3

@@ -17,7 +17,11 @@ from threadpoolctl import ThreadpoolController
 
 from skescore import _validation as check
 from skescore._random import combine, draw_seed
-from skescore.extractors._importance import feature_importances, given_importances
+from skescore.extractors._importance import (
+    feature_importances,
+    given_importances,
+    important_features,
+)
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.cream._dense_parts import CRITERIA, dense_parts
 from skescore.extractors.cream._targets import Target, column_moments
@@ -62,7 +66,9 @@ class BoxParameters:
     weighted: bool = True
     ignore_threshold: float
     importances: Any
+    n_features_to_select: int | None = None
     output: str
+    max_terms: int | None
     random_state: Any
 
     @classmethod
@@ -79,6 +85,10 @@ class BoxParameters:
         check.check_integer("max_samples", parameters.max_samples, _LEAST_SAMPLES, optional=True)
         check.check_flag("weighted", parameters.weighted)
         check.check_number("ignore_threshold", parameters.ignore_threshold, 0.0, 1.0)
+        check.check_integer(
+            "n_features_to_select", parameters.n_features_to_select, 1, optional=True
+        )
+        check.check_integer("max_terms", parameters.max_terms, 1, optional=True)
         check.check_choice("output", parameters.output, ("constant", "linear"))
         return parameters
 
@@ -113,7 +123,13 @@ def cluster(
     importances = np.zeros(n_features)
     if parameters.importances is not None:
         importances = given_importances(parameters.importances, n_features)
-    lower, upper = BoxGrower(X, target, parameters, sharing).grow()
+    chosen = important_features(X, *target.importance_target(None), parameters.n_features_to_select)
+    if sharing is not None and len(chosen) < n_features:
+        sharing = sharing.narrowed(digest(chosen))
+    inner = BoxGrower(X[:, chosen], target, parameters, sharing).grow()
+    lower = np.full((len(inner[0]), n_features), -np.inf)
+    upper = np.full_like(lower, np.inf)
+    lower[:, chosen], upper[:, chosen] = inner
     if ignore_threshold > 0:
         if parameters.importances is None:
             labels = _assign(X, lower, upper, feature_names)

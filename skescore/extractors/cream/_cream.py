@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice
 from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._docstrings import documented
+from skescore.extractors._docstrings import SELECTION, documented
 from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.cream._boxes import BoxParameters, cluster
@@ -40,8 +40,8 @@ estimator : estimator
 error_threshold : float or None, default=None
     Rows of at most this impurity are not split any more: the share of rows outside the majority
     class, the standard deviation of numbers, or with ``output="linear"`` the mean absolute
-    residual of the linear model (in the target's units). None stands for 0.1, for numbers for a
-    tenth of the standard deviation of all of them.
+    residual of the linear model (in the target's units). None stands for 0.15, without a
+    target for 0.1, for numbers for a tenth of the standard deviation of all of them.
 gauss_components : int, default=2
     Most components of the Gaussian mixtures that suggest boxes, at least 2; all numbers up to
     it are tried.
@@ -72,6 +72,15 @@ importances : array-like of shape (n_features,), optional
 output : {"constant", "linear"}, default="constant"
     What rules conclude in regression: their mean, or a linear function of the features, fitted
     by least squares (shrunk where there are fewer than two rows per coefficient).
+max_terms : int or None, default=3
+    Most features in a linear conclusion, at least 1; they are chosen by forward selection, rule
+    by rule. None: all.
+""",
+    "features": """
+n_features_to_select : int or None, default=5
+    """
+    + SELECTION
+    + """
 """,
     "extraction": """
 prune : str or None, default=None
@@ -150,6 +159,7 @@ class BoxExtractor(BaseExtractor):
         estimator: Any,
         *,
         depth: int = 3,
+        n_features_to_select: int | None = 5,
         error_threshold: float | None = None,
         gauss_components: int = 2,
         criterion: str = "bic",
@@ -158,6 +168,7 @@ class BoxExtractor(BaseExtractor):
         ignore_threshold: float = 0.0,
         importances: Any = None,
         output: str = "constant",
+        max_terms: int | None = 3,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -166,6 +177,7 @@ class BoxExtractor(BaseExtractor):
     ) -> None:
         self.estimator = estimator
         self.depth = depth
+        self.n_features_to_select = n_features_to_select
         self.error_threshold = error_threshold
         self.gauss_components = gauss_components
         self.criterion = criterion
@@ -174,6 +186,7 @@ class BoxExtractor(BaseExtractor):
         self.ignore_threshold = ignore_threshold
         self.importances = importances
         self.output = output
+        self.max_terms = max_terms
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -206,7 +219,8 @@ class BoxExtractor(BaseExtractor):
         if extraction.classes is not None:
             target = LabelTarget(y_pred, len(extraction.classes))
         else:
-            target = NumberTarget(X, y_pred, self.output == "linear", "The black box predicts")
+            linear = self.output == "linear"
+            target = NumberTarget(X, y_pred, linear, self.max_terms, "The black box predicts")
         found = cluster(
             BoxParameters.of(self, split_outside=self._split_outside),
             X,
@@ -235,6 +249,7 @@ class CREAMExtractor(BoxExtractor):
     {black_box}
     depth : int, default=3
         Most boxes inside each other, at least 1; there are at most 2 to this power rules.
+    {features}
     {boxes}
     {weighted}
     {rules}
@@ -294,6 +309,7 @@ class CREAMExtractor(BoxExtractor):
         estimator: Any,
         *,
         depth: int = 3,
+        n_features_to_select: int | None = 5,
         error_threshold: float | None = None,
         gauss_components: int = 2,
         criterion: str = "bic",
@@ -303,6 +319,7 @@ class CREAMExtractor(BoxExtractor):
         ignore_threshold: float = 0.0,
         importances: Any = None,
         output: str = "constant",
+        max_terms: int | None = 3,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -312,6 +329,7 @@ class CREAMExtractor(BoxExtractor):
         super().__init__(
             estimator,
             depth=depth,
+            n_features_to_select=n_features_to_select,
             error_threshold=error_threshold,
             gauss_components=gauss_components,
             criterion=criterion,
@@ -320,6 +338,7 @@ class CREAMExtractor(BoxExtractor):
             ignore_threshold=ignore_threshold,
             importances=importances,
             output=output,
+            max_terms=max_terms,
             prune=prune,
             uncovered=uncovered,
             abstain_label=abstain_label,
@@ -342,6 +361,7 @@ class ExACTExtractor(BoxExtractor):
     {black_box}
     depth : int, default=3
         Most boxes inside each other, at least 1; at most so many rules, and one more.
+    {features}
     {boxes}
     {rules}
     {extraction}
@@ -404,6 +424,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         ignore_threshold: float = 0.0,
         importances: Any = None,
         output: str = "constant",
+        max_terms: int | None = 3,
         task: str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -416,6 +437,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         self.ignore_threshold = ignore_threshold
         self.importances = importances
         self.output = output
+        self.max_terms = max_terms
         self.task = task
         self.random_state = random_state
 
@@ -485,7 +507,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         if y is None:
             return NoTarget(rows), None
         if numbers:
-            return NumberTarget(rows, _finite(y), self.output == "linear"), None
+            return NumberTarget(rows, _finite(y), self.output == "linear", self.max_terms), None
         check_labels(y)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("y lacks a label in some rows (NaN or infinity). Drop those rows.")
@@ -610,6 +632,7 @@ class CREAMClusterer(BoxClusterer):
         ignore_threshold: float = 0.0,
         importances: Any = None,
         output: str = "constant",
+        max_terms: int | None = 3,
         task: str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -623,6 +646,7 @@ class CREAMClusterer(BoxClusterer):
             ignore_threshold=ignore_threshold,
             importances=importances,
             output=output,
+            max_terms=max_terms,
             task=task,
             random_state=random_state,
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from skescore.extractors._linear_models import ridge_slopes
+from skescore.extractors._linear_models import sparse_slopes
 from skescore.rules import Conclusions, LinearOutput
 
 #: Larger numbers have squares, and sums of them, that overflow.
@@ -37,7 +37,7 @@ class Target(Protocol):
     def scatter(self, sums: np.ndarray) -> np.ndarray:
         """How different the targets are, times their number, given sums of moments (last axis)."""
 
-    def importance_target(self, index: np.ndarray) -> tuple[np.ndarray, str]:
+    def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
         """What features may be important for, given each row's rule, and its kind of task."""
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
@@ -50,7 +50,7 @@ class LabelTarget:
     Codes are the same for the whole run, whatever classes some rows have.
     """
 
-    default_threshold = 0.1
+    default_threshold = 0.15
 
     def __init__(self, codes: np.ndarray, n_classes: int) -> None:
         self._codes, self._n_classes = codes, n_classes
@@ -76,7 +76,7 @@ class LabelTarget:
         n_rows = np.maximum(sums[..., 0], 1)
         return np.asarray(n_rows - (sums[..., 1:] ** 2).sum(axis=-1) / n_rows)
 
-    def importance_target(self, index: np.ndarray) -> tuple[np.ndarray, str]:
+    def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
         return self._codes, "classification"
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
@@ -96,7 +96,12 @@ class NumberTarget:
     """
 
     def __init__(
-        self, X: np.ndarray, values: np.ndarray, linear: bool, who: str = "y holds"
+        self,
+        X: np.ndarray,
+        values: np.ndarray,
+        linear: bool,
+        max_terms: int | None = None,
+        who: str = "y holds",
     ) -> None:
         largest = float(np.abs(values).max())
         if largest > LARGEST:
@@ -104,7 +109,7 @@ class NumberTarget:
                 f"{who} numbers up to {largest:.3g}, more than {LARGEST:g}; their squares would "
                 "overflow. Scale the target."
             )
-        self._X, self._values, self._linear = X, values, linear
+        self._X, self._values, self._linear, self._max_terms = X, values, linear, max_terms
         self._mean, self._deviation = float(values.mean()), float(values.std())
         self.default_threshold = 0.1 * self._deviation
 
@@ -122,12 +127,13 @@ class NumberTarget:
         """
         if not self._linear:
             return float(self._values[rows].std())
-        intercept, slopes = fit_linear_model(self._X, self._values, rows)
+        intercept, slopes = fit_linear_model(self._X, self._values, rows, self._max_terms)
         total = sum(
             float(np.abs(self._values[some] - intercept - self._X[some] @ slopes).sum())
             for some in _chunks(rows)
         )
-        return total / max(1, len(rows) - self._X.shape[1] - 1)
+        n_terms = min(self._X.shape[1], self._max_terms or self._X.shape[1])
+        return total / max(1, len(rows) - n_terms - 1)
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
         standard = self._standardised(rows)
@@ -137,7 +143,7 @@ class NumberTarget:
         """Standard deviation."""
         return np.sqrt(np.maximum(0.0, sums[..., 0] * sums[..., 2] - sums[..., 1] ** 2))
 
-    def importance_target(self, index: np.ndarray) -> tuple[np.ndarray, str]:
+    def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
         return self._values, "regression"
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
@@ -150,7 +156,7 @@ class NumberTarget:
         linear = {}
         groups = np.split(np.argsort(index, kind="stable"), np.cumsum(n_rows)[:-1])
         for rule, rows in enumerate(groups):
-            intercept, slopes = fit_linear_model(self._X, self._values, rows)
+            intercept, slopes = fit_linear_model(self._X, self._values, rows, self._max_terms)
             linear[rule] = LinearOutput(intercept, tuple(enumerate(slopes.tolist())))
         return Conclusions(
             np.full(n_rules, np.nan),
@@ -189,7 +195,7 @@ class NoTarget:
     def scatter(self, sums: np.ndarray) -> np.ndarray:
         raise NotImplementedError("There are no moments to compute it from.")
 
-    def importance_target(self, index: np.ndarray) -> tuple[np.ndarray, str]:
+    def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
         return index, "classification"
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
@@ -216,9 +222,11 @@ def column_moments(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def fit_linear_model(
-    X: np.ndarray, values: np.ndarray, rows: np.ndarray
+    X: np.ndarray, values: np.ndarray, rows: np.ndarray, max_terms: int | None = None
 ) -> tuple[float, np.ndarray]:
     """Intercept and slopes of a linear model, fitted to some rows by least squares.
+
+    At most `max_terms` slopes are not 0, those of forward selection; None: all may be.
 
     Slopes are 0 for features that are constant on the rows. Of equally good models it is the one
     with the smallest slopes per standard deviation. With few rows slopes are shrunk, see
@@ -233,5 +241,5 @@ def fit_linear_model(
     for some in _chunks(rows):
         standard = np.column_stack([(X[some] - mean) / unit, (values[some] - centre) / level])
         gram += standard.T @ standard
-    slopes = ridge_slopes(np.array([len(rows)]), gram[None])[0] * level / unit
+    slopes = sparse_slopes(np.array([len(rows)]), gram[None], max_terms)[0] * level / unit
     return centre - float(slopes @ mean), slopes

@@ -6,8 +6,10 @@ Rows and queried points are never copied per cell; each carries the number of it
 from __future__ import annotations
 
 import heapq
+import itertools
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +27,8 @@ from skescore.rules import BoxTable
 
 _MASK = (1 << 64) - 1
 _CHUNK = 16384
+#: A box is cut only where that takes away more than this share of all scatter.
+_LEAST_GAIN = 0.002
 
 
 def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +333,8 @@ class CellMerger:
     -----
     The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
     has the least impurity joins, the first in list order on ties. The pairs of cells are sorted
-    once; a heap keeps those of unions.
+    once; a heap keeps those of unions. With `pure`, impurities (not their ranks) must be below the
+    threshold as well.
     """
 
     def __init__(
@@ -339,11 +344,13 @@ class CellMerger:
         edges: Edges,
         statistics: JoinableTable,
         threshold: float,
+        pure: bool = False,
     ) -> None:
         low, high = slices, edges.above(parent, slices)
         self._low, self._high = low, high
         self._table = statistics
         self._threshold = threshold
+        self._most = threshold if pure else math.inf
         self._n_cells = len(low)
         #: The box that a box became part of; itself while it stands alone.
         self._joined = list(range(self._n_cells))
@@ -351,6 +358,8 @@ class CellMerger:
         if not len(pairs):
             return
         allowed, impurity = statistics.joinable(pairs, threshold)
+        if pure:
+            allowed &= impurity < threshold
         if not allowed.any():
             return
         cells = np.unique(pairs)
@@ -399,7 +408,7 @@ class CellMerger:
             return
         impurities = united.union_impurities([statistics[k] for k in others], self._threshold)
         for other, impurity in zip(others, impurities, strict=True):
-            if impurity is not None:
+            if impurity is not None and impurity < self._most:
                 heapq.heappush(heap, (impurity, other, union))
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
@@ -479,6 +488,14 @@ class _Points:
         self.n_rows = int(np.count_nonzero(keep[: self.n_rows]))
         self.X, self.predictions, self.box = self.X[keep], self.predictions[keep], box[keep]
 
+    def part(self, box: int) -> _Points:
+        """The points of one box."""
+        inside = np.flatnonzero(self.box == box)
+        n_rows = int(np.count_nonzero(inside < self.n_rows))
+        return _Points(
+            self.X[inside], self.predictions[inside], np.zeros(len(inside), np.intp), n_rows
+        )
+
     def add(self, X: np.ndarray, predictions: np.ndarray, box: np.ndarray) -> None:
         """Add queried points."""
         self.X = np.concatenate([self.X, X])
@@ -515,6 +532,100 @@ def cut_domain(
     return _open_at_border(lower_bounds, upper_bounds, lower, upper), done
 
 
+@dataclass(eq=False)
+class _Node:
+    """A box that may be cut along one feature: the best one, and how much scatter that takes away.
+
+    `depth` is how often it has been cut along each feature, `place` the order of being made.
+    """
+
+    box: Boxes
+    points: _Points
+    depth: np.ndarray
+    feature: int
+    gain: float
+    place: int
+
+    def __lt__(self, other: _Node) -> bool:
+        return (-self.gain, self.place) < (-other.gain, other.place)
+
+
+def cut_adaptively(
+    extraction: Extraction, levels: list[Level], seed: int, collect: Collector, max_rules: int
+) -> tuple[BoxTable, list[Boxes]]:
+    """Cut one box at a time along one feature, where it says most; gives at most `max_rules` boxes.
+
+    Along each feature boxes are cut once per level, so that their faces are those of the grid that
+    :func:`cut_domain` refines, unless there is no room for so many slices. Gives the same as that.
+    """
+    domain, n_rows = extraction.settings["domain"], len(extraction.X)
+    lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
+    points = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
+    table = collect(points.X, points.predictions, points.box, 1)
+    whole = Boxes(
+        lower[None], upper[None], np.zeros(1, np.uint64), table.closed(lower[None], upper[None]),
+        np.array([n_rows]),
+    )  # fmt: skip
+    least = max(0.0, _LEAST_GAIN * float(table.scatter[0]))
+    places = itertools.count()
+    # What is of one class only may yet be cut into parts of several.
+    pure = extraction.classes is not None
+
+    def node(box: Boxes, points: _Points, depth: np.ndarray) -> _Node:
+        feature, gain = 0, 0.0
+        if box.statistics.impurity[0] >= levels[0].threshold:
+            feature, gain = _best_cut(box, points, _next_slices(levels, depth), collect)
+        return _Node(box, points, depth, feature, gain, next(places))
+
+    queue = [node(whole, points, np.zeros(len(lower), dtype=np.intp))]
+    done: list[Boxes] = []
+    while queue:
+        best = heapq.heappop(queue)
+        room = max_rules - len(queue) - len(done)
+        if best.gain <= least or room < 2:
+            done.append(best.box)
+            continue
+        level = levels[best.depth[best.feature]]
+        slices = np.ones_like(level.n_slices)
+        slices[best.feature] = min(level.n_slices[best.feature], room)
+        region = Regions(best.box.lower, best.box.upper, combine(best.box.key, best.feature))
+        best.points.move(np.zeros(len(best.points.box), np.intp))
+        cut = replace(level, n_slices=slices)
+        parts = _cut(extraction, best.points, region, cut, seed, collect, pure)
+        depth = best.depth.copy()
+        depth[best.feature] += 1
+        for i in range(len(parts.lower)):
+            queue.append(node(parts.take(np.array([i])), best.points.part(i), depth))
+        heapq.heapify(queue)
+    boxes = [np.concatenate([getattr(part, side) for part in done]) for side in ("lower", "upper")]
+    return _open_at_border(*boxes, lower, upper), done
+
+
+def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:
+    """How many slices a box would be cut into next, along each feature."""
+    by_level = np.array([level.n_slices for level in levels] + [np.ones_like(levels[0].n_slices)])
+    return by_level[depth, np.arange(len(depth))]
+
+
+def _best_cut(
+    box: Boxes, points: _Points, n_slices: np.ndarray, collect: Collector
+) -> tuple[int, float]:
+    """The feature along which cutting a box takes away most scatter, and how much."""
+    inside = np.zeros(len(points.X), np.intp)
+    scatter = float(collect(points.X, points.predictions, inside, 1).scatter[0])
+    features = np.flatnonzero(n_slices > 1)
+    numbers = slice_numbers(points.X, inside, box.lower, box.upper, n_slices)
+    best, least = 0, scatter
+    for feature, number in zip(features.tolist(), numbers, strict=True):
+        cell, n_cells = _ranks(number.astype(np.int64), int(n_slices[feature]))
+        if n_cells < 2:
+            continue
+        left = float(collect(points.X, points.predictions, cell, n_cells).scatter.sum())
+        if left < least:
+            best, least = feature, left
+    return best, scatter - least
+
+
 def _cut(
     extraction: Extraction,
     points: _Points,
@@ -522,6 +633,7 @@ def _cut(
     level: Level,
     seed: int,
     collect: Collector,
+    pure: bool = False,
 ) -> Boxes:
     """Cut every box into cells, fill these up and join them; the points move to the result."""
     n_slices, n_boxes = level.n_slices, len(frontier.lower)
@@ -546,7 +658,8 @@ def _cut(
         points.add(drawn, extraction.query(drawn), owner)
 
     table = collect(points.X, points.predictions, points.box, len(parent))
-    group, low, high, table = CellMerger(parent, slices, edges, table, level.threshold).result()
+    merger = CellMerger(parent, slices, edges, table, level.threshold, pure)
+    group, low, high, table = merger.result()
     points.move(group[points.box])
     first = np.unique(group, return_index=True)[1]
     lower, upper = edges.boxes(parent[first], low, high)

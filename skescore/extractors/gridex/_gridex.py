@@ -13,15 +13,19 @@ from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._importance import feature_importances, given_importances
+from skescore.extractors._importance import (
+    feature_importances,
+    given_importances,
+)
+from skescore.extractors._joining import join_touching
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import Collector, Level, cut_domain
+from skescore.extractors.gridex._grid import Boxes, Collector, Level, cut_adaptively, cut_domain
 from skescore.extractors.gridex._statistics import (
     ClassCountsTable,
     MomentsTable,
     joined_conclusions,
 )
-from skescore.rules import RuleSet
+from skescore.rules import BoxTable, Conclusions, RuleSet
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000
@@ -37,8 +41,9 @@ class GridExExtractor(BaseExtractor):
 
     Every feature's range is cut into equal slices; of the cells only those with rows are kept, and
     touching cells that belong together are joined. Boxes in which the predictions still differ by
-    `threshold` or more are cut again, `depth` times in all. The black box is queried for the rows,
-    then once per level for the points that fill up cells with few rows.
+    `threshold` or more are cut again, `depth` times in all. With `max_rules` that is done box by
+    box and feature by feature, where it helps most. The black box is queried for the rows, then
+    once per level, or box, for the points that fill up cells with few rows.
 
     Parameters
     ----------
@@ -69,8 +74,10 @@ class GridExExtractor(BaseExtractor):
     their union's impurity is below `threshold`. Joining never crosses the box that the cells were
     cut from. Features that are constant on the rows are never cut.
 
-    With many features, cutting all of them leaves few rows per cell and so nearly a rule per row:
-    cut those that matter (``importance_threshold=0.5``) or let a search choose.
+    With many features, cutting all of them (``max_rules=None, n_features_to_select=None``) leaves
+    few rows per cell and so nearly a rule per row. With `max_rules`, cells that touch join as they
+    are cut while their union is below `threshold`; in classification, boxes of one class that
+    share a whole face are joined in the end.
 
     References
     ----------
@@ -88,9 +95,9 @@ class GridExExtractor(BaseExtractor):
     ...     KNeighborsClassifier(9), n_slices=8, importance_threshold=0.99, depth=1
     ... )
     >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal length (cm) < 2.475 THEN setosa   [50 rows, 100 % pure]
-    2. IF 2.475 ≤ petal length (cm) < 4.688 THEN versicolor   [40 rows, 100 % pure]
-    3. IF petal length (cm) ≥ 4.688 THEN virginica   [60 rows, 85 % pure]
+    1. IF petal length (cm) ≥ 4.688 THEN virginica   [60 rows, 85 % pure]
+    2. IF petal length (cm) < 2.475 THEN setosa   [50 rows, 100 % pure]
+    3. IF 2.475 ≤ petal length (cm) < 4.688 THEN versicolor   [40 rows, 100 % pure]
     otherwise, where no rule holds: virginica
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)
@@ -100,9 +107,11 @@ class GridExExtractor(BaseExtractor):
         self,
         estimator: Any,
         *,
+        max_rules: int | None = 16,
+        n_features_to_select: int | None = 5,
         n_slices: int | Sequence[int] = 2,
         importance_threshold: float | Sequence[float] | None = None,
-        depth: int = 2,
+        depth: int = 3,
         threshold: float | None = None,
         min_examples: int = 1,
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
@@ -114,6 +123,8 @@ class GridExExtractor(BaseExtractor):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
+        self.max_rules = max_rules
+        self.n_features_to_select = n_features_to_select
         self.n_slices = n_slices
         self.importance_threshold = importance_threshold
         self.depth = depth
@@ -128,6 +139,8 @@ class GridExExtractor(BaseExtractor):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
+        check.check_integer("max_rules", self.max_rules, 1, optional=True)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         check.check_integer("depth", self.depth, 1)
         check.check_number("threshold", self.threshold, 0.0, optional=True)
         check.check_integer("min_examples", self.min_examples, 0)
@@ -159,16 +172,20 @@ class GridExExtractor(BaseExtractor):
         return strategies
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        boxes, done = cut_domain(
-            extraction,
-            self._levels(extraction),
-            draw_seed(self.random_state),
-            self._collector(extraction),
-        )
+        boxes, done = self._boxes(extraction, self._levels(extraction))
         conclusions = joined_conclusions([part.statistics.conclude(part.n_rows) for part in done])
+        if self.max_rules is not None and extraction.classes is not None:
+            boxes, conclusions = _joined(boxes, conclusions)
         return RuleSet.from_boxes(
             boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
         )
+
+    def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:
+        """Cut the domain."""
+        seed, collect = draw_seed(self.random_state), self._collector(extraction)
+        if self.max_rules is None:
+            return cut_domain(extraction, levels, seed, collect)
+        return cut_adaptively(extraction, levels, seed, collect, self.max_rules)
 
     def _collector(self, extraction: Extraction) -> Collector:
         """What makes the statistics of cells."""
@@ -201,6 +218,8 @@ class GridExExtractor(BaseExtractor):
         self.importances_ = importances.copy()
         # Cutting a constant feature would only make cells without rows.
         varies = np.asarray(domain.lower) < np.asarray(domain.upper)
+        chosen = extraction.important_features(self.n_features_to_select)
+        varies &= np.isin(np.arange(n_features), chosen)
         threshold = self.threshold
         if threshold is None:
             threshold = self._default_threshold(extraction)
@@ -217,6 +236,18 @@ class GridExExtractor(BaseExtractor):
         if extraction.task == "classification":
             return 0.1
         return float(np.std(extraction.predictions)) / 2
+
+
+def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclusions]:
+    """Join boxes of one class that share a whole face."""
+    lower, upper = boxes.lower.copy(), boxes.upper.copy()
+    first, union = join_touching(lower, upper, conclusions.outputs)
+    n_rows, counts = np.zeros(len(first), np.intp), np.zeros_like(conclusions.class_counts[first])
+    np.add.at(n_rows, union, conclusions.n_rows)
+    np.add.at(counts, union, conclusions.class_counts)
+    closed = np.isfinite(lower[first])
+    table = BoxTable(lower[first], upper[first], closed, np.zeros_like(closed))
+    return table, Conclusions(conclusions.outputs[first], n_rows=n_rows, class_counts=counts)
 
 
 def _slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from skescore import _validation as check
-from skescore._random import draw_seed
 from skescore.extractors._base import Extraction
 from skescore.extractors._docstrings import documented
 from skescore.extractors._linear_models import (
@@ -20,10 +19,10 @@ from skescore.extractors._linear_models import (
     Points,
     Units,
     absolute_residuals,
-    ridge_slopes,
+    sparse_slopes,
 )
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import Collector, cut_domain
+from skescore.extractors.gridex._grid import Collector
 from skescore.extractors.gridex._gridex import GridExExtractor
 from skescore.rules import Conclusions, LinearOutput, RuleSet
 
@@ -131,7 +130,7 @@ class LinearBox:
             for i, other in enumerate(unknown):
                 other._fits = found.take([i])
         union = self.fits.plus(Fits.stacked([other.fits for other in others]))
-        vectors = _vectors(union)
+        vectors = _vectors(union, self._table.max_terms)
         groups = Groups.of([self.points, *(other.points for other in others)])
         numbers = np.arange(len(others))
         assert groups.order is not None
@@ -155,12 +154,12 @@ class LinearTable:
 
     The impurity of a box is the mean absolute residual of its model.
 
-    Slopes with less effect across their box than `tolerance`, a share of the predictions' range,
-    are dropped in the end.
+    Models have at most `max_terms` slopes. Those with less effect across their box than
+    `tolerance`, a share of the predictions' range, are dropped in the end.
     """
 
-    def __init__(self, points: Points, tolerance: float) -> None:
-        self.points, self._tolerance = points, tolerance
+    def __init__(self, points: Points, tolerance: float, max_terms: int | None) -> None:
+        self.points, self.max_terms, self._tolerance = points, max_terms, tolerance
         # There may be too many boxes with fewer points than features to keep so much of each.
         large = points.by_box.size > len(points.units.usable) + 1
         self._place = np.where(large, np.cumsum(large) - 1, -1)
@@ -169,6 +168,13 @@ class LinearTable:
 
     def __len__(self) -> int:
         return len(self._place)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """Summed squared residuals of the linear models."""
+        fits = self._fits(np.arange(len(self)))
+        vectors = _vectors(fits, self.max_terms)[:, :-1]
+        return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
     def _fits(self, index: np.ndarray) -> Fits:
         """Moments of some boxes."""
@@ -204,8 +210,8 @@ class LinearTable:
             by_box = np.argsort(member, kind="stable")
             sums = np.empty(len(member))
             sums[by_box] = absolute_residuals(
-                self.points, self.points.by_box.take(boxes), _vectors(union),
-                member[by_box], by_box // 2,
+                self.points, self.points.by_box.take(boxes),
+                _vectors(union, self.max_terms), member[by_box], by_box // 2,
             )  # fmt: skip
             residual[block] = (sums[::2] + sums[1::2]) / union.n
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / _TIE)
@@ -233,10 +239,10 @@ class LinearTable:
         return LinearModels.joined(self.points.units, parts)
 
     def _models(self, groups: Groups, fits: Fits, sides: np.ndarray) -> LinearModels:
-        full = reduced = _vectors(fits)
+        full = reduced = _vectors(fits, self.max_terms)
         if self._tolerance > 0:
             effect = np.abs(full[:, :-2]) * sides
-            reduced = _vectors(fits.restricted(effect >= self._tolerance))
+            reduced = _vectors(fits.restricted(effect >= self._tolerance), self.max_terms)
         each = np.arange(len(fits.n))
         residual = [
             absolute_residuals(self.points, groups, vectors, each, each) / fits.n
@@ -248,9 +254,9 @@ class LinearTable:
         )  # fmt: skip
 
 
-def _vectors(fits: Fits) -> np.ndarray:
+def _vectors(fits: Fits, max_terms: int | None) -> np.ndarray:
     """Residual vectors of the linear models of boxes."""
-    return fits.vectors(ridge_slopes(fits.n, fits.gram))
+    return fits.vectors(sparse_slopes(fits.n, fits.gram, max_terms))
 
 
 #: Shares, for the default threshold, of one model's mean absolute residual and of the deviation.
@@ -276,6 +282,9 @@ class GridRExExtractor(GridExExtractor):
         half the mean absolute residual of one model of all rows, but for at least a hundredth of
         the predictions' standard deviation, so that a linear black box gives one rule.
     {cells}
+    max_terms : int or None, default=3
+        Most features in a rule's conclusion, at least 1; they are chosen by forward selection,
+        box by box. None: all.
     coefficient_tolerance : float, default=0.0
         Leaves out of a rule's conclusion the features with little effect: those whose coefficient,
         times the side of the rule's box along the feature, is less than this share of the range of
@@ -349,13 +358,16 @@ class GridRExExtractor(GridExExtractor):
         self,
         estimator: Any,
         *,
+        max_rules: int | None = 16,
+        n_features_to_select: int | None = 5,
         n_slices: int | Sequence[int] = 2,
         importance_threshold: float | Sequence[float] | None = None,
-        depth: int = 2,
+        depth: int = 3,
         threshold: float | None = None,
         min_examples: int = 1,
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
         importances: Any = None,
+        max_terms: int | None = 3,
         coefficient_tolerance: float = 0.0,
         prune: str | None = None,
         uncovered: str = "default",
@@ -365,6 +377,8 @@ class GridRExExtractor(GridExExtractor):
     ) -> None:
         super().__init__(
             estimator,
+            max_rules=max_rules,
+            n_features_to_select=n_features_to_select,
             n_slices=n_slices,
             importance_threshold=importance_threshold,
             depth=depth,
@@ -378,17 +392,18 @@ class GridRExExtractor(GridExExtractor):
             batch_size=batch_size,
             random_state=random_state,
         )
+        self.max_terms = max_terms
         self.coefficient_tolerance = coefficient_tolerance
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check.check_integer("max_terms", self.max_terms, 1, optional=True)
         check.check_number("coefficient_tolerance", self.coefficient_tolerance, 0.0)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         levels = self._levels(extraction)
         self.threshold_ = float(levels[0].threshold)
-        collect = self._collector(extraction)
-        boxes, done = cut_domain(extraction, levels, draw_seed(self.random_state), collect)
+        boxes, done = self._boxes(extraction, levels)
         tables: list[Any] = [part.statistics for part in done]
         models = LinearModels.joined(tables[0].units, tables)
         n_rows = np.concatenate([part.n_rows for part in done])
@@ -415,7 +430,9 @@ class GridRExExtractor(GridExExtractor):
         lower, upper = np.array(domain.lower), np.array(domain.upper)
         units = Units.of(lower, upper, extraction.predictions)
         return lambda X, predictions, box, n_boxes: LinearTable(
-            Points(X, predictions, box, n_boxes, units), float(self.coefficient_tolerance)
+            Points(X, predictions, box, n_boxes, units),
+            float(self.coefficient_tolerance),
+            self.max_terms,
         )
 
     def _default_threshold(self, extraction: Extraction) -> float:

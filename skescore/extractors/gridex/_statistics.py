@@ -38,6 +38,10 @@ class JoinableTable(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def scatter(self) -> np.ndarray:
+        """Summed squared error that is left in each box."""
+
     def each(self, index: np.ndarray) -> Sequence[Any]:
         """Statistics of some boxes, one by one: objects with `union` and `union_impurities`."""
 
@@ -105,6 +109,12 @@ class ClassCountsTable:
     def impurity(self) -> np.ndarray:
         """Share of predictions outside the majority class."""
         return _class_impurity(self.counts)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """Gini impurity, times the number of predictions."""
+        total = self.counts.sum(axis=1)
+        return np.asarray(total - (self.counts**2).sum(axis=1) / total)
 
     def each(self, index: np.ndarray) -> list[ClassCounts]:
         """Counts of some boxes, one by one."""
@@ -209,6 +219,11 @@ class MomentsTable:
     def impurity(self) -> np.ndarray:
         """Population standard deviation of each box's predictions."""
         return np.sqrt(self.moments[:, 2] / self.moments[:, 0])
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """Summed squared deviation from the mean."""
+        return self.moments[:, 2]
 
     def each(self, index: np.ndarray) -> list[Moments]:
         """Moments of some boxes, one by one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
@@ -71,6 +72,8 @@ class GrowingBoxes:
         Largest gap up to which a strip is like its box.
     follow : bool
         Whether strips are compared with all that the box has become, or with what it was at first.
+    most : int, optional
+        Most boxes.
 
     Attributes
     ----------
@@ -156,11 +159,13 @@ class GrowingBoxes:
         min_examples: int,
         limit: float,
         follow: bool,
+        most: int | None = None,
     ) -> None:
         n_rows, self.n_features = X.shape
         self.X, self.predictions, self.steps = X, predictions, steps
         self.domain_lower, self.domain_upper = lower, upper
         self.limit = limit
+        self._most = math.inf if most is None else most
         self.active: list[int] = np.flatnonzero(steps > 0).tolist()
         self.order = RowOrder(X, self.active)
         self.owner = np.full(n_rows, -1, dtype=np.int32)
@@ -453,6 +458,8 @@ class GrowingBoxes:
         if choice is None:
             return bool(stale.any())
         if self.gap[choice] > self.limit:
+            if self.n_boxes >= self._most:
+                return False
             self.split_off(*choice)
         else:
             self.grow(*choice)
@@ -468,7 +475,7 @@ class GrowingBoxes:
             if self.step():
                 continue
             uncovered = self.owner[row:] < 0
-            if not fill_gaps or not uncovered.any():
+            if not fill_gaps or not uncovered.any() or self.n_boxes >= self._most:
                 return done
             row += int(uncovered.argmax())
             self.add_box(*self.beside(row))

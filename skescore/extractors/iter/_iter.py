@@ -12,6 +12,8 @@ from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
+from skescore.extractors._importance import important_features
+from skescore.extractors._joining import join_touching
 from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
 from skescore.extractors.iter._predictions import Labels, Numbers, PointSource, Predictions
 from skescore.rules import BoxTable, Conclusions, RuleSet
@@ -36,18 +38,23 @@ class ITERExtractor(BaseExtractor):
     min_update : float, default=0.1
         A step, as a share of each feature's range; more than 0, at most 1. Smaller steps find
         borders more exactly and take more iterations.
-    n_points : int, default=1
+    n_points : int, default=3
         Boxes to begin with, at least 1: around the first row of each of the first classes, or
         around rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
+    n_features_to_select : int or None, default=5
+        {selection}
+    max_rules : int or None, default=16
+        Most boxes, at least 1. What they do not come to cover stays uncovered. None: no limit
+        but `max_iterations`.
     max_iterations : int, default=600
         Most steps, at least 1. What is not covered then stays so.
-    min_examples : int, default=250
+    min_examples : int, default=50
         Predictions wanted per strip: what it lacks in rows is made up by uniform random points,
         for which the black box is queried. With 0 there are no points and nothing is random.
     threshold : float or None, default=None
         Largest gap between a strip and the box that it becomes part of: in regression between
         their mean predictions (in the target's units), in classification between their class
-        probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.3 in
+        probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.15 in
         classification, for half the standard deviation of the rows' predictions in regression.
     fill_gaps : bool, default=True
         Begin again at the first row that no box holds, until there is none or `max_iterations` is
@@ -102,7 +109,9 @@ class ITERExtractor(BaseExtractor):
     >>> from skescore.extractors import ITERExtractor
     >>> data = load_iris(as_frame=True)
     >>> labels = data.target_names[data.target]
-    >>> extractor = ITERExtractor(KNeighborsClassifier(9), random_state=0)
+    >>> extractor = ITERExtractor(
+    ...     KNeighborsClassifier(9), n_points=1, min_examples=250, threshold=0.3, random_state=0
+    ... )
     >>> print(extractor.fit(data.data, labels).rules_)
     1. IF petal length (cm) < 2.58 THEN setosa   [50 rows, 100 % pure]
     2. IF 2.58 ≤ petal length (cm) < 4.94 THEN versicolor   [54 rows, 89 % pure]
@@ -117,9 +126,11 @@ class ITERExtractor(BaseExtractor):
         estimator: Any,
         *,
         min_update: float = 0.1,
-        n_points: int = 1,
+        n_points: int = 3,
+        n_features_to_select: int | None = 5,
+        max_rules: int | None = 16,
         max_iterations: int = 600,
-        min_examples: int = 250,
+        min_examples: int = 50,
         threshold: float | None = None,
         fill_gaps: bool = True,
         ignore_dimensions: Sequence[int | str] = (),
@@ -133,6 +144,8 @@ class ITERExtractor(BaseExtractor):
         self.estimator = estimator
         self.min_update = min_update
         self.n_points = n_points
+        self.n_features_to_select = n_features_to_select
+        self.max_rules = max_rules
         self.max_iterations = max_iterations
         self.min_examples = min_examples
         self.threshold = threshold
@@ -149,6 +162,8 @@ class ITERExtractor(BaseExtractor):
         remedy = "It is the share of a feature's range by which boxes grow."
         check.check_number("min_update", self.min_update, high=1, above=0, remedy=remedy)
         check.check_integer("n_points", self.n_points, 1)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
+        check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_integer("max_iterations", self.max_iterations, 1)
         check.check_integer("min_examples", self.min_examples, 0)
         check.check_number("threshold", self.threshold, 0.0, optional=True)
@@ -162,7 +177,7 @@ class ITERExtractor(BaseExtractor):
         lower, upper = np.array(domain.lower), np.array(domain.upper)
         predictions: Predictions
         if extraction.classes is not None:
-            predictions, threshold = Labels(y_pred, len(extraction.classes)), 0.3
+            predictions, threshold = Labels(y_pred, len(extraction.classes)), 0.15
         else:
             predictions, threshold = Numbers(y_pred), float(np.std(y_pred)) / 2
         if self.threshold is not None:
@@ -170,7 +185,13 @@ class ITERExtractor(BaseExtractor):
         # Floats cannot tell the ends of shorter steps apart.
         least = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
         steps = np.where(lower < upper, np.maximum(self.min_update * (upper - lower), least), 0.0)
-        steps[_columns(self.ignore_dimensions, extraction.settings["feature_names"])] = 0.0
+        ignored = _columns(self.ignore_dimensions, extraction.settings["feature_names"])
+        steps[ignored] = 0.0
+        free = np.flatnonzero(steps > 0)
+        chosen = free[
+            important_features(X[:, free], y_pred, extraction.task, self.n_features_to_select)
+        ]
+        steps[np.setdiff1d(free, chosen)] = 0.0
         growing = GrowingBoxes(
             X,
             predictions,
@@ -182,8 +203,10 @@ class ITERExtractor(BaseExtractor):
             min_examples=self.min_examples,
             limit=predictions.limit(threshold),
             follow=bool(self.refresh_output),
+            most=self.max_rules,
         )
-        for bounds in seed_boxes(growing, y_pred, extraction.task, self.n_points):
+        n_points = self.n_points if self.max_rules is None else min(self.n_points, self.max_rules)
+        for bounds in seed_boxes(growing, y_pred, extraction.task, n_points):
             growing.add_box(*bounds)
         self.n_iterations_ = growing.grow_all(self.max_iterations, bool(self.fill_gaps))
         return RuleSet.from_boxes(
@@ -230,36 +253,6 @@ class ITERExtractor(BaseExtractor):
 def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: int) -> np.ndarray:
     counts = np.bincount(rule * n_classes + codes, minlength=n_rules * n_classes)
     return counts.reshape(n_rules, n_classes)
-
-
-def join_touching(
-    lower: np.ndarray, upper: np.ndarray, outputs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Join boxes of one output that share a whole face, as long as there are any; in place.
-
-    Unions take the place of their first box; gives that box of each, and the union of each box.
-    """
-    part_of = np.arange(len(lower))
-    done = False
-    while not done:
-        done = True
-        for b in range(len(lower)):
-            if part_of[b] != b:
-                continue
-            differs = (lower != lower[b]) | (upper != upper[b])
-            along = differs.argmax(axis=1)
-            meets = (upper[b, along] == lower[np.arange(len(lower)), along]) | (
-                lower[b, along] == upper[np.arange(len(lower)), along]
-            )
-            alike = (part_of == np.arange(len(lower))) & (outputs == outputs[b])
-            others = np.flatnonzero(alike & meets & (differs.sum(axis=1) == 1))
-            if len(others):
-                c = others[0]
-                lower[b] = np.minimum(lower[b], lower[c])
-                upper[b] = np.maximum(upper[b], upper[c])
-                part_of[part_of == c] = b
-                done = False
-    return np.unique(part_of, return_inverse=True)
 
 
 def _columns(given: Any, names: Any) -> list[int]:

@@ -16,7 +16,7 @@ from skescore._deadline import check_deadline
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._docstrings import documented
-from skescore.extractors._sharing import Sharing, once
+from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.real._codes import (
     CodedFeature,
     Evidence,
@@ -26,6 +26,9 @@ from skescore.extractors.real._codes import (
 )
 from skescore.extractors.real._literals import Premise, PremiseGrower, inside
 from skescore.rules import Rule, RuleSet, RuleStatistics
+
+#: Where a feature is cut that is in no rule.
+_NO_CUTS = np.empty(0)
 
 
 @documented
@@ -46,16 +49,21 @@ class REALExtractor(BaseExtractor):
     discretiser : Discretiser or None, default=None
         Cuts the numeric features into bins; a clone is fitted on those columns and the black box's
         predictions. None stands for ``Discretiser("tree", min_bin_share=0.05, joint=True)``.
-    min_precision : float, default=0.95
+    min_precision : float, default=0.85
         Least share, above 0 and up to 1, of the training rows that a rule holds for, and of the
         queried points that it holds for, for which the black box predicts what the rule does. 1
         wants rules without an exception, as published; such rules are many and narrow.
     n_queries : int, default=300
         Most variants of a row that the black box is queried with, all in one call. 0: none, so that
         the rules rest on the training rows alone.
-    max_rules : int or None, default=50
-        Most rules that are made, and so most calls; the list may keep fewer. None: no limit but
+    max_rules : int or None, default=16
+        Most rules of the list, those that are right for most rows. None: no limit but
+        `max_candidates`.
+    max_candidates : int or None, default=50
+        Most rules that are made, and so most calls; the list keeps some of them. None: no limit but
         `tolerance`.
+    n_features_to_select : int or None, default=20
+        {selection}
     tolerance : float, default=0.01
         Share of the rows, from 0 to 0.5, that may be left without a rule: no more rules are made,
         nor kept, for them.
@@ -110,7 +118,8 @@ class REALExtractor(BaseExtractor):
     >>> from skescore.extractors.real import REALExtractor
     >>> data = load_iris(as_frame=True)
     >>> labels = data.target_names[data.target]
-    >>> extractor = REALExtractor(KNeighborsClassifier(9)).fit(data.data, labels)
+    >>> extractor = REALExtractor(KNeighborsClassifier(9), min_precision=0.95)
+    >>> extractor = extractor.fit(data.data, labels)
     >>> print(extractor.rules_)
     1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
     2. ELSE IF 2.45 < petal length (cm) ≤ 5.05 AND petal width (cm) ≤ 1.75 THEN versicolor
@@ -132,9 +141,11 @@ class REALExtractor(BaseExtractor):
         estimator: Any,
         *,
         discretiser: Discretiser | None = None,
-        min_precision: float = 0.95,
+        min_precision: float = 0.85,
         n_queries: int = 300,
-        max_rules: int | None = 50,
+        max_rules: int | None = 16,
+        max_candidates: int | None = 50,
+        n_features_to_select: int | None = 20,
         tolerance: float = 0.01,
         subsumption: bool = True,
         prune: str | None = None,
@@ -147,6 +158,8 @@ class REALExtractor(BaseExtractor):
         self.min_precision = min_precision
         self.n_queries = n_queries
         self.max_rules = max_rules
+        self.max_candidates = max_candidates
+        self.n_features_to_select = n_features_to_select
         self.tolerance = tolerance
         self.subsumption = subsumption
         self.prune = prune
@@ -157,10 +170,12 @@ class REALExtractor(BaseExtractor):
     def _check_parameters(self) -> None:
         check.check_instance("discretiser", self.discretiser, Discretiser, optional=True)
         check.check_number(
-            "min_precision", self.min_precision, high=1, above=0, remedy="Try 0.9 or more."
+            "min_precision", self.min_precision, high=1, above=0, remedy="Try 0.85 or more."
         )
         check.check_integer("n_queries", self.n_queries, 0)
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
+        check.check_integer("max_candidates", self.max_candidates, 1, optional=True)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         check.check_number("tolerance", self.tolerance, 0.0, 0.5)
         check.check_flag("subsumption", self.subsumption)
 
@@ -169,18 +184,21 @@ class REALExtractor(BaseExtractor):
         # Codes of categories depend on more than the rows, cuts on the discretiser.
         if self.discretiser is None and not extraction.categories:
             sharing = Sharing.of(extraction)
-        coded = once(sharing, "REAL's rows", lambda: self._coded(extraction))
+        chosen = extraction.important_features(self.n_features_to_select)
+        if sharing is not None and len(chosen) < extraction.X.shape[1]:
+            sharing = sharing.narrowed(digest(chosen))
+        coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
         # Fitted anew for every extractor, as far as anyone can tell.
         self.discretiser_ = copy.deepcopy(coded.discretiser)
         maker = RuleMaker(extraction, coded, self.min_precision, self.n_queries, sharing)
-        premises, outputs = maker.make(self.max_rules, self.tolerance)
+        premises, outputs = maker.make(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
         if self.subsumption:
             kept = [i for i in range(len(premises)) if not subsumed(i, premises, outputs)]
             premises, outputs = [premises[i] for i in kept], outputs[kept]
         classes, rules = extraction.settings["classes"], []
         listed = best_list(coded.rows, premises, outputs, len(classes), self.tolerance)
-        for number, counts in listed:
+        for number, counts in listed[: self.max_rules]:
             conditions = [
                 feature.condition(j, allowed)
                 for j, (feature, allowed) in enumerate(
@@ -192,15 +210,18 @@ class REALExtractor(BaseExtractor):
             rules.append(Rule(tuple(conditions), classes[outputs[number]], statistics))
         return RuleSet(rules, ordered=True, **extraction.settings)
 
-    def _coded(self, extraction: Extraction) -> CodedRows:
+    def _coded(self, extraction: Extraction, chosen: np.ndarray) -> CodedRows:
         """Put the rows into codes."""
         assert extraction.classes is not None
         discretiser = self._fitted_discretiser(extraction)
-        cuts = {}
+        cuts, n_features = {}, extraction.X.shape[1]
         if discretiser is not None:
-            numeric = (j for j in range(extraction.X.shape[1]) if j not in extraction.categories)
+            numeric = (j for j in range(n_features) if j not in extraction.categories)
             cuts = dict(zip(numeric, discretiser.cut_points_, strict=True))
-        codes, features = code_rows(extraction.X, cuts, extraction.categories)
+        categories = {j: v for j, v in extraction.categories.items() if j in chosen}
+        # What is not cut has one code, and is in no rule.
+        cuts = {j: cuts[j] if j in chosen and j in cuts else _NO_CUTS for j in range(n_features)}
+        codes, features = code_rows(extraction.X, cuts, categories)
         rows, first, purity = distinct_rows(
             codes, features, extraction.predictions, len(extraction.classes)
         )

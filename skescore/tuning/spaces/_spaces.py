@@ -253,6 +253,13 @@ def _impurities(problem: _Problem) -> FloatDistribution:
     return FloatDistribution(0.02 * most, most, log=True)
 
 
+def _selections(problem: _Problem, default: int) -> Space:
+    """Whether rules use the most important features alone; a choice only where there are more."""
+    if problem.n_features <= default:
+        return {}
+    return {"n_features_to_select": CategoricalDistribution((default, None))}
+
+
 def _at_most(value: int, distribution: IntDistribution) -> int:
     """The value, or the largest one that there is."""
     return min(value, distribution.high)
@@ -299,8 +306,7 @@ def _gridex(problem: _Problem) -> SearchSpace:
     )
     if problem.n_features == 1:  # it is the most important one, and always cut
         space = space.without("importance_threshold")
-    if problem.classifies:  # cells of one class join whatever it is
-        space = space.when("threshold", depth=(2, 3))
+    space |= {"max_rules": CategoricalDistribution((None, 16))} | _selections(problem, 5)
     return space
 
 
@@ -308,9 +314,11 @@ def _gridex_points(problem: _Problem) -> _Points:
     default = {
         "n_slices": 2,
         "importance_threshold": 0.0,
-        "depth": 2,
+        "depth": 3,
         "threshold": 0.1 if problem.classifies else 0.5 * problem.std,
         "min_examples": 1,
+        "max_rules": 16,
+        "n_features_to_select": 5,
     }
     return [*_one_feature(default, problem.n_outputs, 2 * problem.n_outputs), default]
 
@@ -320,6 +328,7 @@ def _gridrex(problem: _Problem) -> SearchSpace:
     return _gridex(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
         "coefficient_tolerance": CategoricalDistribution((0.0, 0.02, 0.05)),
+        "max_terms": CategoricalDistribution((3, None)),
     }
 
 
@@ -329,35 +338,40 @@ def _gridrex_points(problem: _Problem) -> _Points:
     default = _gridex_points(problem)[-1] | {
         "threshold": 0.25 * problem.std,
         "coefficient_tolerance": 0.0,
+        "max_terms": 3,
     }
     return [*_one_feature(default, 2, 3), default]
 
 
 def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
     """Settings that cut the most important feature once."""
-    return [default | {"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
+    once = {"importance_threshold": 0.99, "depth": 1, "max_rules": None}
+    once["n_features_to_select"] = None
+    return [default | once | {"n_slices": m} for m in slices]
 
 
 def _iter(problem: _Problem) -> SearchSpace:
     # The gap between class probabilities, or between means in the target's units.
-    low, high = (0.2, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
+    low, high = (0.1, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
     return SearchSpace(
         {
             # Small steps query the black box hundreds of times.
             "min_update": FloatDistribution(0.1, 0.5, log=True),
             "n_points": IntDistribution(1, 3),
             "threshold": FloatDistribution(low, high, log=True),
-            "min_examples": CategoricalDistribution((25, 100, 250)),
+            "min_examples": CategoricalDistribution((25, 50, 100, 250)),
         }
+        | _selections(problem, 5)
     )
 
 
 def _iter_points(problem: _Problem) -> _Points:
     default = {
         "min_update": 0.1,
-        "n_points": 1,
-        "threshold": 0.3 if problem.classifies else 0.5 * problem.std,
-        "min_examples": 250,
+        "n_points": 3,
+        "threshold": 0.15 if problem.classifies else 0.5 * problem.std,
+        "min_examples": 50,
+        "n_features_to_select": 5,
     }
     return [default | {"min_update": 0.2, "min_examples": 100}, default]
 
@@ -369,17 +383,23 @@ def _clusters(problem: _Problem) -> SearchSpace:
             "error_threshold": _impurities(problem),
             "gauss_components": IntDistribution(2, 5),
         }
+        | _selections(problem, 5)
     )
     if not problem.classifies:
         space = space.with_(output=CategoricalDistribution(("constant", "linear")))
+        if problem.n_features > 3:
+            terms = CategoricalDistribution((3, None))
+            space = space.with_(max_terms=terms).when("max_terms", output=("linear",))
     return space
 
 
 def _clusters_points(problem: _Problem) -> _Points:
     default = {
         "depth": 3,
-        "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
+        "error_threshold": 0.15 if problem.classifies else 0.1 * problem.std,
         "gauss_components": 2,
+        "n_features_to_select": 5,
+        "max_terms": 3,
     }
     if problem.classifies:
         return [default | {"depth": 2}, default, default | {"depth": 1}]
@@ -403,8 +423,8 @@ def _real(problem: _Problem) -> SearchSpace:
 
 def _real_points(problem: _Problem) -> _Points:
     default: dict[str, Any] = {
-        "max_rules": _at_most(50, _leaves(problem, 50)),
-        "min_precision": 0.95,
+        "max_rules": _at_most(16, _leaves(problem, 50)),
+        "min_precision": 0.85,
         "tolerance": 0.01,
         "prune": None,
     }

@@ -128,7 +128,12 @@ def test_what_does_not_matter_is_hardly_mentioned(cls):
     # The cluster's box has faces in all six features, the answers hang on one.
     X = np.random.default_rng(1).uniform(size=(600, 6))
     black_box = CallableRegressor(lambda Z: np.where(Z[:, 2] > 0.5, 5.0, 0.0))
-    extractor = cls(FrozenEstimator(black_box.fit(X, X[:, 0])), depth=1, random_state=0).fit(X)
+    extractor = cls(
+        FrozenEstimator(black_box.fit(X, X[:, 0])),
+        depth=1,
+        n_features_to_select=None,
+        random_state=0,
+    ).fit(X)
     mentioned = {c.feature for rule in extractor.rules_ for c in rule.conditions}
     assert 2 in mentioned
     assert len(mentioned) <= 2
@@ -214,7 +219,9 @@ def test_linear_models_are_fitted_where_the_rule_holds(cls):
 
 def test_a_linear_black_box_is_one_linear_model(cls):
     X, y = make_friedman1(200, 5, random_state=0)
-    rules = cls(LinearRegression(), output="linear", random_state=0).fit(X, y).rules_
+    rules = (
+        cls(LinearRegression(), output="linear", max_terms=None, random_state=0).fit(X, y).rules_
+    )
     assert len(rules) == 1
     black_box = LinearRegression().fit(X, y)
     assert rules[0].output.intercept == pytest.approx(black_box.intercept_)
@@ -287,7 +294,14 @@ def test_faults_12_and_18_units_do_not_matter(cls, factor):
 def test_fault_18_unscaled_is_another_thing(cls):
     X, y = load_wine(return_X_y=True)
     rules = [
-        cls(DecisionTreeClassifier(random_state=0), scale=scale, random_state=0).fit(X, y).rules_
+        cls(
+            DecisionTreeClassifier(random_state=0),
+            scale=scale,
+            n_features_to_select=None,
+            random_state=0,
+        )
+        .fit(X, y)
+        .rules_
         for scale in (True, False)
     ]
     assert rules[0] != rules[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
 
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
+
 random = np.random.default_rng(0)
 SQUARE = random.uniform(size=(400, 2))
 FIRST = CallableClassifier(lambda rows: np.where(np.asarray(rows)[:, 0] < 0.5, "left", "right"))
@@ -19,7 +24,7 @@ SUM = CallableRegressor(lambda rows: np.asarray(rows).sum(axis=1))
 
 
 def grid(black_box, **parameters):
-    return GridExExtractor(black_box, **{"depth": 1, **parameters})
+    return whole_grid(black_box, **{"depth": 1, **parameters})
 
 
 def faces(extractor, feature):
@@ -76,7 +81,7 @@ def test_rules_are_disjoint_and_cover_all_rows(X, n_slices, depth, min_examples,
         if classification
         else CallableRegressor(number)
     )
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         black_box, n_slices=n_slices, depth=depth, min_examples=min_examples, random_state=0
     ).fit(X)
     assert extractor.rules_.disjoint
@@ -126,7 +131,7 @@ def test_the_order_of_rows_does_not_matter(seed, n_slices, threshold):
         return (rows[:, 0] > 0.4) * 0.3 + (rows[:, 2] > 0.7) * 0.3 + (rows[:, 1] > 0.9) * 0.1
 
     for black_box in (CallableRegressor(stairs), CallableClassifier(lambda r: stairs(r) > 0.25)):
-        extractor = GridExExtractor(black_box, n_slices=n_slices, depth=2, threshold=threshold)
+        extractor = whole_grid(black_box, n_slices=n_slices, depth=2, threshold=threshold)
         one = extractor.fit(X).rules_
         other = clone(extractor).fit(X[random.permutation(60)]).rules_
         np.testing.assert_array_equal(one.boxes.lower, other.boxes.lower)
@@ -173,9 +178,9 @@ def test_joining_stays_inside_the_box_that_was_cut():
     # is cut once more, and its left part must not join the left half.
     step = CallableClassifier(lambda rows: np.where(rows[:, 0] < 0.75, "low", "high"))
     X = np.linspace(0, 1, 101)[:, None]
-    rules = GridExExtractor(step, n_slices=2, depth=2, threshold=0.1).fit(X).rules_
+    rules = whole_grid(step, n_slices=2, depth=2, threshold=0.1).fit(X).rules_
     assert [rule.output for rule in rules] == ["low", "low", "high"]
-    assert faces(GridExExtractor(step, depth=2).fit(X), 0) == pytest.approx([0.5, 0.75])
+    assert faces(whole_grid(step, depth=2).fit(X), 0) == pytest.approx([0.5, 0.75])
 
 
 def test_classes_join_whatever_their_purity_numbers_only_below_the_threshold():
@@ -221,7 +226,7 @@ def test_a_box_stops_strictly_below_the_threshold(threshold):
     labels = np.array(["a"] * (10 - n_other) + ["b"] * n_other + ["c"] * 10)
 
     def fitted(threshold):
-        return GridExExtractor(
+        return whole_grid(
             CallableClassifier(lambda r: labels),
             level_strategies=[{"n_slices": 2}, {"n_slices": 10}],
             threshold=threshold,
@@ -245,17 +250,17 @@ def test_depth_refines_where_answers_differ():
     step = CallableRegressor(lambda rows: (rows[:, 0] > 0.7) * 1.0)
     edges = [0.5, 0.75, 0.625, 0.6875]  # the half that holds 0.7 is halved again and again
     for depth in (1, 2, 3, 4):
-        extractor = GridExExtractor(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
+        extractor = whole_grid(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
         assert faces(extractor, 0) == pytest.approx(sorted(edges[:depth]), abs=2e-3)
     # In classification the two quarters from 0.5 to 0.75 answer alike, so they join each time.
     step = CallableClassifier(lambda rows: rows[:, 0] > 0.7)
     for depth in (2, 3, 4):
-        extractor = GridExExtractor(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
+        extractor = whole_grid(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
         assert faces(extractor, 0) == pytest.approx([0.5, 0.75], abs=2e-3)
 
 
 def test_levels_without_work_are_skipped():
-    extractor = GridExExtractor(FIRST, n_slices=2, depth=50, threshold=0.2).fit(SQUARE)
+    extractor = whole_grid(FIRST, n_slices=2, depth=50, threshold=0.2).fit(SQUARE)
     assert extractor.rules_ == grid(FIRST, threshold=0.2).fit(SQUARE).rules_
 
 
@@ -264,7 +269,7 @@ def test_levels_without_work_are_skipped():
 
 @pytest.mark.parametrize("black_box", [SUM, FIRST])
 def test_one_slice_gives_one_rule(black_box):
-    extractor = GridExExtractor(black_box, n_slices=1, depth=3).fit(SQUARE)
+    extractor = whole_grid(black_box, n_slices=1, depth=3).fit(SQUARE)
     assert extractor.n_rules_ == 1
     assert extractor.rules_[0].conditions == ()
     assert extractor.rules_[0].statistics.n_rows == 400
@@ -274,7 +279,7 @@ def test_one_slice_gives_one_rule(black_box):
 @pytest.mark.parametrize("min_examples", [1, 30])
 def test_rows_that_are_all_alike_give_one_rule(min_examples):
     X = np.full((10, 3), 7.5)
-    extractor = GridExExtractor(SUM, n_slices=3, min_examples=min_examples).fit(X)
+    extractor = whole_grid(SUM, n_slices=3, min_examples=min_examples).fit(X)
     assert extractor.n_rules_ == 1
     assert extractor.predict(X).tolist() == [22.5] * 10
     assert extractor.importances_.tolist() == [0, 0, 0]
@@ -311,7 +316,7 @@ def slices_made(n_slices, threshold, importances):
     line = np.linspace(0, 1, 2521)  # slices of any of these numbers have rows
     made = []
     for importance in importances:
-        extractor = GridExExtractor(
+        extractor = whole_grid(
             CallableRegressor(lambda rows: rows[:, 0]),
             n_slices=n_slices,
             importance_threshold=threshold,
@@ -351,7 +356,7 @@ def test_the_last_threshold_that_a_feature_reaches_gives_its_slices(importances,
 
 def test_adaptive_strategy_cuts_important_features_only():
     X = np.column_stack([SQUARE, random.uniform(size=400)])
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         CallableRegressor(lambda rows: 4 * rows[:, 0] + rows[:, 1]),
         importance_threshold=0.5,
         n_slices=4,
@@ -379,7 +384,7 @@ def test_nothing_is_important_enough():
 def test_each_level_may_have_a_strategy_of_its_own():
     # One feature per level, which must not drop the other one from the rules.
     X, y = load_iris(return_X_y=True)
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         DecisionTreeClassifier(random_state=0),
         importances=[0.0, 0.0, 1.0, 0.5],
         level_strategies=[
@@ -405,7 +410,7 @@ def test_a_tree_on_a_grid_is_found_exactly():
     X = random.uniform(size=(500, 2))
     X[0], X[1] = 0, 1  # the edges are at round numbers then
     y = np.where(X[:, 0] < 0.5, 1.0, np.where(X[:, 1] < 0.25, 5.0, 9.0))
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         DecisionTreeRegressor(random_state=0), n_slices=4, depth=1, threshold=1e-6
     ).fit(X, y)
     assert extractor.n_rules_ == 3

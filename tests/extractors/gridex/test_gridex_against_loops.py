@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
 
 Interval = tuple[Fraction, Fraction]
 
@@ -148,7 +152,7 @@ def fast(X, answers, *, classes, **parameters: Any):
         black_box: Any = CallableRegressor(lambda rows: answers)
     else:
         black_box = CallableClassifier(lambda rows: answers, classes=classes)
-    return GridExExtractor(black_box, min_examples=1, **parameters).fit(X)
+    return whole_grid(black_box, min_examples=1, **parameters).fit(X)
 
 
 def slices_of(importances, counts, limits):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
 
 
 class Asked:
@@ -26,7 +31,7 @@ def test_statistics_count_rows_and_all_points_inside(depth, black_box):
     function = Asked(lambda r: ((r[:, 0] * 3).astype(int) + (r[:, 1] > r[:, 2]) * 2) * 1.0)
     adapter = {"classifier": CallableClassifier, "regressor": CallableRegressor}[black_box]
     X = np.random.default_rng(1).uniform(size=(60, 3))
-    extractor = GridExExtractor(
+    extractor = whole_grid(
         adapter(function), depth=depth, min_examples=25, threshold=0.3, random_state=0
     ).fit(X)
     assert 2 <= len(function.points) <= 1 + depth
@@ -50,7 +55,7 @@ def test_points_are_uniform_in_cells_that_lack_rows():
     function = Asked(lambda r: r.sum(axis=1))
     # 3 rows in the lower left, 1 in the upper right, none elsewhere.
     X = np.array([[0.0, 0.0], [0.2, 0.3], [0.4, 0.1], [1.0, 1.0]])
-    GridExExtractor(CallableRegressor(function), depth=1, min_examples=2000, random_state=0).fit(X)
+    whole_grid(CallableRegressor(function), depth=1, min_examples=2000, random_state=0).fit(X)
     _, points = function.points
     lower_left = (points < 0.5).all(axis=1)
     upper_right = (points >= 0.5).all(axis=1)
@@ -67,7 +72,7 @@ def test_points_are_uniform_in_cells_that_lack_rows():
 def test_points_of_two_levels_differ():
     function = Asked(lambda r: r[:, 0])
     X = np.array([[0.0], [1.0]])
-    GridExExtractor(
+    whole_grid(
         CallableRegressor(function),
         n_slices=1,
         depth=2,

@@ -157,6 +157,7 @@ def test_drawn_points_reach_the_black_box_once_and_count_for_every_candidate():
 
     shared = CachedBlackBox(CallableClassifier(answer))
     parameters = {"n_slices": 3, "depth": 1, "min_examples": 10, "random_state": 0}
+    parameters["max_rules"] = None
     found = [
         fitted(GridExExtractor, shared, parameters | {"batch_size": 50, "threshold": threshold})
         for threshold in (0.1, 0.2, 0.3)

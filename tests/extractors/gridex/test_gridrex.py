@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,11 @@ from sklearn.tree import DecisionTreeRegressor
 from skescore.extractors import CallableClassifier, CallableRegressor
 from skescore.extractors.gridex import GridRExExtractor
 from skescore.rules import LinearOutput
+
+#: Every box is cut along all features at once, as published.
+whole_grid = partial(
+    GridRExExtractor, max_rules=None, n_features_to_select=None, depth=2, max_terms=None
+)
 
 DATA = json.loads(
     (Path(__file__).parents[2] / "data" / "psyke_gridrex.json").read_text(encoding="utf-8")
@@ -102,7 +107,7 @@ def check_scores(extractor: Any, record: dict[str, Any]) -> None:
 def test_published_records_are_reproduced(record, rounding, psyke_rounding):
     model, rows, *_ = black_box(record["dataset"])
     with psyke_rounding() if rounding else nullcontext():
-        extractor = GridRExExtractor(model, **record["parameters"]).fit(rows)
+        extractor = whole_grid(model, **record["parameters"]).fit(rows)
     assert extractor.n_rules_ == record["n_rules"]
     low, high = rows.min().to_numpy() - 2e-6, rows.max().to_numpy() + 2e-6
     table = extractor.rules_.boxes
@@ -135,7 +140,7 @@ def cut_four_of_ten(n: int) -> tuple[GridRExExtractor, pd.DataFrame, np.ndarray]
     learnt = pd.DataFrame(random.uniform(size=(1000, 10)), columns=names)
     value = 2 * learnt["x0"] + learnt["x1"] ** 2 + random.normal(scale=0.1, size=1000)
     tree = DecisionTreeRegressor(max_depth=8, random_state=0).fit(learnt, value)
-    extractor = GridRExExtractor(
+    extractor = whole_grid(
         FrozenEstimator(tree), importance_threshold=0.5, importances=[1] * 4 + [0] * 6, depth=1,
         threshold=0.1,
     )  # fmt: skip
@@ -173,7 +178,7 @@ def test_sixteen_cells_join_as_psyke_joins_them(record, rounding, psyke_rounding
 def test_no_worse_than_published_records_with_random_points(record):
     model, rows, others, _ = black_box(record["dataset"])
     for seed in range(3):
-        extractor = GridRExExtractor(model, **record["parameters"], random_state=seed).fit(rows)
+        extractor = whole_grid(model, **record["parameters"], random_state=seed).fit(rows)
         assert extractor.n_rules_ == record["n_rules"]
         assert extractor.fidelity(others) == pytest.approx(record["fid_r2_cov"], abs=0.01)
 
@@ -281,7 +286,7 @@ def test_same_boxes_and_planes_as_plain_loops(seed, n_rows, slices, others, dept
     z = np.abs(X[:, 0] / np.ptp(X[:, 0]) - 0.4) + random.normal(size=n_rows) * 0.1
     levels = [slices, others[: len(slices)]][:depth]
     ranks = (np.arange(len(slices)) + 1) / 10
-    extractor = GridRExExtractor(
+    extractor = whole_grid(
         answering(z),
         threshold=threshold,
         importances=ranks,  # so that each feature has slices of its own
@@ -320,7 +325,7 @@ def test_a_plane_black_box_is_one_rule_in_the_users_units():
     rows = pd.DataFrame(
         {"metres": random.uniform(1e6, 2e6, 300), "share": random.uniform(0, 1e-3, 300)}
     )
-    extractor = GridRExExtractor(
+    extractor = whole_grid(
         CallableRegressor(lambda r: 5 + 2e-6 * r["metres"] - 4000 * r["share"]), depth=3
     ).fit(rows)
     assert extractor.n_rules_ == 1
@@ -332,7 +337,7 @@ def test_a_plane_black_box_is_one_rule_in_the_users_units():
 
 def test_a_kink_is_two_rules_where_constants_need_many():
     X = np.linspace(0, 1, 401)[:, None]
-    extractor = GridRExExtractor(answering(np.abs(X[:, 0] - 0.5)), n_slices=2, depth=3).fit(X)
+    extractor = whole_grid(answering(np.abs(X[:, 0] - 0.5)), n_slices=2, depth=3).fit(X)
     assert extractor.n_rules_ == 2
     slopes = sorted(plane_of(rule.output, 1)[1][0] for rule in extractor.rules_)
     assert slopes == pytest.approx([-1, 1], abs=1e-2)
@@ -340,7 +345,7 @@ def test_a_kink_is_two_rules_where_constants_need_many():
 
 def test_answers_are_those_of_the_plane():
     X, y = make_friedman1(400, 6, random_state=0)
-    extractor = GridRExExtractor(DecisionTreeRegressor(max_depth=5), n_slices=2, depth=1).fit(X, y)
+    extractor = whole_grid(DecisionTreeRegressor(max_depth=5), n_slices=2, depth=1).fit(X, y)
     fresh = np.random.default_rng(0).uniform(-0.5, 1.5, size=(500, 6))
     index = extractor.rules_.assign(fresh)
     assert extractor.n_rules_ > 3
@@ -355,9 +360,9 @@ def test_answers_are_those_of_the_plane():
 def test_level_planes_are_plain_numbers():
     X = np.linspace(0, 1, 100)[:, None]
     step = np.where(X[:, 0] < 0.5, 3.0, 8.0)
-    rules = GridRExExtractor(answering(step), depth=1).fit(X).rules_
+    rules = whole_grid(answering(step), depth=1).fit(X).rules_
     assert [rule.output for rule in rules] == [3.0, 8.0]
-    same = GridRExExtractor(answering(np.full(100, 7.0))).fit(X)
+    same = whole_grid(answering(np.full(100, 7.0))).fit(X)
     assert [rule.output for rule in same.rules_] == [7.0]
     assert 0 < same.threshold_ < 1e-300
 
@@ -368,12 +373,12 @@ def test_the_default_threshold_follows_the_target():
     z = np.sin(6 * X[:, 0]) + X[:, 1]
     design = np.column_stack([np.ones(500), X])
     residual = np.abs(z - design @ np.linalg.lstsq(design, z, rcond=None)[0]).mean()
-    one = GridRExExtractor(answering(z)).fit(X)
+    one = whole_grid(answering(z)).fit(X)
     assert one.threshold_ == pytest.approx(residual / 2)
-    other = GridRExExtractor(answering(1000 * z)).fit(X)
+    other = whole_grid(answering(1000 * z)).fit(X)
     assert other.threshold_ == pytest.approx(500 * residual)
     assert [r.conditions for r in one.rules_] == [r.conditions for r in other.rules_]
-    plane = GridRExExtractor(answering(2 * X[:, 0])).fit(X)
+    plane = whole_grid(answering(2 * X[:, 0])).fit(X)
     assert plane.threshold_ == pytest.approx(0.01 * np.std(2 * X[:, 0]))
 
 
@@ -382,11 +387,11 @@ def test_far_and_tiny_features_are_well_conditioned():
     unit = random.uniform(size=(400, 3))
     z = np.abs(unit[:, 0] - 0.5) + 0.3 * unit[:, 1] - unit[:, 2]
     z += 0.01 * np.sin(20 * unit[:, 1])
-    plain = GridRExExtractor(answering(z), depth=1, threshold=0.02).fit(unit)
+    plain = whole_grid(answering(z), depth=1, threshold=0.02).fit(unit)
     assert plain.n_rules_ == 2
     for scale, offset in [(1e-9, 0), (1e9, -1e9), (1e-3, 1e3), (1e200, 0), (1e-200, 0)]:
         X = unit * scale + offset
-        moved = GridRExExtractor(answering(z), depth=1, threshold=0.02).fit(X)
+        moved = whole_grid(answering(z), depth=1, threshold=0.02).fit(X)
         assert [r.statistics.n_rows for r in moved.rules_] == [
             r.statistics.n_rows for r in plain.rules_
         ]
@@ -397,7 +402,7 @@ def test_far_and_tiny_features_are_well_conditioned():
 @pytest.mark.filterwarnings("ignore:The black box predicts")
 def test_features_without_a_measurable_range_take_no_part():
     X = np.array([[0.0, 5e-324], [0.0, 0.0], [1.0, 1e-310], [2.0, 0.0], [3.0, 5e-324]] * 3)
-    extractor = GridRExExtractor(answering(X[:, 0]), n_slices=1, depth=1).fit(X)
+    extractor = whole_grid(answering(X[:, 0]), n_slices=1, depth=1).fit(X)
     intercept, slopes = plane_of(extractor.rules_[0].output, 2)
     assert slopes[1] == 0
     assert intercept + slopes[0] * 1.2 == pytest.approx(1.2)
@@ -411,7 +416,7 @@ def test_small_effects_are_left_out_and_their_cost_is_measured():
     X = random.uniform(size=(1000, 3)) * [10, 1, 1]
     z = np.where(X[:, 0] < 5, 3 * X[:, 0] + 2 * X[:, 1], 40 - X[:, 0] + 0.1 * X[:, 2])
     z = z + 0.05 * X[:, 1] * X[:, 2]
-    every = GridRExExtractor(answering(z), importances=[1, 0, 0], importance_threshold=0.5).fit(X)
+    every = whole_grid(answering(z), importances=[1, 0, 0], importance_threshold=0.5).fit(X)
     assert (every.dropped_coefficients_, every.fidelity_loss_) == (0, 0.0)
     assert all(len(rule.output.terms) == 3 for rule in every.rules_)
     # Effects across a box: of its side along the feature, not of the whole range.
@@ -455,7 +460,7 @@ def test_small_effects_are_left_out_and_their_cost_is_measured():
 def test_bad_tolerance(value, wrong):
     X = np.arange(10.0)[:, None]
     with pytest.raises(wrong, match="coefficient_tolerance"):
-        GridRExExtractor(answering(X[:, 0]), coefficient_tolerance=value).fit(X)
+        whole_grid(answering(X[:, 0]), coefficient_tolerance=value).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +468,7 @@ def test_bad_tolerance(value, wrong):
 )
 def test_classification_is_refused(model):
     with pytest.raises(ValueError, match="GridRExExtractor extracts rules for regression only"):
-        GridRExExtractor(model).fit([[0.0], [1.0]], ["a", "b"])
+        whole_grid(model).fit([[0.0], [1.0]], ["a", "b"])
 
 
 # --- faults of the reference platform that are not ours (numbers as in the specification) ---
@@ -483,7 +488,7 @@ def test_fault_8_one_question_per_level_and_none_per_cell_or_pair(depth):
     X = np.random.default_rng(0).uniform(size=(200, 3))
     for min_examples, most in [(1, 1), (30, 1 + depth)]:
         function = Asked(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])
-        extractor = GridRExExtractor(
+        extractor = whole_grid(
             CallableRegressor(function), depth=depth, min_examples=min_examples, random_state=0
         ).fit(X)
         assert extractor.oracle_.n_calls == len(function.points) <= most
@@ -503,7 +508,7 @@ def test_fault_8_one_question_per_level_and_none_per_cell_or_pair(depth):
 
 def test_fault_9_cells_without_rows_are_never_made():
     X = np.random.default_rng(0).uniform(size=(60, 40))  # 2**40 possible cells
-    extractor = GridRExExtractor(answering(X[:, 0]), depth=1, threshold=0).fit(X)
+    extractor = whole_grid(answering(X[:, 0]), depth=1, threshold=0).fit(X)
     assert extractor.n_rules_ == 60
     np.testing.assert_allclose(extractor.predict(X), X[:, 0])
 
@@ -511,7 +516,7 @@ def test_fault_9_cells_without_rows_are_never_made():
 def test_fault_10_features_are_never_ignored_for_good():
     X = np.random.default_rng(0).uniform(size=(500, 2))
     z = np.abs(X[:, 0] - 0.5) + np.abs(X[:, 1] - 0.5)
-    extractor = GridRExExtractor(
+    extractor = whole_grid(
         answering(z),
         importances=[1.0, 0.5],
         level_strategies=[
@@ -530,14 +535,14 @@ def test_fault_10_features_are_never_ignored_for_good():
 
 def test_fault_11_a_second_fit_starts_anew():
     X = np.random.default_rng(0).uniform(size=(100, 2))
-    extractor = GridRExExtractor(answering(X[:, 0] ** 2), depth=1).fit(X)
+    extractor = whole_grid(answering(X[:, 0] ** 2), depth=1).fit(X)
     first = extractor.rules_
     assert extractor.fit(X).rules_ == first
 
 
 def test_fault_12_tiny_ranges_are_no_constants():
     X = np.linspace(0, 1e-7, 101)[:, None]
-    extractor = GridRExExtractor(answering(np.abs(X[:, 0] - 5e-8)), depth=1).fit(X)
+    extractor = whole_grid(answering(np.abs(X[:, 0] - 5e-8)), depth=1).fit(X)
     assert extractor.n_rules_ == 2
     slopes = sorted(plane_of(rule.output, 1)[1][0] for rule in extractor.rules_)
     assert slopes == pytest.approx([-1, 1], abs=0.05)
@@ -548,7 +553,7 @@ def test_fault_27_a_joined_box_still_touches_its_neighbours(psyke_rounding):
     random = np.random.default_rng(0)
     X = random.uniform(size=(900, 2)) / 3
     z = np.abs(X[:, 0] - 0.2) + np.where(X[:, 1] > 0.2, X[:, 1], 0) + random.normal(size=900) * 0.01
-    extractor = GridRExExtractor(answering(z), n_slices=6, depth=1, threshold=0.05)
+    extractor = whole_grid(answering(z), n_slices=6, depth=1, threshold=0.05)
     assert extractor.fit(X).n_rules_ == 4
     with psyke_rounding():
         assert extractor.fit(X).n_rules_ == 12
@@ -560,7 +565,7 @@ def test_small_cells_do_not_look_perfect():
     X = np.concatenate([np.array([i + 0.3, i + 0.7]) for i in range(10)])[:, None]
     z = random.normal(size=20)
     X, z = np.append(X, [[0.0], [10.0]], axis=0), np.append(z, [0.0, 0.0])
-    extractor = GridRExExtractor(answering(z), n_slices=10, depth=1, threshold=0).fit(X)
+    extractor = whole_grid(answering(z), n_slices=10, depth=1, threshold=0).fit(X)
     assert extractor.n_rules_ == 10
     assert (extractor.residuals_ > 0.1 * extractor.rules_.conclusions.standard_deviation).all()
 
@@ -571,7 +576,7 @@ def test_the_order_of_rows_and_the_batches_do_not_matter(seed, n_slices, thresho
     random = np.random.default_rng(seed)
     X = random.uniform(size=(80, 3))
     function = CallableRegressor(lambda r: np.abs(r[:, 0] - 0.4) + r[:, 1] * r[:, 2])
-    extractor = GridRExExtractor(
+    extractor = whole_grid(
         function, n_slices=n_slices, threshold=threshold, min_examples=5, random_state=0
     )
     one = clone(extractor).fit(X)

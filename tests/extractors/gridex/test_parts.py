@@ -166,7 +166,7 @@ def test_few_points_never_look_perfect():
 def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
     sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
     points, X, z, box = some_points(3, sizes, 2)
-    table = LinearTable(points, 0.0)
+    table = LinearTable(points, 0.0, None)
     everything = np.array([(i, j) for i in range(len(sizes)) for j in range(i)])
     height = points.units.unit[-1]
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.extractors import CallableRegressor, ITERExtractor
+from skescore.extractors._joining import join_touching
 from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
-from skescore.extractors.iter._iter import join_touching
 from skescore.extractors.iter._predictions import Labels, Numbers, PointSource
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -31,7 +31,11 @@ IRIS = load_iris()
 
 
 def iterate(black_box=SUM, **parameters):
-    return ITERExtractor(black_box, **{"min_examples": 20, "random_state": 0, **parameters})
+    given = {
+        "min_examples": 20, "n_points": 1, "max_rules": None, "n_features_to_select": None,
+        "random_state": 0,
+    }  # fmt: skip
+    return ITERExtractor(black_box, **(given | parameters))
 
 
 # --- growth ---
@@ -344,7 +348,10 @@ def test_no_more_rules_than_psyke_and_as_faithful(record):
         FrozenEstimator(model),
         min_update=record["min_update"],
         min_examples=record["min_examples"],
-        threshold=record.get("threshold"),
+        threshold=record.get("threshold", 0.3 if is_classifier(model) else None),
+        n_points=1,
+        max_rules=None,
+        n_features_to_select=None,
         random_state=0,
     ).fit(train)
     measure = r2_score if record["data"] == "calif" else accuracy_score
@@ -357,7 +364,9 @@ def test_no_more_rules_than_psyke_and_as_faithful(record):
 
 def test_thirty_features_are_done_in_a_bounded_number_of_questions():
     X, y = load_breast_cancer(return_X_y=True)
-    extractor = iterate(DecisionTreeClassifier(random_state=0), min_examples=25).fit(X, y)
+    tree = DecisionTreeClassifier(random_state=0)
+    options = {"n_points": 1, "threshold": 0.3, "n_features_to_select": None}
+    extractor = iterate(tree, min_examples=25, **options).fit(X, y)
     assert extractor.n_iterations_ <= 600
     assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
     assert extractor.n_rules_ <= 8

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skescore.extractors import CallableClassifier, Discretiser
 from skescore.extractors.real import REALExtractor
 from skescore.rules import Interval, OneOf
+
+precise = partial(REALExtractor, min_precision=0.95)
 
 
 @parametrize_with_checks(
@@ -54,7 +57,7 @@ QUARTERS = {j: [-0.5, 0.0, 0.5] for j in range(4)}
 
 def made_by(function, X, **options):
     options = {"discretiser": Discretiser("given", cut_points=QUARTERS), "tolerance": 0.0} | options
-    return REALExtractor(CallableClassifier(function, classes=["no", "yes"]), **options).fit(X)
+    return precise(CallableClassifier(function, classes=["no", "yes"]), **options).fit(X)
 
 
 def test_a_conjunction_is_found_exactly():
@@ -102,7 +105,7 @@ def test_questions_tell_twins_apart():
 
 def test_answers_and_statistics_are_those_of_the_first_rule_that_holds():
     X, y = load_wine(return_X_y=True)
-    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     answers, rules = extractor.estimator_.predict(X), extractor.rules_
     assert rules.ordered
     counts = np.zeros((len(rules), 3), dtype=int)
@@ -138,7 +141,7 @@ def test_few_short_rules_are_true_to_the_black_box(load, black_box, fidelity):
     shares, coverages = [], []
     for seed in range(3):
         train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=seed)
-        extractor = REALExtractor(black_box).fit(train, y_train)
+        extractor = precise(black_box).fit(train, y_train)
         assert extractor.n_rules_ <= 15
         assert extractor.rules_.n_conditions <= 4 * extractor.n_rules_
         assert extractor.coverage_ >= 0.98
@@ -165,7 +168,7 @@ class Counting(DecisionTreeClassifier):
 def test_one_call_per_rule(n_queries):
     X, y = load_breast_cancer(return_X_y=True)
     Counting.calls = 0
-    extractor = REALExtractor(Counting(random_state=0), n_queries=n_queries).fit(X, y)
+    extractor = precise(Counting(random_state=0), n_queries=n_queries).fit(X, y)
     oracle = extractor.oracle_
     assert Counting.calls == oracle.n_calls == 1 + (n_queries > 0) * extractor.n_rules_made_
     assert oracle.n_rows == len(X) + n_queries * extractor.n_rules_made_
@@ -174,8 +177,8 @@ def test_one_call_per_rule(n_queries):
 
 def test_batches_change_nothing_but_the_calls():
     X, y = load_iris(return_X_y=True)
-    whole = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
-    parts = REALExtractor(KNeighborsClassifier(9), batch_size=7).fit(X, y)
+    whole = precise(KNeighborsClassifier(9)).fit(X, y)
+    parts = precise(KNeighborsClassifier(9), batch_size=7).fit(X, y)
     assert whole.rules_ == parts.rules_
     assert parts.oracle_.n_calls > whole.oracle_.n_calls
 
@@ -185,11 +188,17 @@ def test_batches_change_nothing_but_the_calls():
 
 def test_rules_and_tolerance_are_kept_to():
     X, y = load_wine(return_X_y=True)
-    full = REALExtractor(KNeighborsClassifier(9), tolerance=0.0, max_rules=None).fit(X, y)
+    full = precise(KNeighborsClassifier(9), tolerance=0.0, max_rules=None, max_candidates=None).fit(
+        X, y
+    )
     assert full.coverage_ == 1.0
-    few = REALExtractor(KNeighborsClassifier(9), max_rules=3).fit(X, y)
+    few = precise(KNeighborsClassifier(9), max_candidates=3).fit(X, y)
     assert few.n_rules_ <= few.n_rules_made_ == 3
-    loose = REALExtractor(KNeighborsClassifier(9), tolerance=0.2).fit(X, y)
+    best = precise(KNeighborsClassifier(9), max_rules=3).fit(X, y)
+    assert best.n_rules_made_ > best.n_rules_ == 3
+    whole = precise(KNeighborsClassifier(9)).fit(X, y)
+    assert list(best.rules_) == list(whole.rules_)[:3]
+    loose = precise(KNeighborsClassifier(9), tolerance=0.2).fit(X, y)
     assert loose.coverage_ >= 0.8
     assert loose.n_rules_ < full.n_rules_
 
@@ -197,7 +206,7 @@ def test_rules_and_tolerance_are_kept_to():
 def test_the_discretiser_is_cloned():
     given = Discretiser("quantile", n_bins=3)
     X, y = load_iris(return_X_y=True)
-    extractor = REALExtractor(KNeighborsClassifier(9), discretiser=given).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9), discretiser=given).fit(X, y)
     assert not hasattr(given, "cut_points_")
     assert extractor.discretiser is given
     bounds = {b for r in extractor.rules_ for c in r.conditions for b in (c.lower, c.upper)}
@@ -208,7 +217,7 @@ def test_the_discretiser_is_cloned():
 
 def test_bins_that_are_not_of_one_mind_get_no_rule():
     X = np.arange(10.0)[:, None]
-    extractor = REALExtractor(
+    extractor = precise(
         CallableClassifier(lambda X: (X[:, 0] > 5.5).astype(int), classes=[0, 1]),
         discretiser=Discretiser("given", cut_points=[[2.5]]),
     ).fit(X)
@@ -223,7 +232,7 @@ def test_a_black_box_of_one_mind_needs_one_rule():
     X = grid_rows(30, 2)
     model = CallableClassifier(lambda X: np.zeros(len(X), dtype=int), classes=[0, 1])
     with pytest.warns(UserWarning, match="one rule says it all"):
-        extractor = REALExtractor(model).fit(X)
+        extractor = precise(model).fit(X)
     assert [str(rule) for rule in extractor.rules_] == ["ALWAYS 0   [30 rows, 100 % pure]"]
 
 
@@ -242,7 +251,7 @@ def test_a_black_box_of_one_mind_needs_one_rule():
 def test_bad_parameters(parameters, error, text):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(error, match=text):
-        REALExtractor(KNeighborsClassifier(9), **parameters).fit(X, y)
+        precise(KNeighborsClassifier(9), **parameters).fit(X, y)
 
 
 def test_regression_is_refused():
@@ -283,7 +292,7 @@ def test_rules_name_categories(kind):
     widths = X["width"][X["colour"].isin(["red", "blue"])]
     cut = (widths[widths <= 4].max() + widths[widths > 4].min()) / 2
     given = Discretiser("given", cut_points={"width": [2.0, cut, 8.0]})
-    extractor = REALExtractor(pipeline(), discretiser=given, min_precision=1.0).fit(X, y)
+    extractor = precise(pipeline(), discretiser=given, min_precision=1.0).fit(X, y)
     assert extractor.fidelity(X) == extractor.coverage_ == 1.0
     dear = [rule for rule in extractor.rules_ if rule.output == "dear"]
     assert len(dear) == 1
@@ -298,7 +307,7 @@ def test_rules_name_categories(kind):
 def test_cut_points_go_by_name_beside_categories():
     X, y = shirts()
     given = Discretiser("given", cut_points={"width": [4.0, 7.0]})
-    extractor = REALExtractor(pipeline(), discretiser=given).fit(X, y)
+    extractor = precise(pipeline(), discretiser=given).fit(X, y)
     bounds = {
         c.lower for rule in extractor.rules_ for c in rule.conditions if isinstance(c, Interval)
     }
@@ -311,7 +320,7 @@ def test_categories_alone_need_no_discretiser():
     X = X[["colour", "cloth"]]
     y = np.where((X["colour"] == "red") & (X["cloth"] == "silk"), 1, 0)
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
-    extractor = REALExtractor(model, min_precision=1.0).fit(X, y)
+    extractor = precise(model, min_precision=1.0).fit(X, y)
     assert extractor.discretiser_ is None
     assert extractor.fidelity(X) == 1.0
     yes = [rule.conditions for rule in extractor.rules_ if rule.output == 1]
@@ -325,15 +334,15 @@ def test_fault_6_no_global_random_state_is_touched():
     X, y = load_iris(return_X_y=True)
     np.random.seed(5)
     before = np.random.get_state()[1].copy()
-    REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    precise(KNeighborsClassifier(9)).fit(X, y)
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
 def test_fault_11_nothing_is_left_of_an_earlier_extraction():
     X, y = load_iris(return_X_y=True)
-    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     first, rows = extractor.rules_, extractor.oracle_.n_rows
-    REALExtractor(KNeighborsClassifier(3)).fit(X[:, :2], y)  # no memory shared by the class
+    precise(KNeighborsClassifier(3)).fit(X[:, :2], y)  # no memory shared by the class
     assert extractor.fit(X, y).rules_ == first
     assert extractor.oracle_.n_rows == rows
 
@@ -342,9 +351,9 @@ def test_fault_11_nothing_is_left_of_an_earlier_extraction():
 def test_fault_12_the_scale_of_features_does_not_matter(factor):
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
-    plain = REALExtractor(FrozenEstimator(model)).fit(X).rules_
+    plain = precise(FrozenEstimator(model)).fit(X).rules_
     black_box = CallableClassifier(lambda X: model.predict(X / factor), classes=[0, 1, 2])
-    scaled = REALExtractor(black_box).fit(X * factor).rules_
+    scaled = precise(black_box).fit(X * factor).rules_
     assert len(plain) == len(scaled) > 2
     for rule, other in zip(plain, scaled, strict=True):
         assert rule.output == other.output
@@ -358,8 +367,8 @@ def test_faults_13_and_14_labels_of_any_kind_and_wrapped_classifiers(names):
     X, y = load_iris(return_X_y=True)
     labels = np.array(names)[y]
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [9]}, cv=2)
-    extractor = REALExtractor(make_pipeline(search)).fit(X, labels)
-    numbers = REALExtractor(make_pipeline(search)).fit(X, y)
+    extractor = precise(make_pipeline(search)).fit(X, labels)
+    numbers = precise(make_pipeline(search)).fit(X, y)
     assert extractor.classes_.tolist() == sorted(names)
     assert extractor.predict(X).tolist() == np.array(names)[numbers.predict(X)].tolist()
     assert [r.conditions for r in extractor.rules_] == [r.conditions for r in numbers.rules_]
@@ -368,7 +377,7 @@ def test_faults_13_and_14_labels_of_any_kind_and_wrapped_classifiers(names):
 def test_fault_23_raw_columns_need_no_map_and_constant_ones_do_no_harm():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.full(len(X), 3.0)])
-    extractor = REALExtractor(KNeighborsClassifier(9)).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     assert extractor.fidelity(X) > 0.95
     assert not any(c.feature == 4 for rule in extractor.rules_ for c in rule.conditions)
 
@@ -392,8 +401,8 @@ def extract():
     frame = pd.DataFrame(letters, columns=["k", "l", "m"])
     tree = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
     answers = np.where((frame["k"] < "d") == (frame["m"] > "c"), "in", "out")
-    numbers = REALExtractor(model).fit(X)
-    letters = REALExtractor(tree).fit(frame, answers)
+    numbers = precise(model).fit(X)
+    letters = precise(tree).fit(frame, answers)
     cuts = [cuts.tolist() for cuts in numbers.discretiser_.cut_points_]
     return [numbers.rules_.to_json(), letters.rules_.to_json(), cuts]
 """
@@ -417,7 +426,7 @@ def test_fault_23_hash_seeds_change_nothing():
 
 def test_fault_28_clones_pickles_and_columns_by_name():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    extractor = REALExtractor(KNeighborsClassifier(9), min_precision=0.9).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9), min_precision=0.9).fit(X, y)
     assert clone(extractor).get_params()["min_precision"] == 0.9
     other = pickle.loads(pickle.dumps(extractor))
     assert other.rules_ == extractor.rules_

@@ -169,11 +169,11 @@ def test_starting_points_respect_a_space_of_ones_own() -> None:
 
 
 def test_starting_points_leave_out_what_is_not_asked_for() -> None:
-    y = TARGETS["classification"]
-    points = starting_points("gridex", search_space("gridex", X, y), y, "classification")
-    assert {point["depth"] for point in points} == {1, 2}
+    rows, y = np.tile(X, (1, 4)), TARGETS["regression"]
+    points = starting_points("cream", search_space("cream", rows, y), y, "regression")
+    assert {point["output"] for point in points} == {"constant", "linear"}
     for point in points:
-        assert ("threshold" in point) == (point["depth"] > 1)
+        assert ("max_terms" in point) == (point["output"] == "linear")
 
 
 # --- ranges follow the data ----------------------------------------------------------------------
