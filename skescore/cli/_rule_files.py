@@ -14,12 +14,12 @@ from skescore._text import did_you_mean, listed
 from skescore.datasets import BUILT_IN, Preparation, load_dataset
 from skescore.datasets import read_table as read_prepared
 from skescore.datasets._files import read_file
-from skescore.rules import AtLeast, OneOf, RuleSet
+from skescore.rules import AtLeast, LinearOutput, OneOf, RuleSet
 from skescore.rules._conditions import Condition
 
 __all__ = [
     "as_text", "check_output", "preparation_of", "read_rows", "read_rules", "read_table",
-    "text_features", "write_output",
+    "text_features", "used_features", "write_output",
 ]  # fmt: skip
 
 
@@ -86,6 +86,15 @@ def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
             yield from _parts(condition.conditions)
 
 
+def used_features(ruleset: RuleSet) -> list[str]:
+    """Features that some rule names; others may be missing in the tables that rules meet."""
+    used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}
+    for rule in ruleset.rules:
+        if isinstance(rule.output, LinearOutput):
+            used |= {feature for feature, _ in rule.output.terms}
+    return [ruleset.feature_names[feature] for feature in sorted(used)]
+
+
 def read_table(data: str) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file as they are, missing cells and all."""
     if data in BUILT_IN:
@@ -112,7 +121,7 @@ def read_rows(data: str, ruleset: RuleSet, path: Path) -> pd.DataFrame:
                 f"{data!r} is neither a built-in data set nor an existing file. "
                 f"{did_you_mean(data, BUILT_IN)}"
             ) from None
-    missing = [name for name in names if name not in table.columns]
+    missing = [name for name in used_features(ruleset) if name not in table.columns]
     if missing:
         columns = listed(list(read_table(data).columns))
         raise ValueError(
@@ -120,7 +129,7 @@ def read_rows(data: str, ruleset: RuleSet, path: Path) -> pd.DataFrame:
             f"rules; its columns are {columns}. Name a table with the columns that the rules were "
             "made with."
         )
-    return table[names]
+    return table.reindex(columns=names)
 
 
 def as_text(column: pd.Series) -> pd.Series:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE
 from skescore.cli._output import Printer, number, plural
-from skescore.cli._rule_files import preparation_of, read_rules
+from skescore.cli._rule_files import preparation_of, read_rules, used_features
 from skescore.datasets import BUILT_IN, Dataset, DatasetError
 from skescore.metrics._prediction import METRICS
 from skescore.metrics._rule_quality import MEASURES
@@ -232,10 +233,13 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
                 f"Score them on data for {ruleset.task}."
             )
     try:
-        return arguments.data_from(
-            options, task=task, features=ruleset.feature_names,
+        dataset = arguments.data_from(
+            options,
+            task=task,
+            features=used_features(ruleset) or ruleset.feature_names,
             preparation=preparation_of(options.rules, ruleset),
-        )  # fmt: skip
+        )
+        return replace(dataset, X=dataset.X.reindex(columns=ruleset.feature_names))
     except DatasetError as error:
         if "features" not in str(error):
             raise

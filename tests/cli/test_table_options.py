@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import joblib
@@ -84,6 +85,19 @@ def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
     assert code == 0
     assert json.loads(out)["prediction"] == scored["prediction"]
     assert run("rules", rules, "--shorten", path)[0] == 0
+    # Rows need no target, nor what no rule uses.
+    unlabelled = write(shop.iloc[200:].drop(columns=["gut", "Nr", "Ort"]), "unlabelled.csv")
+    for where in (rules, alone):
+        code, out, _ = run("predict", where, unlabelled)
+        assert code == 0
+        predicted = pd.read_csv(io.StringIO(out))["prediction"]
+        assert (predicted == shop["gut"].iloc[200:].to_numpy()).mean() == pytest.approx(
+            test["rules"]
+        )
+    code, out, _ = run(
+        "score", rules, write(shop.drop(columns="Ort"), "no_town.csv"), "--target", "gut"
+    )
+    assert code == 0
     code, _, err = run("report", tmp_path / "run")
     assert code == 0
     assert "cannot be read again" not in err
