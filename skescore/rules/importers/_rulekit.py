@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -76,11 +76,11 @@ def read_rulekit(
       Java compares), whatever default class it stores; so does the fallback. The same order
       decides equal votes, so the classes stand in it: ``10`` before ``9``, as texts do. For a
       regression the fallback is the default value of the engine, a median of the training rows.
-    - A missing value satisfies no condition of ours. In RuleKit it satisfies a complementary
-      condition such as ``colour = !{red}``, and any condition after ``ignore_missing=True``. With
-      `exact` a model is refused where its own training rows would show the difference. RuleKit
-      keeps ``ignore_missing`` for the whole process: fitting another model changes the predictions
-      of those before. The rules read follow the model's own parameter.
+    - In RuleKit a missing value satisfies a complementary condition such as ``colour = !{red}``,
+      and any condition after ``ignore_missing=True``; ours say so (``colour ≠ red or missing``) of
+      features that lacked values in training. RuleKit keeps ``ignore_missing`` for the whole
+      process: fitting another model changes the predictions of those before. The rules read follow
+      the model's own parameter.
     - With a negative weight (an expert's rule worse than chance) and no class whose votes add up
       to more than 0, the engine follows the order of the rules rather than the votes. With `exact`
       such a classification is refused.
@@ -103,7 +103,10 @@ def read_rulekit(
     """
     engine = _engine(model)
     training = _Training.of(engine, feature_names)
-    rules = [_rule(java, number, training) for number, java in enumerate(engine.getRules(), 1)]
+    ignored = bool(engine.getParams().isIgnoreMissing())
+    rules = [
+        _rule(java, number, training, ignored) for number, java in enumerate(engine.getRules(), 1)
+    ]
     if training.classes is None:
         settings: dict[str, Any] = {
             "voting": "mean",
@@ -115,7 +118,7 @@ def read_rulekit(
         rules = [Rule(r.conditions, labels[str(r.output)], None, r.weight) for r in rules]
         settings = {"classes": ordered, "voting": "votes", "fallback": Fallback(ordered[0])}
     if exact:
-        _check_exact(rules, engine, training)
+        _check_exact(engine, training)
     ruleset = RuleSet(
         rules,
         training.names,
@@ -223,7 +226,9 @@ class _Training:
             upper.append(float(known.max()))
         if not all(self.categories.values()):
             return None
-        return Domain.around(np.array([lower, upper]), categories=self.categories)
+        domain = Domain.around(np.array([lower, upper]), categories=self.categories)
+        missing = tuple(float(pd.isna(column).mean()) for column in self.columns)
+        return replace(domain, missing=missing)
 
     def table(self) -> pd.DataFrame:
         return pd.DataFrame(dict(zip(self.names, self.columns, strict=True)))
@@ -266,7 +271,7 @@ def _labels(texts: Sequence[str], model: Any, classes: Sequence[Any] | None) -> 
     return labels
 
 
-def _rule(java: Any, number: int, training: _Training) -> Rule:
+def _rule(java: Any, number: int, training: _Training, ignored: bool) -> Rule:
     weight = float(java.getWeight())
     if not math.isfinite(weight):
         raise ValueError(
@@ -274,7 +279,7 @@ def _rule(java: Any, number: int, training: _Training) -> Rule:
             "can be counted. Fit the model with another voting_measure."
         )
     try:
-        conditions = _conditions(java.getPremise(), training)
+        conditions = _conditions(java.getPremise(), training, ignored)
         consequent = java.getConsequence().getValueSet()
         if training.classes is None:
             return Rule(tuple(conditions), float(consequent.getValue()), None, weight)
@@ -284,22 +289,27 @@ def _rule(java: Any, number: int, training: _Training) -> Rule:
         raise ValueError(f"Rule {number} of the RuleKit model ({text}): {error}") from error
 
 
-def _conditions(java: Any, training: _Training) -> list[Condition]:
-    """The conditions that must all hold, where a Java condition must."""
+def _conditions(java: Any, training: _Training, ignored: bool) -> list[Condition]:
+    """The conditions that must all hold, where a Java condition must.
+
+    A missing value satisfies all of them if it is `ignored`, else those that are complementary.
+    """
     if java.isDisabled():
         return []
     if hasattr(java, "getSubconditions"):
-        parts = [_conditions(part, training) for part in java.getSubconditions()]
+        parts = [_conditions(part, training, ignored) for part in java.getSubconditions()]
         if str(_field(java, "operator")) == "CONJUNCTION":
             return [condition for part in parts for condition in part]
         if not parts or not all(parts):
             raise ValueError("it has an alternative with an empty side, which cannot be expressed")
         sides = [part[0] if len(part) == 1 else AtLeast(len(part), tuple(part)) for part in parts]
         return [AtLeast(1, tuple(sides))]
-    return _elementary(training.features[str(java.getAttribute())], java.getValueSet())
+    feature, values = training.features[str(java.getAttribute())], java.getValueSet()
+    passes = ignored or _kind(values).endswith("Complement")
+    return _elementary(feature, values, passes and training.has_missing(feature))
 
 
-def _elementary(feature: int, values: Any) -> list[Condition]:
+def _elementary(feature: int, values: Any, missing: bool) -> list[Condition]:
     kind = _kind(values)
     if kind in ("Universum", "AnyValueSet"):
         return []
@@ -312,18 +322,19 @@ def _elementary(feature: int, values: Any) -> list[Condition]:
                 math.inf if upper >= _FREE else upper,
                 lower_closed=str(values.getLeftSign()) == ">=",
                 upper_closed=str(values.getRightSign()) == "<=",
+                missing=missing,
             )
         ]
     if kind not in ("SingletonSet", "SingletonSetComplement"):
         raise ValueError(f"its condition of the kind {kind} is not known here")
     negated = kind == "SingletonSetComplement"
     if values.getMapping() is not None:
-        return [OneOf(feature, (str(values.getValueAsString()),), negated=negated)]
+        return [OneOf(feature, (str(values.getValueAsString()),), negated, missing)]
     value = float(values.getValue())
     if not negated:
-        return [Interval(feature, value, value, lower_closed=True, upper_closed=True)]
-    sides = Interval(feature, upper=value, upper_closed=False), Interval(feature, lower=value)
-    return [AtLeast(1, sides)]
+        return [Interval(feature, value, value, True, True, missing)]
+    below = Interval(feature, upper=value, upper_closed=False, missing=missing)
+    return [AtLeast(1, (below, Interval(feature, lower=value, missing=missing)))]
 
 
 def _field(java: Any, name: str) -> Any:
@@ -333,7 +344,7 @@ def _field(java: Any, name: str) -> Any:
     return field.get(java)
 
 
-def _check_exact(rules: Sequence[Rule], engine: Any, training: _Training) -> None:
+def _check_exact(engine: Any, training: _Training) -> None:
     """Refuse what would be predicted otherwise."""
     remedy = "Pass exact=False to read the rules all the same."
     negative = [number for number, java in enumerate(engine.getRules(), 1) if java.getWeight() < 0]
@@ -342,22 +353,6 @@ def _check_exact(rules: Sequence[Rule], engine: Any, training: _Training) -> Non
             f"The RuleKit model has rules with negative weights ({listed(negative)}). Where no "
             "votes above 0 are left, RuleKit then predicts by the order of its rules, which a rule "
             f"set with votes cannot repeat. {remedy}"
-        )
-    ignored = bool(engine.getParams().isIgnoreMissing())
-    unlike = {
-        feature
-        for rule in rules
-        for condition in rule.conditions
-        if ignored or isinstance(condition, AtLeast) or getattr(condition, "negated", False)
-        for feature in condition.features
-        if training.has_missing(feature)
-    }
-    if unlike:
-        names = listed([training.names[feature] for feature in sorted(unlike)])
-        what = "all conditions (ignore_missing=True)" if ignored else "complementary conditions"
-        raise ValueError(
-            f"The RuleKit model was fitted on missing values in {names}, which satisfy {what} "
-            f"there but no condition of a RuleSet. {remedy}"
         )
 
 
