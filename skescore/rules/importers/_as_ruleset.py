@@ -8,6 +8,7 @@ from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -174,7 +175,19 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
             UserWarning,
             stacklevel=3,
         )
-    return in_user_units(inner, mapping)
+    try:
+        return in_user_units(inner, mapping, lambda rows: _transformed(before, rows))
+    except (TypeError, ValueError):  # columns of text, say, beside those that are scaled
+        return in_user_units(inner, mapping)
+
+
+def _transformed(transformer: Pipeline, rows: np.ndarray) -> Any:
+    """Rows of numbers as a transformer gives them, whatever it was fitted on."""
+    names = getattr(transformer, "feature_names_in_", None)
+    given = rows if names is None else pd.DataFrame(rows, columns=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say was said when it was fitted
+        return np.asarray(transformer.transform(given))
 
 
 def _summed(ruleset: RuleSet) -> set[int]:

@@ -204,7 +204,89 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
     return Interval(feature, low, high, *closed, missing=interval.missing)
 
 
-def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
+def _exact_bounds(
+    ruleset: RuleSet, mapping: AffineMap, transform: Callable[[np.ndarray], Any]
+) -> dict[tuple[int, float], tuple[float, float]]:
+    """Find which inputs a transformer puts on either side of each bound, to the last bit.
+
+    Undoing a scaler rounds, and so does the scaler itself. Boosted trees cut at values of the
+    training rows, which may not change sides for that.
+
+    Returns
+    -------
+    dict
+        By column of the output and bound: the largest input that comes to the bound or before it,
+        and the smallest that comes to it or behind it. Before and behind are those of the input,
+        which a negative scale exchanges.
+    """
+    bounds: dict[int, set[float]] = {}
+    for condition in _leaves(c for rule in ruleset.rules for c in rule.conditions):
+        if isinstance(condition, Interval):
+            ends = {condition.lower, condition.upper} - {-np.inf, np.inf}
+            bounds.setdefault(condition.feature, set()).update(ends)
+    result = {}
+    for k, some in bounds.items():
+        wanted = np.array(sorted(some))
+        last, following = _turning_points(mapping, transform, k, wanted)
+        for bound, low, high in zip(wanted, last, following, strict=True):
+            result[k, float(bound)] = float(low), float(high)
+    return result
+
+
+def _turning_points(
+    mapping: AffineMap, transform: Callable[[np.ndarray], Any], k: int, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The last inputs that come to bounds of a column or before them, the first at or behind."""
+    sign = np.sign(mapping.scale[k])
+
+    def image(inputs: np.ndarray) -> np.ndarray:
+        rows = np.zeros((len(inputs), len(mapping.input_names)))
+        rows[:, mapping.source[k]] = inputs
+        return np.asarray(sign * np.asarray(transform(rows), dtype=float)[:, k])
+
+    start = (bounds - mapping.offset[k]) / mapping.scale[k]
+    width = 1e-12 * (np.abs(start) + np.abs(mapping.offset[k] / mapping.scale[k])) + 1e-300
+    last = _last(lambda inputs: image(inputs) <= sign * bounds, start, width)
+    before = _last(lambda inputs: image(inputs) < sign * bounds, start, width)
+    return last, np.nextafter(before, np.inf)
+
+
+def _leaves(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            yield from _leaves(condition.conditions)
+        else:
+            yield condition
+
+
+def _last(
+    holds: Callable[[np.ndarray], np.ndarray], start: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """Find the last number, near a start, for which what holds of all smaller ones still holds."""
+    low, high = start - width, start + width
+    for _ in range(64):
+        bad_low, bad_high = ~holds(low), holds(high)
+        if not (bad_low.any() or bad_high.any()):
+            break
+        width = 2 * width
+        low, high = np.where(bad_low, low - width, low), np.where(bad_high, high + width, high)
+    while True:
+        middle = low + (high - low) / 2
+        apart = (low < middle) & (middle < high)
+        if not apart.any():
+            return low
+        inside = holds(middle)
+        low, high = (
+            np.where(apart & inside, middle, low),
+            np.where(apart & ~inside, middle, high),
+        )
+
+
+def in_user_units(
+    ruleset: RuleSet,
+    mapping: AffineMap,
+    transform: Callable[[np.ndarray], Any] | None = None,
+) -> RuleSet:
     """Rewrite rules on a transformer's output as rules on its input.
 
     Parameters
@@ -213,6 +295,9 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
         The rules.
     mapping : AffineMap
         What the transformer does, see :func:`affine_map`.
+    transform : callable, optional
+        The transformer itself, from rows to rows. With it the rules hold on exactly the rows whose
+        image they held on; without it a row within rounding of a bound may change sides.
 
     Returns
     -------
@@ -250,6 +335,27 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
     def values(feature: int, given: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
 
+    exact = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
+
+    def interval(c: Interval) -> Interval:
+        if not exact:
+            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
+        ends = [(c.lower, c.lower_closed), (c.upper, c.upper_closed)]
+        if mapping.scale[c.feature] < 0:
+            ends = [(-c.upper, c.upper_closed), (-c.lower, c.lower_closed)]
+        bounds = []
+        for end, closed in ends:
+            key = c.feature, float(np.copysign(1, mapping.scale[c.feature]) * end)
+            bounds.append((exact.get(key, (end, end)), closed))
+        ((p, q), low_closed), ((r, s), high_closed) = bounds
+        low, high = q if low_closed else p, r if high_closed else s
+        if low >= high:  # rounding left one number, or none, of a narrow interval
+            return Interval(
+                source(c.feature), high, high, lower_closed=True, upper_closed=True,
+                missing=c.missing,
+            )  # fmt: skip
+        return Interval(source(c.feature), low, high, low_closed, high_closed, c.missing)
+
     def condition(c: Condition) -> Condition:
         if isinstance(c, AtLeast):
             return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
@@ -258,7 +364,7 @@ def in_user_units(ruleset: RuleSet, mapping: AffineMap) -> RuleSet:
             value = np.array([mapping.filled[c.feature]])
             c = replace(c, missing=bool(c.holds(lambda _: value)[0]))
         if isinstance(c, Interval):
-            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
+            return interval(c)
         if isinstance(c, OneOf):
             return replace(c, feature=source(c.feature), values=values(c.feature, c.values))
         if isinstance(c, Missing):

@@ -87,7 +87,7 @@ def test_codes_as_categories() -> None:
 
 
 def test_a_scaler_in_front_is_undone() -> None:
-    X, y = table(250, 0)  # of more values, some are bounds, and scaling rounds
+    X, y = table(800, 0)  # of so many values some are bounds of bins
     X = X[["age", "size"]] * 10 + 3
     model = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(**SMALL)).fit(X, y)
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-12)

@@ -346,3 +346,26 @@ def test_maps_that_do_not_fit():
     for scale in (0.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="scaled by finite numbers but 0"):
             in_user_units(INNER, replace(MAPPING, scale=np.array([1.0, scale, 1.0])))
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1 / 3.7, 41.3), (-1 / 0.013, 0.2), (1e6, -1e3)])
+def test_with_the_transformer_itself_no_row_changes_sides(scale, shift):
+    rng = np.random.default_rng(0)
+    x = rng.normal(shift, 1, size=300)
+
+    def transform(rows):
+        return (rows - shift) * scale  # rounds otherwise than rows * scale - shift * scale
+
+    mapping = AffineMap(np.array([0]), np.array([scale]), np.array([-shift * scale]), ("a",))
+    bounds = np.sort(transform(x[:200]).reshape(-1, 2), axis=1)  # images of rows, as of bins
+    flags = rng.integers(2, size=bounds.shape).astype(bool).tolist()
+    rules = [
+        Rule([Interval(0, low, high, *closed)], 1.0)
+        for (low, high), closed in zip(bounds.tolist(), flags, strict=True)
+    ]
+    rules += [Rule([AtLeast(1, [Interval(0, upper=bounds[0, 0]), Interval(0, 1e9)])], 1.0)]
+    inner = RuleSet(rules, ["z"], task="regression", ordered=False)
+    rows = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])[:, None]
+    expected = inner.match(transform(rows))
+    assert (in_user_units(inner, mapping, transform).match(rows) == expected).all()
+    assert (in_user_units(inner, mapping).match(rows) != expected).any()
