@@ -220,19 +220,19 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
-            str(number),
             f"{row['n_rules']:.1f}",
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
             "knee" if row["knee"] else "",
+            str(number),
             extractor_label(row["extractor"]),
             _parameters(row["params"]),
         ]
         for number, row in enumerate(front.to_dict(orient="records"), 1)
     ]
-    columns = ["", "rules", loss, "c volume", "", "extractor", "parameters"]
+    columns = ["rules", loss, "c volume", "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    printer.line("(The rules of any row: the same command with --pick and its number.)")
+    printer.line("(The rules of any row: the same command with --pick N.)")
 
 
 def _describe(dataset: Dataset) -> str:
@@ -474,6 +474,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="data",
         help="compare rules with the target (default) or with the black box's predictions",
     )
+    group.add_argument(
+        "--features",
+        metavar="COLUMN,...",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        help="columns that rules may use (default all); the black box sees all of them",
+    )
     numbers = {
         "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
         "--timeout": (
@@ -547,8 +553,19 @@ def run(options: argparse.Namespace) -> str:
     ):
         search = _search(options, dataset, model, notes, kept)
         with notes.instead_of_warnings():
-            _pick(options, dataset, search)
-        for sentence in (shortcomings := _shortcomings(dataset, search)):
+            if options.pick is None:
+                idle = search.avoid_idle_features(dataset.X, dataset.y)
+            else:
+                _pick(options, dataset, search)
+                idle = search.best_extractor_.features_without_influence(dataset.X)
+        shortcomings = _shortcomings(dataset, search)
+        if idle:
+            shortcomings.append(
+                f"these rules name {', '.join(idle)}, on which the black box does not depend "
+                "(permuting the values changes none of its predictions), so something that goes "
+                "with it decides: name other columns with --features, or leave it out with --drop"
+            )
+        for sentence in shortcomings:
             notes.add(sentence, shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
@@ -566,8 +583,6 @@ def run(options: argparse.Namespace) -> str:
 
 def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV) -> None:
     """Make the row of ``--pick`` the winner."""
-    if options.pick is None:
-        return
     front = search.pareto_front_
     if options.pick > len(front):
         raise ValueError(
@@ -737,6 +752,7 @@ def _search(
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
+        features=options.features,
         max_rules=options.max_rules,
         min_performance=options.min_performance,
         refit=options.workers != 0,

@@ -30,6 +30,7 @@ from skescore.extractors._black_boxes import (
     is_unsupervised,
     observed_classes,
 )
+from skescore.extractors._features import chosen_features, narrowed, widened, without_influence
 from skescore.extractors._importance import important_features
 from skescore.extractors._input import CategoryEncoder, check_columns, check_labels, is_plain
 from skescore.extractors._oracle import Oracle
@@ -157,6 +158,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     ----------
     estimator : estimator
         The black box: a scikit-learn classifier or regressor.
+    features : sequence of str or int, optional
+        Features that rules may use, by name or index; the black box always sees all columns.
     prune : str or None
         Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
@@ -175,6 +178,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     takes_categories: ClassVar[bool] = False
 
     estimator: Any
+    features: Any = None
     prune: str | None = None
     uncovered: str
     abstain_label: Any
@@ -248,7 +252,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             encoder.decode if encoder else None,
         )  # fmt: skip
         growing = time.perf_counter()
-        self.rules_ = self._extract(extraction)
+        chosen = chosen_features(self.features, settings["feature_names"])
+        if chosen is None:
+            self.rules_ = self._extract(extraction)
+        else:
+            rules = self._extract(narrowed(extraction, chosen))
+            self.rules_ = widened(rules, chosen, settings)
         shown = X if encoder else rows
         pruning = time.perf_counter()
         if pruner is not None:
@@ -515,6 +524,34 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         self._rows(X)  # complains about bad rows before the black box does
         return self.score(X, self.oracle_.query(X))
+
+    def features_without_influence(
+        self, X: Any, *, n_repeats: int = 3, random_state: int = 0
+    ) -> list[str]:
+        """Find features that rules name, but on which the black box does not depend.
+
+        Use it before believing a rule: a feature that goes with another may stand in the rules,
+        though the black box never looks at it.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows; the black box is queried for them, and again with the values of each feature
+            of the rules permuted.
+        n_repeats : int, default=3
+            Permutations of each.
+        random_state : int, default=0
+            Seed of the permutations.
+
+        Returns
+        -------
+        list of str
+            Names of features whose permutation changes no prediction.
+        """
+        self._rows(X)  # complains if there are no rules yet
+        X = X if hasattr(X, "iloc") else np.asarray(X)
+        query = self.oracle_.query
+        return without_influence(self.rules_, query, X, n_repeats, random_state)
 
     @property
     def n_rules_(self) -> int:

@@ -110,6 +110,7 @@ class CARTExtractor(BaseExtractor):
         min_samples_leaf: float = 1,
         ccp_alpha: float = 0.0,
         simplify: bool = True,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -125,6 +126,7 @@ class CARTExtractor(BaseExtractor):
         self.min_samples_leaf = min_samples_leaf
         self.ccp_alpha = ccp_alpha
         self.simplify = simplify
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -55,6 +55,10 @@ importances : array-like of shape (n_features,), optional
     divided by the largest.
 """,
     "common": """
+features : sequence of str or int, optional
+    Features that rules may use, by name or index; by default all. The black box always sees all
+    columns; queried about points, the others have the values of the training row that is nearest
+    in these.
 prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.

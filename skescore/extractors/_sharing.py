@@ -33,7 +33,8 @@ class Sharing:
         domain = extraction.settings["domain"]
         n_classes = None if extraction.classes is None else len(extraction.classes)
         bounds = np.asarray([domain.lower, domain.upper], dtype=float)
-        about = rows, digest(extraction.predictions, bounds), extraction.X.shape, n_classes
+        names = tuple(extraction.settings["feature_names"])
+        about = rows, digest(extraction.predictions, bounds), extraction.X.shape, n_classes, names
         return cls(black_box.cache, about)
 
     def narrowed(self, about: Hashable) -> Sharing:

@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from skescore._validation import check_choice, check_integer
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
@@ -61,6 +61,9 @@ from skescore.tuning.storage import open_storage
 
 #: So many of the best candidates are extracted from all rows where trials used a sample.
 _FINALISTS = 3
+#: Rows whose values are permuted to see whether the black box uses a feature, and candidates that
+#: are tried in place of a winner with features that it does not use.
+_PERMUTED_ROWS, _MOST_TRIED = 2000, 5
 _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
@@ -117,6 +120,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
         Candidates are judged by held-out rows and by the rules that they extract from all rows, on
         these rows (see Notes), so that the winner's `score` may be below that of others.
+    features : sequence of str or int, optional
+        Features that rules may use, by name or index, of all extractors; the black box always sees
+        all columns.
     max_rows : int or None, default=50_000
         Of more rows, trials are measured on a sample of so many, stratified by class and drawn by
         `random_state`; the best three candidates are then extracted from all rows, and the one
@@ -262,6 +268,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         measures: Sequence[Any] = (),
         allocation: str = "halving",
         standard_errors: float = 0.5,
+        features: Any = None,
         max_rows: int | None = 50_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
@@ -286,6 +293,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.measures = measures
         self.allocation = allocation
         self.standard_errors = standard_errors
+        self.features = features
         self.max_rows = max_rows
         self.max_rules = max_rules
         self.min_performance = min_performance
@@ -376,6 +384,44 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None:
             raise interrupt
         return self
+
+    def avoid_idle_features(self, X: Any, y: Any = None) -> list[str]:
+        """Prefer an equal candidate whose rules name no feature that the black box does not use.
+
+        Use it after :meth:`fit`, with some more queries to the black box: of features that go with
+        each other, rules may name the one that the black box never looks at.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows of :meth:`fit`.
+        y : array-like of shape (n_rows,), optional
+            The target of :meth:`fit`, if there was one.
+
+        Returns
+        -------
+        list of str
+            Features that the winner's rules name though permuting them changes no prediction of the
+            black box: empty if another candidate could take its place. Such a one is as good as
+            the best as far as one can tell (the leaderboard's ``tied``), and has as few rules.
+        """
+        some = _safe_indexing(X, np.arange(min(_num_samples(X), _PERMUTED_ROWS)))
+        winner = self._winner()
+        idle = winner.features_without_influence(some)
+        board = self.leaderboard_
+        first = board.iloc[0]
+        equal = board["tied"].astype(bool) & (board["n_rules"] <= first["n_rules"])
+        if not idle or not equal.any():
+            return idle
+        outcome = ["extractor", "score", "n_rules", "completeness_volume"]
+        others = board[equal & ~board.duplicated(subset=outcome)].drop(0, errors="ignore")
+        for _, row in others.head(_MOST_TRIED).iterrows():
+            self.choose(row, X, y)
+            if not self._winner().features_without_influence(some):
+                return []
+        self.leaderboard_, self.best_extractor_ = board, winner
+        self._name_best()
+        return idle
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """The rows that trials are measured on; None for all."""
@@ -503,10 +549,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """The extractor of a name around the black box, as it was given."""
         given = self._given[name]
         if isinstance(given, str):
-            return make_extractor(given, self.estimator)
-        if isinstance(given, type):
-            return given(self.estimator)
-        return clone(given).set_params(estimator=self.estimator)
+            made = make_extractor(given, self.estimator)
+        elif isinstance(given, type):
+            made = given(self.estimator)
+        else:
+            made = clone(given).set_params(estimator=self.estimator)
+        if self.features is None:
+            return made
+        if "features" not in made.get_params(deep=False):
+            raise ValueError(
+                f"features={self.features!r} cannot be asked of {name!r}, which has no such "
+                "parameter. Leave it out of extractors, or drop columns from X."
+            )
+        return made.set_params(features=self.features)
 
     def _check_parameters(self) -> SearchObjective:
         """Raise for parameters that cannot be used; give what candidates are compared by."""

@@ -26,6 +26,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import skescore
@@ -1006,3 +1007,40 @@ def test_scores_take_another_performance(run):
     search = by_hand(load_dataset("wine"), scoring=make_ice_scorer(performance="balanced_accuracy"))
     assert balanced["performance"] == search.leaderboard_.iloc[0]["performance"]
     assert balanced["performance"] != plain["performance"]
+
+
+def test_rules_on_named_columns_only(run, flowers, tmp_path):
+    flowers.to_csv(tmp_path / "flowers.csv", index=False)
+    common = (tmp_path / "flowers.csv", "--target", "kind", *SHORT, "--format", "json")
+    code, out, _ = run("tune", *common, "--features", "sl, pw")
+    assert code == 0
+    rules = RuleSet.from_json(json.dumps(json.loads(out)["rules"]))
+    assert list(rules.feature_names) == ["sl", "sw", "pl", "pw"]
+    assert {j for rule in rules.rules for c in rule.conditions for j in c.features} <= {0, 3}
+    code, out, err = run("tune", *common, "--features", "sl,width")
+    assert (code, out) == (1, "")
+    assert "features names 'width', not in X" in err
+
+
+def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"used": rng.normal(size=300), "other": rng.normal(size=300)})
+    frame["twin"] = np.exp(frame["used"])
+    frame["kind"] = np.where(frame["used"] > 0, "high", "low")
+    frame.to_csv(tmp_path / "twins.csv", index=False)
+    tree = DecisionTreeClassifier(random_state=0).fit(
+        frame[["used", "other", "twin"]], frame["kind"]
+    )
+    tree.tree_.feature[tree.tree_.feature >= 0] = 0
+    tree.tree_.threshold[0] = 0.0
+    joblib.dump(tree, tmp_path / "tree.joblib")
+    common = (
+        "tune", tmp_path / "twins.csv", "--target", "kind", "--black-box", tmp_path / "tree.joblib",
+        "--trust", "--extractors", "cart", "--trials", 2, "--cv", 2, "--quiet",
+    )  # fmt: skip
+    code, out, _ = run(*common, "--features", "twin,other")
+    assert code == 0
+    assert out.startswith("Note: these rules name twin, on which the black box does not depend")
+    code, out, _ = run(*common)
+    assert code == 0
+    assert not out.startswith("Note: ") or "twin" in out

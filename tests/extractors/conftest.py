@@ -46,6 +46,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "fill_gaps": FLAG,
     "gauss_components": (["2", 2.0, None, True], [1, 0]),
     "ignore_dimensions": ([5, 1.5, None, [1.5]], [[4], [-1], ["z"]]),
+    "features": (["x0", 1], [[], ["no such feature"], [99]]),
     "ignore_threshold": (["0.1", None, True], [-0.1, 1.5, np.nan]),
     "importance_threshold": (
         ["0.5", True, ["a"], [None], {"a": 1}],

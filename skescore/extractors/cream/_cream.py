@@ -83,6 +83,9 @@ n_features_to_select : int or None, default=5
     + """
 """,
     "extraction": """
+features : sequence of str or int, optional
+    Features that rules may use, by name or index; by default all. The black box always sees all
+    columns.
 prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.
@@ -169,6 +172,7 @@ class BoxExtractor(BaseExtractor):
         importances: Any = None,
         output: str = "constant",
         max_terms: int | None = 3,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -187,6 +191,7 @@ class BoxExtractor(BaseExtractor):
         self.importances = importances
         self.output = output
         self.max_terms = max_terms
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -320,6 +325,7 @@ class CREAMExtractor(BoxExtractor):
         importances: Any = None,
         output: str = "constant",
         max_terms: int | None = 3,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -339,6 +345,7 @@ class CREAMExtractor(BoxExtractor):
             importances=importances,
             output=output,
             max_terms=max_terms,
+            features=features,
             prune=prune,
             uncovered=uncovered,
             abstain_label=abstain_label,

@@ -116,6 +116,7 @@ class GridExExtractor(BaseExtractor):
         min_examples: int = 1,
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
         importances: Any = None,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -132,6 +133,7 @@ class GridExExtractor(BaseExtractor):
         self.min_examples = min_examples
         self.level_strategies = level_strategies
         self.importances = importances
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -135,6 +135,7 @@ class ITERExtractor(BaseExtractor):
         fill_gaps: bool = True,
         ignore_dimensions: Sequence[int | str] = (),
         refresh_output: bool = True,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -152,6 +153,7 @@ class ITERExtractor(BaseExtractor):
         self.fill_gaps = fill_gaps
         self.ignore_dimensions = ignore_dimensions
         self.refresh_output = refresh_output
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -148,6 +148,7 @@ class REALExtractor(BaseExtractor):
         n_features_to_select: int | None = 20,
         tolerance: float = 0.01,
         subsumption: bool = True,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -162,6 +163,7 @@ class REALExtractor(BaseExtractor):
         self.n_features_to_select = n_features_to_select
         self.tolerance = tolerance
         self.subsumption = subsumption
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -149,6 +149,7 @@ class TrepanExtractor(BaseExtractor):
         significance: float = 0.05,
         min_gain: float = 0.0,
         simplify: bool = True,
+        features: Any = None,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -168,6 +169,7 @@ class TrepanExtractor(BaseExtractor):
         self.significance = significance
         self.min_gain = min_gain
         self.simplify = simplify
+        self.features = features
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -1,0 +1,82 @@
+"""Rules on some features only, and features of rules that the black box does not use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.registry import extractor_class
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (150, 4))
+NAMES = ["cart", "gridex", "iter", "cream", "exact", "trepan", "real"]
+
+
+def used(rules) -> set[int]:
+    return {j for rule in rules.rules for c in rule.conditions for j in c.features}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rules_name_these_alone_and_the_black_box_sees_all(name) -> None:
+    shapes = set()
+
+    def decide(rows: np.ndarray) -> np.ndarray:
+        shapes.add(rows.shape[1])
+        return (rows[:, 0] + rows[:, 3] > 1).astype(int)
+
+    extractor = extractor_class(name)(CallableClassifier(decide, classes=[0, 1]), features=[1, 3])
+    rules = extractor.fit(X).rules_
+    assert used(rules) <= {1, 3}
+    assert 3 in used(rules)
+    assert shapes == {4}
+    assert rules.n_features == 4
+    assert len(rules.domain.lower) == 4
+    assert (extractor.predict(X) == decide(X)).mean() > 0.6
+    assert clone(extractor).features == [1, 3]
+
+
+def test_outputs_and_regression() -> None:
+    black_box = CallableRegressor(lambda rows: 2 * rows[:, 2] + rows[:, 1])
+    extractor = extractor_class("gridrex")(black_box, features=[2], random_state=0).fit(X)
+    lines = {j for rule in extractor.rules_.rules for j, _ in rule.output.terms}
+    assert used(extractor.rules_) | lines == {2}
+    assert extractor.fidelity(X) > 0.6
+
+
+def test_names_and_categories_of_a_frame() -> None:
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame["c"] = np.where(X[:, 2] > 0.5, "high", "low")
+    frame["d"] = np.where(X[:, 3] > 0.5, "up", "down")
+
+    def decide(rows: pd.DataFrame) -> np.ndarray:
+        assert set(rows.columns) == set("abcd")
+        return np.where((rows["c"] == "high") & (rows["a"] > 0.3), "yes", "no")
+
+    for name in ("cart", "trepan", "real"):
+        extractor = extractor_class(name)(
+            CallableClassifier(decide, classes=["no", "yes"]), features=["c", "b"]
+        )
+        rules = extractor.fit(frame).rules_
+        assert 2 in used(rules) <= {1, 2}
+        assert (extractor.predict(frame) == decide(frame)).mean() > 0.7
+
+
+def test_features_that_change_no_prediction() -> None:
+    twins = np.column_stack([X[:, 0], X[:, 0], X[:, 1]])
+
+    def decide(rows: np.ndarray) -> np.ndarray:
+        return (rows[:, 0] > 0.5).astype(int)
+
+    black_box = CallableClassifier(decide, classes=[0, 1])
+    other = CARTExtractor(black_box, features=[1, 2]).fit(twins)
+    assert other.features_without_influence(twins) == ["x1"]
+    own = CARTExtractor(black_box, features=[0]).fit(twins)
+    assert own.features_without_influence(twins) == []
+    frame = pd.DataFrame(twins, columns=["p", "q", "r"])
+    named = CallableClassifier(lambda rows: (rows["p"] > 0.5).astype(int), classes=[0, 1])
+    assert CARTExtractor(named, features=["q"]).fit(frame).features_without_influence(frame) == [
+        "q"
+    ]
