@@ -58,13 +58,14 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     task = draw(st.sampled_from(["classification", "regression"]))
     outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(0.5, [(0, 0.5)])]
     rules = []
+    gaps = draw(st.booleans())
     for _ in range(draw(st.integers(1, 5))):
         conditions = []
         for feature in range(2):
             low, high = draw(st.integers(0, 3)), draw(st.integers(1, 2))
             lower = -math.inf if draw(st.integers(0, 2)) == 0 else low
             upper = math.inf if draw(st.integers(0, 2)) == 0 else low + high
-            conditions.append(Interval(feature, lower, upper))
+            conditions.append(Interval(feature, lower, upper, missing=gaps and draw(st.booleans())))
         counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
         seen = RuleStatistics(sum(counts), counts if task == "classification" else None)
         rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
@@ -73,11 +74,14 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
         ["x", "y"],
         task=task,
         classes=["a", "b"] if task == "classification" else None,
-        domain=Domain((0, 0), (5, 5)) if draw(st.booleans()) else None,
+        domain=Domain((0, 0), (5, 5), missing=(0.5, 0.25) if gaps else ())
+        if draw(st.booleans())
+        else None,
         ordered=draw(st.booleans()),
         fallback=draw(st.sampled_from([None, Fallback("a" if task == "classification" else 1.5)])),
     )
-    cell = np.array([(x + 0.5, y + 0.5) for x in range(6) for y in range(6)])
+    middles = [*(x + 0.5 for x in range(6)), math.nan]
+    cell = np.array([(x, y) for x in middles for y in middles])
     held = ruleset.match(cell)
     kept: list[int] = []
     if draw(st.booleans()):
@@ -91,6 +95,10 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     y: np.ndarray = np.where(X[:, 0] + rng.normal(size=n_rows) > 2, "b", "a")
     if task == "regression":
         y = X[:, 0] + rng.normal(size=n_rows)
+    if gaps:
+        X[rng.random(n_rows) < 0.3, 1] = math.nan
+        # A sum of x that is missing has no value to score.
+        X[rng.random(n_rows) < (0.3 if task == "classification" else 0), 0] = math.nan
     return ruleset, X, y
 
 
@@ -111,9 +119,9 @@ def hull(one: Rule, other: Rule) -> Rule:
             if mine.feature == theirs.feature:
                 lower = min((i.lower, not i.lower_closed) for i in (mine, theirs))
                 upper = max((i.upper, i.upper_closed) for i in (mine, theirs))
-                conditions.append(
-                    Interval(mine.feature, lower[0], upper[0], not lower[1], upper[1])
-                )
+                bounds = lower[0], upper[0], not lower[1], upper[1]
+                allowed = mine.missing or theirs.missing
+                conditions.append(Interval(mine.feature, *bounds, missing=allowed))
     first, second = one.statistics, other.statistics
     assert first is not None
     assert second is not None
@@ -137,8 +145,7 @@ def all_steps(ruleset: RuleSet) -> list[RuleSet]:
         for at, c in enumerate(one.conditions):
             assert isinstance(c, Interval)
             rest = one.conditions[:at] + one.conditions[at + 1 :]
-            lower = Interval(c.feature, lower=c.lower, lower_closed=c.lower_closed)
-            upper = Interval(c.feature, upper=c.upper, upper_closed=c.upper_closed)
+            lower, upper = replace(c, upper=math.inf), replace(c, lower=-math.inf)
             for conditions in (rest, (*rest, lower), (*rest, upper)):
                 new = Rule(conditions, one.output, one.statistics)
                 made.append([new if m == i else rule for m, rule in enumerate(rules)])
@@ -147,7 +154,7 @@ def all_steps(ruleset: RuleSet) -> list[RuleSet]:
 
 
 def _meet(ruleset: RuleSet) -> bool:
-    points = np.arange(-0.5, 8, 0.25)
+    points = np.append(np.arange(-0.5, 8, 0.25), math.nan)
     grid = np.array(np.meshgrid(points, points)).reshape(2, -1).T
     return bool(ruleset.match(grid).sum(axis=1).max() > 1)
 

@@ -262,6 +262,26 @@ def cells(ruleset):
     return parser
 
 
+def test_missing_values_in_tables_and_html():
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=30, missing=True), OneOf(1, ["f"], missing=True)], "a"),
+            Rule([Missing(0), Missing(1, negated=True)], "b"),
+        ],
+        ["age", "sex"],
+        task="classification",
+        domain=Domain((0, 0), (80, 2), [(1, ["f", "m"])], (0.2, 0.1)),
+    )
+    premises = ["age ≤ 30 or missing AND sex = f or missing", "age is missing AND sex is known"]
+    assert rules.to_frame()["premise"].tolist() == premises
+    assert rules.to_frame()["conditions"].tolist() == [2, 2]
+    assert rules.n_literals == 2 + 2 + 1 + 1
+    for written in (rules.to_markdown(), rules.to_html(), rules.to_html(standalone=True)):
+        assert all(premise in written for premise in premises)
+    # A text that ends like a condition of ours stands in quotation marks.
+    assert str(OneOf(1, ["f or missing"])) == 'x1 = "f or missing"'
+
+
 def test_html():
     table = cells(IRIS)
     assert table.caption == "3 rules, the first that holds predicts"
