@@ -32,7 +32,15 @@ from skescore.extractors._black_boxes import (
 )
 from skescore.extractors._features import chosen_features, narrowed, widened, without_influence
 from skescore.extractors._importance import important_features
-from skescore.extractors._input import CategoryEncoder, check_columns, check_labels, is_plain
+from skescore.extractors._input import (
+    CategoryEncoder,
+    category_order,
+    check_columns,
+    check_labels,
+    frame_column,
+    is_plain,
+    name_categories,
+)
 from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
@@ -122,6 +130,39 @@ class Extraction:
         """
         return important_features(self.X, self.predictions, self.task, n, self.categories)
 
+    def ranked(self) -> Extraction:
+        """Give the same with categories by their rank in the order of the mean prediction.
+
+        The first value is at 0, up to the second at 1.
+
+        Returns
+        -------
+        Extraction
+            Its `categories` are in that order.
+        """
+        if not self.categories:
+            return self
+        X, orders = self.X.copy(), {}
+        n_classes = None if self.classes is None else len(self.classes)
+        for feature, values in self.categories.items():
+            codes = X[:, feature].astype(np.intp)
+            order = category_order(codes, self.predictions, len(values), n_classes)
+            rank = np.empty(len(values))
+            rank[order] = np.arange(len(values))
+            X[:, feature], orders[feature] = rank[codes], order
+        ordered = {j: tuple(self.categories[j][i] for i in order) for j, order in orders.items()}
+        decode = self.decode
+        assert decode is not None
+
+        def decode_ranks(points: np.ndarray) -> Any:
+            points = points.copy()
+            for feature, order in orders.items():
+                ranks = np.clip(points[:, feature], 0, len(order) - 1).astype(np.intp)
+                points[:, feature] = order[ranks]
+            return decode(points)
+
+        return replace(self, X=X, categories=ordered, decode=decode_ranks)
+
     def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
         """Let the black box predict points.
 
@@ -176,6 +217,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     _domain_margin: ClassVar[float] = 1e-9
     #: Whether columns may be categorical.
     takes_categories: ClassVar[bool] = False
+    #: Whether categories come as ranks by the black box's mean prediction, and intervals of these
+    #: are named by their values in the end.
+    _orders_categories: ClassVar[bool] = False
 
     estimator: Any
     features: Any = None
@@ -198,8 +242,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; finite numbers. CART, REAL and Trepan also take categorical and text columns
-            of a DataFrame.
+            The rows; finite numbers. Columns of a DataFrame that hold text, declared categories, or
+            true and false are categorical.
         y : array-like of shape (n_rows,), optional
             What the black box is fitted on: a clone of it is, unless it comes in a
             ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
@@ -254,9 +298,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         growing = time.perf_counter()
         chosen = chosen_features(self.features, settings["feature_names"])
         if chosen is None:
-            self.rules_ = self._extract(extraction)
+            self.rules_ = self._named_rules(extraction)
         else:
-            rules = self._extract(narrowed(extraction, chosen))
+            rules = self._named_rules(narrowed(extraction, chosen))
             self.rules_ = widened(rules, chosen, settings)
         shown = X if encoder else rows
         pruning = time.perf_counter()
@@ -276,6 +320,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             self.coverage_ = float(np.mean(self.rules_.covers(shown)))
         return self
+
+    def _named_rules(self, extraction: Extraction) -> RuleSet:
+        """Learn the rules, with categories by their values."""
+        if not (self._orders_categories and extraction.categories):
+            return self._extract(extraction)
+        extraction = extraction.ranked()
+        return name_categories(self._extract(extraction), extraction.categories)
 
     def _pruner(self) -> Callable[..., RuleSet] | None:
         """What prunes by the score `prune`."""
@@ -410,17 +461,20 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         names = getattr(self, "feature_names_in_", None)
         if names is None and not self._encoder and is_plain(X, self.n_features_in_):
             return X  # the checks take far longer than a few rules on a few rows
-        if self._encoder:
-            if not hasattr(X, "columns"):
-                X = self._encoder.frame(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
-            check_columns(X, type(self).__name__, self._encoder.categories)
-            return X
-        try:
+        if self._encoder and not hasattr(X, "columns"):
+            X = self._encoder.frame(X)
+        if not (hasattr(X, "columns") and hasattr(X, "shape")):
             return validate_data(self, X, reset=False, dtype=float)
-        except (TypeError, ValueError):
-            check_columns(X, type(self).__name__)  # names the column and the row, if it can
-            raise
+        # Of a frame only the columns that rules look at are.
+        validate_data(self, X, reset=False, skip_check_array=True)
+        used = self.rules_.used_features
+        check_columns(X, type(self).__name__, self._encoder.categories, used)
+        if self._encoder:
+            return X
+        rows = np.zeros((len(X), self.n_features_in_))
+        for j in used:
+            rows[:, j] = frame_column(X, j).to_numpy(dtype=float)
+        return rows
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict rows by the rules alone, without the black box.

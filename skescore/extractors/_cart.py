@@ -14,7 +14,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._input import category_order, name_categories
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.importers import tree_to_ruleset
 
@@ -97,6 +96,7 @@ class CARTExtractor(BaseExtractor):
     """
 
     takes_categories = True
+    _orders_categories = True
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class CARTExtractor(BaseExtractor):
             ccp_alpha=self.ccp_alpha,
             random_state=self.random_state,
         )
-        X, ordered = _ranked(extraction)
+        X, ordered = extraction.X, extraction.categories
         chosen = extraction.important_features(self.n_features_to_select)
         if len(chosen) < X.shape[1]:  # a constant is never split
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
@@ -185,7 +185,7 @@ class CARTExtractor(BaseExtractor):
             inner = tree.tree_.feature >= 0
             power = exponents[tree.tree_.feature[inner]]
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
-        return name_categories(rules, ordered) if ordered else rules
+        return rules
 
 
 def _exponents(domain: Domain) -> np.ndarray:
@@ -226,19 +226,3 @@ def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
         for rule in ruleset.rules
     ]
     return ruleset.replace(rules=rules)
-
-
-def _ranked(extraction: Extraction) -> tuple[np.ndarray, dict[int, tuple[Any, ...]]]:
-    """The rows with categories by rank, and the values of each feature in that order."""
-    if not extraction.categories:
-        return extraction.X, {}
-    X, ordered = extraction.X.copy(), {}
-    n_classes = None if extraction.classes is None else len(extraction.classes)
-    for feature, values in extraction.categories.items():
-        codes = X[:, feature].astype(np.intp)
-        order = category_order(codes, extraction.predictions, len(values), n_classes)
-        rank = np.empty(len(values))
-        rank[order] = np.arange(len(values))
-        X[:, feature] = rank[codes]
-        ordered[feature] = tuple(values[i] for i in order)
-    return X, ordered

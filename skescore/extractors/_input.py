@@ -23,11 +23,14 @@ def frame_column(X: Any, position: int) -> pd.Series:
     return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
 
 
-def check_columns(X: Any, extractor: str, categorical: Container[int] = ()) -> None:
+def check_columns(
+    X: Any, extractor: str, categorical: Container[int] = (), only: Container[int] | None = None
+) -> None:
     """Raise if a data frame has columns that no extractor can work on.
 
-    The columns at the positions `categorical` need not hold numbers. Arrays are left to
-    scikit-learn's own checks, which name the row rather than the column.
+    The columns at the positions `categorical` need not hold numbers; those that are not among
+    `only` may hold anything. Arrays are left to scikit-learn's own checks, which name the row
+    rather than the column.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
@@ -39,6 +42,8 @@ def check_columns(X: Any, extractor: str, categorical: Container[int] = ()) -> N
             "say which is meant. Rename or drop them."
         )
     for position, name in enumerate(names):
+        if only is not None and position not in only:
+            continue
         column = frame_column(X, position)
         if position in categorical:
             check_complete(column, name)
@@ -52,7 +57,7 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             names = wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
-            hint = " CART, REAL and Trepan read categorical columns." if names else ""
+            hint = " Our own extractors read categorical columns." if names else ""
             value = python_value(column.iloc[at])
             raise ValueError(
                 f"{extractor} needs numbers, but column {name!r} holds {value!r} in row {at} "
@@ -180,19 +185,25 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
     """
     rules = []
     for rule in ruleset.rules:
-        conditions = [
-            _one_of(c, values[c.feature]) if isinstance(c, Interval) and c.feature in values else c
-            for c in rule.conditions
-        ]
+        conditions = []
+        for condition in rule.conditions:
+            if isinstance(condition, Interval) and condition.feature in values:
+                named = _one_of(condition, values[condition.feature])
+                conditions += [] if named is None else [named]
+            else:
+                conditions.append(condition)
         rules.append(Rule(tuple(conditions), rule.output, rule.statistics))
     return ruleset.replace(rules=rules)
 
 
-def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf:
+def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | None:
+    """The values whose ranks an interval holds; None if these are all."""
     ranks = np.arange(len(values), dtype=float)
     held = interval.holds(lambda _: ranks)
     inside = [v for v, holds in zip(values, held, strict=True) if holds]
     outside = [v for v, holds in zip(values, held, strict=True) if not holds]
+    if not outside:
+        return None
     if len(outside) < len(inside) and len(inside) > 1:
         return OneOf(interval.feature, tuple(outside), negated=True)
     return OneOf(interval.feature, tuple(inside))
@@ -306,11 +317,11 @@ def has_categories(X: Any) -> bool:
 
 
 def is_categorical(column: pd.Series) -> bool:
-    """Whether a column holds declared categories, or text alone.
+    """Whether a column holds declared categories, text alone, or only true and false.
 
     A text among numbers is a slip, and numbers written as text are no categories either.
     """
-    if isinstance(column.dtype, pd.CategoricalDtype):
+    if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column.dtype):
         return True
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False

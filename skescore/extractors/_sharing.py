@@ -26,7 +26,12 @@ class Sharing:
 
     @classmethod
     def of(cls, extraction: Extraction) -> Sharing | None:
-        """Give what an extraction can share: None unless a search hands out the black box."""
+        """Give what an extraction can share: None unless a search hands out the black box.
+
+        Neither where there are categories, whose codes depend on more than the rows.
+        """
+        if extraction.categories:
+            return None
         black_box, rows = extraction.oracle.estimator, extraction.oracle.first_query
         if not isinstance(black_box, CachedBlackBox) or rows is None:
             return None

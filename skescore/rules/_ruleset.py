@@ -318,6 +318,15 @@ class RuleSet(Sequence[Rule]):
         return sum(rule.n_terms for rule in self.rules)
 
     @cached_property
+    def used_features(self) -> frozenset[int]:
+        """Columns that some condition, or some linear conclusion, looks at."""
+        used = {f for rule in self.rules for c in rule.conditions for f in c.features}
+        for rule in self.rules:
+            if isinstance(rule.output, LinearOutput):
+                used.update(feature for feature, _ in rule.output.terms)
+        return frozenset(used)
+
+    @cached_property
     def boxes(self) -> BoxTable:
         """The interval conditions of all rules as arrays."""
         if self._boxes is not None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -23,14 +22,14 @@ from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.extractors import (
     BaseExtractor,
     CallableClassifier,
+    CallableRegressor,
     CategoryEncoder,
     category_order,
 )
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 
-TAKING = [c for name in EXTRACTORS if (c := extractor_class(name)).takes_categories]
-OTHERS = [c for name in EXTRACTORS if not (c := extractor_class(name)).takes_categories]
+TAKING = [extractor_class(n) for n, spec in EXTRACTORS.items() if "classification" in spec.tasks]
 
 
 def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -132,15 +131,45 @@ def test_frames_of_polars_reach_the_black_box_as_such(fitted):
     assert again.fit(X, concept(X)).rules_ == fitted.rules_
 
 
-@pytest.mark.parametrize("cls", OTHERS, ids=lambda cls: cls.__name__)
-def test_box_extractors_say_that_they_need_numbers(cls):
+@pytest.mark.parametrize("name", EXTRACTORS)
+def test_categories_are_named_and_in_no_linear_model(name):
     X = frame()
-    black_box = encoded(RandomForestClassifier(5, random_state=0))
-    y = concept(X)
-    if "classification" not in cls.tasks:
-        black_box, y = encoded(LinearRegression()), X["size"]
-    with pytest.raises(ValueError, match=r"needs numbers, but column 'colour' holds 'black'"):
-        cls(black_box).fit(X, y)
+    regression = "classification" not in extractor_class(name).tasks
+    tasks = ("regression",) if regression else extractor_class(name).tasks
+    for task in tasks:
+        if task == "classification":
+            black_box: Any = CallableClassifier(concept)
+        else:
+            black_box = CallableRegressor(
+                lambda rows: np.isin(rows["colour"], ["red", "blue"]) * 3.0 + rows["size"] / 50
+            )
+        extractor = extractor_class(name)(black_box)
+        linear = {"output": "linear"} if name in ("cream", "exact") and regression else {}
+        drawn = {"random_state": 0, "min_examples": 30} | linear
+        known = extractor.get_params(deep=False)
+        extractor.set_params(**{key: value for key, value in drawn.items() if key in known}).fit(X)
+        assert extractor.fidelity(frame(500, seed=1)) > (0.7 if task == "regression" else 0.95)
+        conditions = [c for rule in extractor.rules_ for c in rule.conditions]
+        assert all(isinstance(c, OneOf) == (c.feature in (0, 2)) for c in conditions)
+        assert any(isinstance(c, OneOf) for c in conditions)
+        for rule in extractor.rules_:
+            assert {feature for feature, _ in getattr(rule.output, "terms", ())} <= {1}
+
+
+@pytest.mark.parametrize("name", EXTRACTORS)
+def test_truth_values_are_categories(name):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"member": random.uniform(size=200) < 0.5, "age": random.normal(size=200)})
+    tasks = extractor_class(name).tasks
+    kind: Any = CallableClassifier if "classification" in tasks else CallableRegressor
+    extractor = extractor_class(name)(kind(lambda rows: rows["member"].astype(int)))
+    if "random_state" in extractor.get_params(deep=False):
+        extractor.set_params(random_state=0)
+    extractor.fit(X)
+    assert extractor.fidelity(X) == 1.0
+    conditions = {c for rule in extractor.rules_ for c in rule.conditions}
+    assert conditions
+    assert all(isinstance(c, OneOf) and set(c.values) <= {True, False} for c in conditions)
 
 
 def test_a_search_over_columns_of_names():
@@ -150,8 +179,6 @@ def test_a_search_over_columns_of_names():
         black_box, extractors=("cart",), n_trials=4, cv=3, random_state=0
     ).fit(X, concept(X))
     assert search.score(X, concept(X)) > 0.95
-    with pytest.raises(ValueError, match="GridExExtractor needs numbers"):
-        ExtractorSearchCV(black_box, extractors=("cart", "gridex"), n_trials=4).fit(X, concept(X))
 
 
 # --- CART ---

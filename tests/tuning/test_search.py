@@ -661,7 +661,7 @@ def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch)
         (X, ["setosa"] * len(X), "only one class, 'setosa'"),
         (np.where(X > 7, np.nan, X), LABELS, "NaN"),
         (X[:1], LABELS[:1], "1 sample"),
-        (pd.DataFrame({"a": ["x", "y"] * 4, "b": range(8)}), [0, 1] * 4, "'a' holds 'x' in row 0"),
+        (pd.DataFrame({"a": ["x", 1.5] * 4, "b": range(8)}), [0, 1] * 4, "'a' holds 'x' in row 0"),
     ],
 )
 def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
@@ -690,8 +690,7 @@ def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> Non
     frame = pd.DataFrame({"length": X[:, 2], "size": np.where(X[:, 3] > 1, "big", "small")})
     able = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier())
     names = tried(able, frame, LABELS)
-    assert names == tuple(n for n in by_task["classification"] if EXTRACTORS[n].takes_categories)
-    assert 0 < len(names) < len(by_task["classification"])
+    assert names == by_task["classification"]
 
 
 def test_groups_reach_the_splitter() -> None:

@@ -153,6 +153,8 @@ _documented = partial(documented, parts=_SHARED)
 class BoxExtractor(BaseExtractor):
     """What both extractors share, with the parameters of ExACT."""
 
+    takes_categories: ClassVar[bool] = True
+    _orders_categories: ClassVar[bool] = True
     _split_outside: ClassVar[bool]
     labels_: np.ndarray
     importances_: np.ndarray
@@ -225,7 +227,11 @@ class BoxExtractor(BaseExtractor):
             target = LabelTarget(y_pred, len(extraction.classes))
         else:
             linear = self.output == "linear"
-            target = NumberTarget(X, y_pred, linear, self.max_terms, "The black box predicts")
+            numbers = X
+            if extraction.categories:  # no terms of these
+                numbers = X.copy()
+                numbers[:, list(extraction.categories)] = 0.0
+            target = NumberTarget(numbers, y_pred, linear, self.max_terms, "The black box predicts")
         found = cluster(
             BoxParameters.of(self, split_outside=self._split_outside),
             X,

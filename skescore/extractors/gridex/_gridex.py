@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -102,6 +102,9 @@ class GridExExtractor(BaseExtractor):
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)
     """
+
+    takes_categories: ClassVar[bool] = True
+    _orders_categories: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,8 @@ class GrowingBoxes:
         Whether strips are compared with all that the box has become, or with what it was at first.
     most : int, optional
         Most boxes.
+    categories : container of int, default=()
+        Features of ranks: value r lies from r to r + 1.
 
     Attributes
     ----------
@@ -160,11 +162,13 @@ class GrowingBoxes:
         limit: float,
         follow: bool,
         most: int | None = None,
+        categories: Container[int] = (),
     ) -> None:
         n_rows, self.n_features = X.shape
         self.X, self.predictions, self.steps = X, predictions, steps
         self.domain_lower, self.domain_upper = lower, upper
         self.limit = limit
+        self._categories = categories
         self._most = math.inf if most is None else most
         self.active: list[int] = np.flatnonzero(steps > 0).tolist()
         self.order = RowOrder(X, self.active)
@@ -196,12 +200,13 @@ class GrowingBoxes:
         self._capacity = capacity
 
     def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds one step to each side of a row."""
+        """Bounds one step to each side of a row; of a category, those of its value."""
         x = self.X[row]
         lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
         for j in self.active:
-            lower[j] = self._snap(j, x[j] - self.steps[j])
-            upper[j] = self._snap(j, x[j] + self.steps[j])
+            below, above = (0.0, 1.0) if j in self._categories else (self.steps[j],) * 2
+            lower[j] = self._snap(j, x[j] - below)
+            upper[j] = self._snap(j, x[j] + above)
         return lower, upper
 
     def beside(self, row: int) -> tuple[np.ndarray, np.ndarray]:

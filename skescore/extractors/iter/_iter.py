@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -121,6 +121,9 @@ class ITERExtractor(BaseExtractor):
     (36, 21)
     """
 
+    takes_categories: ClassVar[bool] = True
+    _orders_categories: ClassVar[bool] = True
+
     def __init__(
         self,
         estimator: Any,
@@ -187,6 +190,8 @@ class ITERExtractor(BaseExtractor):
         # Floats cannot tell the ends of shorter steps apart.
         least = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
         steps = np.where(lower < upper, np.maximum(self.min_update * (upper - lower), least), 0.0)
+        for feature in extraction.categories:  # faces lie between values
+            steps[feature] = max(1.0, np.ceil(steps[feature]))
         ignored = _columns(self.ignore_dimensions, extraction.settings["feature_names"])
         steps[ignored] = 0.0
         free = np.flatnonzero(steps > 0)
@@ -206,6 +211,7 @@ class ITERExtractor(BaseExtractor):
             limit=predictions.limit(threshold),
             follow=bool(self.refresh_output),
             most=self.max_rules,
+            categories=extraction.categories,
         )
         n_points = self.n_points if self.max_rules is None else min(self.n_points, self.max_rules)
         for bounds in seed_boxes(growing, y_pred, extraction.task, n_points):
