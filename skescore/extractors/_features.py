@@ -10,7 +10,7 @@ import numpy as np
 
 from skescore._text import did_you_mean
 from skescore._validation import check_integer
-from skescore.rules import AtLeast, Domain, Linear, LinearOutput, Rule, RuleSet
+from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 
 
 def chosen_features(given: Any, names: Sequence[str]) -> np.ndarray | None:
@@ -106,23 +106,13 @@ def widened(ruleset: RuleSet, chosen: np.ndarray, settings: dict[str, Any]) -> R
     )
 
 
-def used_features(ruleset: RuleSet) -> list[int]:
-    """Columns that some condition or output of the rules looks at."""
-    conditions = {j for rule in ruleset.rules for c in rule.conditions for j in c.features}
-    return sorted(conditions | {j for rule in ruleset.rules for j in _in_output(rule)})
-
-
-def _in_output(rule: Rule) -> list[int]:
-    return [j for j, _ in rule.output.terms] if isinstance(rule.output, LinearOutput) else []
-
-
 def without_influence(
     ruleset: RuleSet, query: Any, X: Any, n_repeats: int, random_state: int
 ) -> list[str]:
     """Features of rules, any permutation of whose values leaves all predictions as they are."""
     before = query(X)
     found = []
-    for feature in used_features(ruleset):
+    for feature in sorted(ruleset.used_features):
         name = ruleset.feature_names[feature]
         random = np.random.default_rng([random_state, feature])
         changed = False

@@ -150,8 +150,6 @@ def test_text_in_other_containers(extractor):
     "column",
     [
         pd.Series(X[:, 2], dtype=object),
-        pd.Series(X[:, 2] > 2),
-        pd.Series(X[:, 2] > 2, dtype="boolean"),
         pd.Series((10 * X[:, 2]).astype(int), dtype="Int32"),
         pd.Series([decimal.Decimal(str(v)) for v in X[:, 2]]),
         pd.Series(X[:, 2].astype(np.float32)),

@@ -117,7 +117,7 @@ def test_a_text_where_training_had_numbers(fitted):
     X = frame(20).astype({"size": object})
     X.loc[3, "size"] = "large"
     with pytest.raises(ValueError, match=r"column 'size' holds 'large' in row 3"):
-        fitted.predict(X)
+        clone(fitted).fit(X, concept(X))
 
 
 def test_frames_of_polars_reach_the_black_box_as_such(fitted):
@@ -156,10 +156,12 @@ def test_categories_are_named_and_in_no_linear_model(name):
             assert {feature for feature, _ in getattr(rule.output, "terms", ())} <= {1}
 
 
+@pytest.mark.parametrize("dtype", ["bool", "boolean"])
 @pytest.mark.parametrize("name", EXTRACTORS)
-def test_truth_values_are_categories(name):
+def test_truth_values_are_categories(name, dtype):
     random = np.random.default_rng(0)
     X = pd.DataFrame({"member": random.uniform(size=200) < 0.5, "age": random.normal(size=200)})
+    X["member"] = X["member"].astype(dtype)
     tasks = extractor_class(name).tasks
     kind: Any = CallableClassifier if "classification" in tasks else CallableRegressor
     extractor = extractor_class(name)(kind(lambda rows: rows["member"].astype(int)))
@@ -179,6 +181,27 @@ def test_a_search_over_columns_of_names():
         black_box, extractors=("cart",), n_trials=4, cv=3, random_state=0
     ).fit(X, concept(X))
     assert search.score(X, concept(X)) > 0.95
+
+
+def test_a_column_that_no_rule_uses_is_never_checked(fitted):
+    X = frame(50, seed=2)
+    expected = fitted.predict(X).tolist()
+    assert 1 not in fitted.rules_.used_features
+    for values in (np.nan, np.inf, "large"):
+        assert fitted.predict(X.assign(size=values)).tolist() == expected
+
+
+def test_a_column_of_numbers_that_no_rule_uses_is_never_checked():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 3)), columns=["a", "b", "c"])
+    tree = CARTExtractor(CallableClassifier(lambda rows: rows["b"] > 0.5)).fit(X)
+    expected = tree.predict(X).tolist()
+    assert tree.rules_.used_features == {1}
+    for values in (np.nan, np.inf, "large", None):
+        assert tree.predict(X.assign(a=values)).tolist() == expected
+    with pytest.raises(ValueError, match="column 'b' holds 'large' in row 0"):
+        tree.predict(X.assign(b="large"))
+    with pytest.raises(ValueError, match="column 'b' holds inf in row 0"):
+        tree.predict(X.assign(b=np.inf))
 
 
 # --- CART ---
