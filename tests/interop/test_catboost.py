@@ -112,6 +112,23 @@ def test_missing_numbers_and_rows_beside_the_borders(nan_mode: str, table: Any) 
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["truth values", "categories", "numbers", "texts"])
+@pytest.mark.parametrize("most", [1, 10])
+def test_categories_of_every_kind(kind: str, most: int) -> None:
+    rng = np.random.default_rng(0)
+    codes = pd.Series(rng.integers(0, 2 if kind == "truth values" else 5, 600))
+    columns = {
+        "truth values": codes == 1,
+        "categories": codes.map("label {}".format).astype("category"),
+        "numbers": codes,
+        "texts": codes.map("label {}".format),
+    }
+    X = pd.DataFrame({"x": rng.normal(size=600), "kind": columns[kind]})
+    settings = QUIET | {"one_hot_max_size": most, "depth": 2}
+    model = CatBoostRegressor(**settings, cat_features=["kind"]).fit(X, X["x"] + 3 * (codes == 1))
+    assert as_ruleset(model, X=X).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
+
+
 def test_a_probability_threshold_counts(table: Any) -> None:
     X, y = table(1500, 0)
     X = X[["age", "size", "rate"]]

@@ -245,7 +245,15 @@ def _atoms(
     """The categories of a feature with their hashes, and at last all others, without one."""
     position = int(column["flat_feature_index"])
     values = X.iloc[:, position] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, position]
-    shown = {str(v): python_value(v) for v in pd.unique(pd.Series(values, dtype=object).dropna())}
+    known = map(python_value, pd.unique(pd.Series(values, dtype=object).dropna()))
+    # CatBoost hashes texts, those of truth values being 0 and 1.
+    shown = {str(int(v)) if isinstance(v, bool) else str(v): v for v in known}
+    unknown = sorted(shown.keys() - set(text.values()))
+    if unknown:
+        raise ValueError(
+            f"CatBoost writes values of {column['feature_id']!r} otherwise than they stand in X, "
+            f"{unknown[0]!r} for one. Fit the model on texts: X[column].astype(str)."
+        )
     atoms: list[tuple[Categories, int | None]] = [
         (Categories(frozenset([shown[name]]), False, False), code)
         for code, name in sorted(text.items())
