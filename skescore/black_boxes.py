@@ -276,8 +276,8 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
     def _frame(self, X: Any) -> pd.DataFrame:
         if isinstance(X, pd.DataFrame):
             return X
-        if hasattr(X, "to_pandas"):
-            return X.to_pandas()
+        if hasattr(X, "columns"):  # of polars
+            return pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
         raise BlackBoxError(
             f"Columns of categories ({listed(list(self.columns))}) are found by name: pass a data "
             f"frame, got {type(X).__name__}."

@@ -149,8 +149,8 @@ def lacking_columns(X: Any) -> list[str]:
     list of str
         Their names, or ``x0``, ``x1``, ... in an array.
     """
-    if hasattr(X, "to_pandas") and not hasattr(X, "iloc"):
-        X = X.to_pandas()
+    if hasattr(X, "columns") and not isinstance(X, pd.DataFrame):
+        X = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     names = [str(n) if frame is X else f"x{n}" for n in frame.columns]
     return [name for name, lacks in zip(names, frame.isna().any(), strict=True) if lacks]

@@ -58,9 +58,12 @@ class CommandFunction:
         ndarray of shape (n_rows,)
             Numbers where all predictions are numbers, else text.
         """
-        rows = X.to_pandas() if hasattr(X, "to_pandas") else X
-        if not isinstance(rows, pd.DataFrame):
-            array = np.asarray(rows)
+        if isinstance(X, pd.DataFrame):
+            rows = X
+        elif hasattr(X, "columns"):  # of polars
+            rows = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
+        else:
+            array = np.asarray(X)
             rows = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
         given = self.command
         parts = shlex.split(given) if isinstance(given, str) else [str(part) for part in given]

@@ -199,6 +199,16 @@ def test_an_imputer_tells_where_values_were_missing(ragged):
     assert (filled[:, 2] == rows["age"].isna()).all()
 
 
+def test_frames_of_polars(ragged):
+    polars = pytest.importorskip("polars")
+    X, y, _ = ragged
+    columns = {n: [None if pd.isna(v) else v for v in X[n]] for n in X}
+    frame = polars.DataFrame(columns)
+    model = make_black_box("hist-gradient-boosting", "regression", 0, ["sex"])
+    expected = clone(model).fit(X, y).predict(X)
+    assert clone(model).fit(frame, y).predict(frame) == pytest.approx(expected)
+
+
 def test_categories_are_found_by_name(ragged):
     X, y, _ = ragged
     model = make_black_box("gradient-boosting", "regression", 0, ["sex"])

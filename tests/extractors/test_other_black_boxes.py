@@ -164,6 +164,18 @@ def test_what_commands_write():
     assert CommandFunction(f"{sys.executable} -c 'print(1); print(2)'")(rows).tolist() == [1, 2]
 
 
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"wide or not": [1.0, 4.0, None]})
+    assert command(PROGRAM)(frame).tolist() == ["slim", "wide", "unknown"]
+    with pytest.raises(ValueError, match=r"with missing values \(in 'wide or not'\): RuntimeError"):
+        Oracle(CallableClassifier(refuse)).query(frame)
+
+
+def refuse(rows):
+    raise RuntimeError("no")
+
+
 def test_commands_that_fail():
     rows = np.zeros((3, 2))
     with pytest.raises(ValueError, match=r"gave 1 lines for 3 rows\. It must write one prediction"):
