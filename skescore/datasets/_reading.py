@@ -392,7 +392,7 @@ def _apply(
             return {reading.name: _numbers(column, na_values)}
         values = as_numbers(cells.texts.tolist(), reading.decimal, reading.thousands)
         return {reading.name: _number_series(cells.taken(values, np.nan), column.index)}
-    cells = _Cells.of(_plain(column), na_values) if cells is None else cells
+    cells = _Cells.of(column, na_values) if cells is None else cells
     missing = _null_texts(cells.texts)
     values = np.where(missing, np.nan, cells.texts.to_numpy(object))
     if reading.values is not None:
@@ -416,9 +416,17 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
 
 
 def _plain(column: pd.Series) -> pd.Series:
-    """A column without the wrapping of pandas' categories and nullable numbers."""
+    """A column without the wrapping of pandas' categories."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
+        return pd.Series(np.asarray(column), index=column.index, name=column.name)
+    return column
+
+
+def _cells_of(column: pd.Series) -> pd.Series:
+    """The column of a feature, spans of time in days."""
+    column = _plain(column)
+    if pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
+        column = pd.to_timedelta(column).dt.total_seconds() / 86400.0
     return column
 
 
@@ -429,9 +437,7 @@ def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
 
 
 def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
-    """Numbers, booleans or spans of time as int64 or float64."""
-    if pd.api.types.is_timedelta64_dtype(column.dtype):
-        column = column.dt.total_seconds() / 86400.0
+    """Numbers or booleans as int64 or float64."""
     marks = [float(word) for word in na_values if is_number(word)]
     if marks:
         column = column.mask(column.isin(marks))
@@ -463,16 +469,13 @@ class _Reader:
 
     def read(self, name: str, *, chosen: bool) -> _Read:
         """Find out what a column is; None if it is left out."""
-        column = _plain(self.frame[name])
+        column = _cells_of(self.frame[name])
         forced = name in self.numeric or name in self.categories
         if name in self.categories:
             return self._category(name, column, _Cells.of(column, self.na_values), True)
-        kind = pd.api.types.infer_dtype(column, skipna=True)
         if _is_dates(column):
             return self._date(name, column, None, None)
-        if pd.api.types.is_numeric_dtype(column.dtype) or kind in ("timedelta64", "timedelta"):
-            if kind == "timedelta":
-                column = pd.to_timedelta(column)
+        if pd.api.types.is_numeric_dtype(column.dtype):
             return self._number(name, column, chosen or forced)
         cells = _Cells.of(column, self.na_values)
         if not len(cells.texts):
@@ -762,7 +765,7 @@ def prepare(
                 if reading.name in names and reading.kind != kind:
                     reading = ColumnReading(reading.name, kind)
             if features is None or {*reading.features} & {*features}:
-                out |= _again(_plain(frame[reading.name]), reading, marks, findings)
+                out |= _again(_cells_of(frame[reading.name]), reading, marks, findings)
     else:
         wanted = columns if features is None else _sources(features, columns)
         wanted = [name for name in wanted if name != target and name not in drop]

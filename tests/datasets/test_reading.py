@@ -321,6 +321,32 @@ def test_unseen_cells_of_other_rows():
     assert table.findings[0] == "'heavy' in column 'weight' is read as missing (1 row)"
 
 
+def test_columns_of_pandas_own_kinds_are_read_twice_alike():
+    frame = pd.DataFrame(
+        {
+            "span": pd.to_timedelta([12, 36, None], unit="h"),
+            "level": pd.Categorical([2, None, 3]),
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "text": pd.array(["a", None, "b"], dtype="string"),
+            "month": pd.PeriodIndex(["2024-01", "2024-02", "2024-03"], freq="M"),
+        }
+    )
+    table = read_table(frame)
+    expected = {
+        "span": [0.5, 1.5, NAN],
+        "level": [2, NAN, 3],
+        "whole": [1, NAN, 3],
+        "flag": [1, NAN, 0],
+        "text": ["a", NAN, "b"],
+        "month: month": [1, 2, 3],
+        "month: days since 2024-01-01": [0, 31, 60],
+    }
+    pd.testing.assert_frame_equal(table.frame, pd.DataFrame(expected), check_dtype=False)
+    again = read_table(frame, preparation=table.preparation)
+    pd.testing.assert_frame_equal(again.frame, table.frame)
+
+
 def test_a_damaged_record_is_refused():
     with pytest.raises(DatasetError, match="record of how a table was read is damaged"):
         Preparation.from_dict({"columns": [{"name": "a", "sort": "number"}]})
