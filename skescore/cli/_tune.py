@@ -475,6 +475,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compare rules with the target (default) or with the black box's predictions",
     )
     group.add_argument(
+        "--class-weight",
+        choices=("balanced",),
+        help="weigh rows so that each class weighs the same in all: for the black box, extraction "
+        "and scores",
+    )
+    group.add_argument(
         "--features",
         metavar="COLUMN,...",
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
@@ -752,6 +758,7 @@ def _search(
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
+        class_weight=options.class_weight,
         features=options.features,
         max_rules=options.max_rules,
         min_performance=options.min_performance,

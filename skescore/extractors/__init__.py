@@ -16,6 +16,7 @@ from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
+from skescore.extractors._weights import fit_weighted, repeated_rows
 from skescore.extractors.cream import (
     CREAMClusterer,
     CREAMExtractor,
@@ -54,9 +55,11 @@ __all__ = [
     "black_box_task",
     "category_order",
     "fit_black_box",
+    "fit_weighted",
     "has_categories",
     "is_fitted",
     "is_prefit",
+    "repeated_rows",
     "select_output",
     "time_limit",
 ]

@@ -14,11 +14,11 @@ import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._validation import check_choice, check_integer, check_label, python_value
 from skescore.extractors._black_boxes import (
@@ -42,6 +42,7 @@ from skescore.extractors._input import (
     name_categories,
 )
 from skescore.extractors._oracle import Oracle
+from skescore.extractors._weights import fit_weighted, repeated_rows
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
@@ -249,7 +250,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
             is; extraction itself needs no labels.
         **fit_params
-            Handed on to the black box's ``fit`` by metadata routing.
+            ``sample_weight``, shape (n_rows,): weights of the rows, which count as repeated rows
+            both for the black box and for the extraction. Whole numbers are just that; others are
+            rounded to four rows for each row, on average, which statistics then count. Black boxes
+            that take no weights are fitted on the repeated rows. All else is handed on to the black
+            box's ``fit`` by metadata routing.
 
         Returns
         -------
@@ -269,8 +274,15 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         pruner = self._pruner()
         task = self._task()
         self._check_parameters()
+        weights = fit_params.pop("sample_weight", None)
+        given = X, y
+        if weights is not None:
+            places = repeated_rows(weights, _num_samples(X))
+            X, y = _safe_indexing(X, places), None if y is None else _safe_indexing(y, places)
         rows, y = self.check_input(X, y, task)
-        self.estimator_ = self._fitted_black_box(X, y, fit_params)
+        if weights is None:
+            given = X, y
+        self.estimator_ = self._fitted_black_box(*given, fit_params, weights)
         names = getattr(self, "feature_names_in_", None)
         self.oracle_ = Oracle(
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
@@ -408,7 +420,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 )
         return rows, y
 
-    def _fitted_black_box(self, X: Any, y: Any, fit_params: dict[str, Any]) -> Any:
+    def _fitted_black_box(
+        self, X: Any, y: Any, fit_params: dict[str, Any], sample_weight: Any = None
+    ) -> Any:
         if y is None:
             if fit_params:
                 raise ValueError(
@@ -423,10 +437,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 "metadata routing: sklearn.set_config(enable_metadata_routing=True) and "
                 "estimator.set_fit_request(...)."
             )
+        if sample_weight is not None and sklearn.get_config()["enable_metadata_routing"]:
+            fit_params = fit_params | {"sample_weight": sample_weight}
         routed = process_routing(self, "fit", **fit_params) if fit_params else None
         options = routed.estimator.fit if routed is not None else {}
         # The black box sees the caller's own X: a model fitted on a frame wants one again.
-        return fit_black_box(self.estimator, X, y, **options)
+        return fit_weighted(self.estimator, X, y, sample_weight, **options)
 
     def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
         declared = getattr(self.estimator_, "classes_", None)

@@ -21,7 +21,7 @@ from skescore.extractors import (
     CachedBlackBox,
     Oracle,
     black_box_task,
-    fit_black_box,
+    fit_weighted,
     is_prefit,
 )
 from skescore.metrics._prediction import prediction_performance
@@ -48,6 +48,8 @@ class Fold:
     X_test: Any
     y_test: Any
     test: np.ndarray
+    train_weight: np.ndarray | None = None
+    test_weight: np.ndarray | None = None
 
 
 def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
@@ -56,7 +58,15 @@ def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
 
 
 def make_folds(
-    black_box: Any, X: Any, y: Any, cv: Any, task: str, *, fitted: bool, groups: Any = None
+    black_box: Any,
+    X: Any,
+    y: Any,
+    cv: Any,
+    task: str,
+    *,
+    fitted: bool,
+    groups: Any = None,
+    sample_weight: np.ndarray | None = None,
 ) -> list[Fold]:
     """Split the data and fit the black box on each training part.
 
@@ -66,18 +76,26 @@ def make_folds(
     folds = []
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
-        model = black_box if fitted else fit_black_box(black_box, X_train, _safe_indexing(y, train))
+        weights = (
+            (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
+        )
+        model = black_box
+        if not fitted:
+            model = fit_weighted(black_box, X_train, _safe_indexing(y, train), weights[0])
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        folds.append(Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test)))
+        fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
+        folds.append(fold)
     return folds
 
 
-def fold_of_all_rows(black_box: Any, X: Any, y: Any, *, fitted: bool) -> Fold:
+def fold_of_all_rows(
+    black_box: Any, X: Any, y: Any, *, fitted: bool, sample_weight: np.ndarray | None = None
+) -> Fold:
     """Take all rows to extract from and to score on, which is what the final rules are made of."""
-    model = black_box if fitted else fit_black_box(black_box, X, y)
+    model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
     places = np.arange(len(y))
     X, y = _safe_indexing(X, places), _safe_indexing(y, places)
-    return Fold(CachedBlackBox(model), X, X, y, places)
+    return Fold(CachedBlackBox(model), X, X, y, places, sample_weight, sample_weight)
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
@@ -87,7 +105,11 @@ def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
     for name in names:
         values = [
             prediction_performance(
-                fold.y_test, fold.black_box.predict(fold.X_test), metric=name, task=task
+                fold.y_test,
+                fold.black_box.predict(fold.X_test),
+                metric=name,
+                task=task,
+                sample_weight=fold.test_weight,
             )
             for fold in folds
         ]
@@ -131,13 +153,20 @@ def evaluate_on_fold(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         begin = time.perf_counter()
-        candidate.fit(fold.X_train)
+        if fold.train_weight is None:
+            candidate.fit(fold.X_train)
+        else:
+            candidate.fit(fold.X_train, sample_weight=fold.train_weight)
         seconds = time.perf_counter() - begin
         # Its own questions: what reaches the black box depends on who asked before.
         asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
         calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
         evaluation = evaluate_rules(
-            candidate, fold.X_test, fold.y_test, reference=knowledge.reference
+            candidate,
+            fold.X_test,
+            fold.y_test,
+            reference=knowledge.reference,
+            sample_weight=fold.test_weight,
         )
         parts = knowledge.score(evaluation)
         scores = {}

@@ -17,10 +17,11 @@ import pandas as pd
 from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
-from skescore._validation import check_choice, check_integer
+from skescore._validation import check_choice, check_integer, row_weights
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
@@ -120,6 +121,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
         Candidates are judged by held-out rows and by the rules that they extract from all rows, on
         these rows (see Notes), so that the winner's `score` may be below that of others.
+    class_weight : "balanced" or dict, optional
+        Weighs rows by their class, as in scikit-learn, on top of the `sample_weight` of
+        :meth:`fit`: ``"balanced"`` gives each class the same weight in all.
     features : sequence of str or int, optional
         Features that rules may use, by name or index, of all extractors; the black box always sees
         all columns.
@@ -268,6 +272,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         measures: Sequence[Any] = (),
         allocation: str = "halving",
         standard_errors: float = 0.5,
+        class_weight: Any = None,
         features: Any = None,
         max_rows: int | None = 50_000,
         max_rules: float | None = None,
@@ -293,6 +298,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.measures = measures
         self.allocation = allocation
         self.standard_errors = standard_errors
+        self.class_weight = class_weight
         self.features = features
         self.max_rows = max_rows
         self.max_rules = max_rules
@@ -308,7 +314,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.callbacks = callbacks
         self.progress_bar = progress_bar
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ExtractorSearchCV:
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None
+    ) -> ExtractorSearchCV:
         """Search, then refit the winner on all rows.
 
         Parameters
@@ -320,6 +328,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             its predictions (fidelity).
         groups : array-like of shape (n_rows,), optional
             Groups of rows that a splitter such as ``GroupKFold`` keeps together.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows: for the black box, for extraction (as repeated rows) and for what
+            is measured on held-out rows.
 
         Returns
         -------
@@ -343,17 +354,22 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         checked = self._check_rows(X, y, task)
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_predictions(self.estimator, X, checked))
+        weights = self._weights(y, sample_weight, task)
         begin = time.perf_counter()
-        X_all, y_all = X, y
+        X_all, y_all, weights_all = X, y, weights
         self.n_rows_sampled_ = None
         if (sample := self._sample(y, task)) is not None:
             self.n_rows_sampled_ = len(sample)
             X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
             groups = None if groups is None else _safe_indexing(groups, sample)
+            weights = None if weights is None else weights[sample]
         spaces = self._make_spaces(X, y, task)
-        folds = make_folds(self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups)
+        folds = make_folds(
+            self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
+            sample_weight=weights,
+        )  # fmt: skip
         self.black_box_quality_ = black_box_quality(folds, task)
-        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted)
+        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted, sample_weight=weights)
         interrupt = None
         with quiet_optuna():
             runner = Runner(
@@ -378,9 +394,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
         if sample is not None and interrupt is None:
-            self._judge_finalists(fold_of_all_rows(self.estimator, X_all, y_all, fitted=fitted))
+            finalists_rows = fold_of_all_rows(
+                self.estimator, X_all, y_all, fitted=fitted, sample_weight=weights_all
+            )
+            self._judge_finalists(finalists_rows)
         if self.refit:
-            self._refit(self.leaderboard_.iloc[0], X_all, None if checked is None else y_all)
+            y_fit = None if checked is None else y_all
+            self._refit(self.leaderboard_.iloc[0], X_all, y_fit, weights_all)
         if interrupt is not None:
             raise interrupt
         return self
@@ -466,15 +486,31 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = pd.concat([board.loc[[first]], board.drop(first)], ignore_index=True)
         self._name_best()
 
-    def _refit(self, row: Any, X: Any, y: Any) -> None:
+    def _weights(self, y: Any, given: Any, task: str) -> np.ndarray | None:
+        """The weights of the rows, by `class_weight` and as given; None if all are 1."""
+        weights = None if given is None else row_weights(given, _num_samples(y))
+        if self.class_weight is None:
+            return weights
+        if task != "classification":
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is for classes, but the black box does "
+                "regression. Pass sample_weight to fit."
+            )
+        by_class = compute_sample_weight(self.class_weight, y)
+        return by_class if weights is None else by_class * weights
+
+    def _refit(self, row: Any, X: Any, y: Any, weights: Any = None) -> None:
         best = self.make_candidate(row)
         if y is not None:  # else the black box as it is
             best.set_params(estimator=clone(self.estimator))
-        self.best_extractor_ = best.fit(X) if y is None else best.fit(X, y)
+        options = {} if weights is None else {"sample_weight": weights}
+        self.best_extractor_ = best.fit(X, **options) if y is None else best.fit(X, y, **options)
         if is_classifier(self.estimator):
             self.classes_ = self.best_extractor_.classes_
 
-    def choose(self, row: Any, X: Any, y: Any = None) -> ExtractorSearchCV:
+    def choose(
+        self, row: Any, X: Any, y: Any = None, *, sample_weight: Any = None
+    ) -> ExtractorSearchCV:
         """Make another candidate the winner, and fit it.
 
         Use it for a row of the trade-off that suits better than the winner.
@@ -487,6 +523,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             The rows of :meth:`fit`.
         y : array-like of shape (n_rows,), optional
             The target of :meth:`fit`, if there was one.
+        sample_weight : array-like of shape (n_rows,), optional
+            The weights of :meth:`fit`, if there were any.
 
         Returns
         -------
@@ -510,7 +548,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         self.leaderboard_ = pd.concat([board[chosen], board[~chosen]], ignore_index=True)
         self._name_best()
-        self._refit(self.leaderboard_.iloc[0], X, y)
+        weights = self._weights(
+            X if y is None else y, sample_weight, black_box_task(self.estimator)
+        )
+        self._refit(self.leaderboard_.iloc[0], X, y, weights)
         return self
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
@@ -1060,7 +1101,8 @@ def _digest(folds: list[Fold]) -> str:
     digest = hashlib.sha256()
     for fold in folds:
         digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
-        for values in (fold.X_test, fold.y_test):
+        weights = () if fold.test_weight is None else (fold.test_weight,)
+        for values in (fold.X_test, fold.y_test, *weights):
             array = np.asarray(values)
             # An array of objects holds no more than their addresses.
             is_text = array.dtype.kind == "O"

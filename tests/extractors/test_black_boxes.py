@@ -280,8 +280,8 @@ def routing():
 
 
 def test_fit_parameters_need_routing(extractor):
-    with pytest.raises(ValueError, match=r"fit got \['sample_weight'\].*enable_metadata_routing"):
-        extractor.fit(X, y, sample_weight=np.ones(len(y)))
+    with pytest.raises(ValueError, match=r"fit got \['check_input'\].*enable_metadata_routing"):
+        extractor.fit(X, y, check_input=True)
 
 
 @pytest.mark.usefixtures("routing")
@@ -312,7 +312,7 @@ def test_weights_reach_fit_and_score_in_cross_validation(extractor):
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_are_of_no_use_to_a_fitted_black_box(extractor):
-    model = DecisionTreeClassifier().set_fit_request(sample_weight=True).fit(X, y)
-    with pytest.raises(ValueError, match=r"\['sample_weight'\] for a black box that is fitted"):
-        extractor.set_params(estimator=model).fit(X, sample_weight=np.ones(len(X)))
+def test_fit_parameters_are_of_no_use_to_a_fitted_black_box(extractor):
+    model = DecisionTreeClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"\['check_input'\] for a black box that is fitted"):
+        extractor.set_params(estimator=model).fit(X, check_input=True)

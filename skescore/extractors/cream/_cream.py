@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._validation import check_choice
 from skescore.extractors._base import BaseExtractor, Extraction
@@ -202,7 +202,7 @@ class BoxExtractor(BaseExtractor):
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         super().fit(X, y, **fit_params)
-        if self.prune is not None:
+        if self.prune is not None or len(self.labels_) != _num_samples(X):  # rows that weigh more
             self.labels_ = self.rules_.assign(self._rows(X))
         return self
 

@@ -1,0 +1,61 @@
+"""Weights of rows, which count as repeated rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from skescore._validation import row_weights
+from skescore.extractors._black_boxes import fit_black_box
+
+#: Weights that are no whole numbers become so many rows, for each row that there is.
+_PER_ROW = 4
+#: More rows than this are too many to be repeated one by one.
+_MOST_ROWS = 5_000_000
+
+
+def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Indices of rows, each as often as it weighs.
+
+    Whole numbers are taken as they are. Others are multiplied, so that they add up to about four
+    times the number of rows, and rounded; a row of positive weight is there at least once.
+
+    Raises
+    ------
+    ValueError
+        If the weights do not fit the rows, are negative or not finite, or none is positive.
+
+    Examples
+    --------
+    >>> repeated_rows([2, 0, 1], 3).tolist()
+    [0, 0, 2]
+    """
+    weights = row_weights(sample_weight, n_rows)
+    if not weights.any():
+        raise ValueError(
+            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
+            "all rows alike."
+        )
+    if not (weights == np.round(weights)).all() or weights.sum() > _MOST_ROWS:
+        weights = weights / weights.max()  # the sum of huge weights must not overflow
+        factor, least = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
+        if factor * least >= 0.5:  # the smallest, of which most rows may be, without rounding
+            factor = round(factor * least) / least
+        weights = np.where(weights > 0, np.maximum(1.0, np.round(weights * factor)), 0.0)
+    return np.repeat(np.arange(n_rows), weights.astype(np.intp))
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
+    """Fit a clone of a black box on weighted rows: repeated ones where it takes no weights."""
+    if weights is None:
+        return fit_black_box(estimator, X, y, **options)
+    by_hand = not sklearn.get_config()["enable_metadata_routing"]
+    if "sample_weight" in options or (by_hand and has_fit_parameter(estimator, "sample_weight")):
+        weights = row_weights(weights, _num_samples(X))
+        return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
+    places = repeated_rows(weights, _num_samples(X))
+    return fit_black_box(estimator, _safe_indexing(X, places), _safe_indexing(y, places), **options)

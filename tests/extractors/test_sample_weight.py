@@ -1,0 +1,114 @@
+"""Weights of rows count as repeated rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CARTExtractor, repeated_rows
+from skescore.registry import extractor_class
+from skescore.tuning import ExtractorSearchCV
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (90, 3))
+Y = np.where(X[:, 0] + 0.3 * RNG.normal(size=90) > 0.5, "yes", "no")
+WEIGHTS = RNG.integers(0, 4, 90)
+REPEATED = np.repeat(np.arange(90), WEIGHTS)
+
+
+def made(name: str, black_box):
+    kind = extractor_class(name)
+    extractor = kind(black_box)
+    if "random_state" in extractor.get_params():
+        extractor.set_params(random_state=0)
+    return extractor
+
+
+@pytest.mark.parametrize("name", ["cart", "gridex", "iter", "cream", "exact", "trepan", "real"])
+@pytest.mark.parametrize("black_box", [
+    DecisionTreeClassifier(max_depth=4, random_state=0), KNeighborsClassifier(3),
+])  # fmt: skip
+def test_whole_weights_are_repeated_rows(name, black_box) -> None:
+    weighted = made(name, black_box).fit(X, Y, sample_weight=WEIGHTS)
+    repeated = made(name, black_box).fit(X[REPEATED], Y[REPEATED])
+    assert weighted.rules_ == repeated.rules_
+    assert weighted.coverage_ == repeated.coverage_
+    assert weighted.rules_ != made(name, black_box).fit(X, Y).rules_
+    if hasattr(weighted, "labels_"):
+        assert len(weighted.labels_) == len(X)
+
+
+def test_whole_weights_are_repeated_rows_in_regression() -> None:
+    y = X[:, 0] ** 2 + X[:, 1]
+    black_box = DecisionTreeRegressor(max_depth=5, random_state=0)
+    for name in ("gridrex", "cart"):
+        weighted = made(name, black_box).fit(X, y, sample_weight=WEIGHTS.astype(float))
+        repeated = made(name, black_box).fit(X[REPEATED], y[REPEATED])
+        assert str(weighted.rules_) == str(repeated.rules_)  # means round otherwise
+
+
+def test_frames_and_black_boxes_that_are_fitted_already() -> None:
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["kind"] = np.where(X[:, 2] > 0.5, "u", "v")
+    tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
+    rules = CARTExtractor(tree).fit(X, sample_weight=WEIGHTS).rules_
+    assert rules == CARTExtractor(tree).fit(X[REPEATED]).rules_
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    encoder = make_column_transformer(
+        (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
+    )
+    pipeline = make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
+    weighted = CARTExtractor(pipeline).fit(frame, Y, sample_weight=WEIGHTS)
+    repeated = CARTExtractor(pipeline).fit(frame.iloc[REPEATED], Y[REPEATED])
+    assert weighted.rules_ == repeated.rules_
+
+
+def test_other_weights_are_rounded_to_rows() -> None:
+    weights = np.array([0.5, 0.25, 0.0, 1e-9])
+    counts = np.bincount(repeated_rows(weights, 4), minlength=4)
+    assert counts.tolist() == [11, 5, 0, 1]
+    assert (np.bincount(repeated_rows(weights * 1e300, 4), minlength=4) == counts).all()
+    for wrong in ([0, 0], [1, -1], [1, np.nan], [1]):
+        with pytest.raises(ValueError, match="sample_weight must"):
+            repeated_rows(wrong, 2)
+
+
+def test_a_search_weighs_black_box_extraction_and_scores() -> None:
+    def search_of(**options) -> ExtractorSearchCV:
+        black_box = DecisionTreeClassifier(max_depth=4, random_state=0)
+        return ExtractorSearchCV(
+            black_box, extractors=("cart",), n_trials=3, random_state=0, **options
+        )
+
+    train, test = np.arange(60), np.arange(60, 90)
+    weighted = search_of(cv=[(train, test)]).fit(X, Y, sample_weight=WEIGHTS)
+    place = {int(row): np.flatnonzero(row == REPEATED) for row in range(90)}
+    splits = [tuple(np.concatenate([place[i] for i in part]) for part in (train, test))]
+    repeated = search_of(cv=splits).fit(X[REPEATED], Y[REPEATED])
+    for column in ("score", "performance", "loss", "completeness_instances"):
+        assert weighted.leaderboard_[column].to_numpy() == pytest.approx(
+            repeated.leaderboard_[column].to_numpy()
+        )
+    assert weighted.rules_ == repeated.rules_
+    assert weighted.black_box_quality_ == pytest.approx(repeated.black_box_quality_)
+    plain = search_of(cv=[(train, test)]).fit(X, Y)
+    assert plain.leaderboard_["score"].tolist() != weighted.leaderboard_["score"].tolist()
+
+
+def test_balanced_classes_weigh_the_same() -> None:
+    rare = np.where(X[:, 0] > 0.93, "rare", "usual")
+    common = {"extractors": ("cart",), "n_trials": 2, "cv": 2, "random_state": 0}
+    black_box = DecisionTreeClassifier(max_depth=3, random_state=0)
+    search = ExtractorSearchCV(black_box, class_weight="balanced", **common).fit(X, rare)
+    counts = np.sum([rule.statistics.class_counts for rule in search.rules_.rules], axis=0)
+    assert counts[0] == pytest.approx(counts[1], rel=0.05)
+    with pytest.raises(ValueError, match="class_weight='balanced' is for classes"):
+        ExtractorSearchCV(DecisionTreeRegressor(), class_weight="balanced", **common).fit(
+            X, X[:, 0]
+        )
