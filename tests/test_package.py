@@ -158,7 +158,7 @@ TUNING_OF_EXTRACTORS = {
         "CachedBlackBox",
         "Oracle",
         "black_box_task",
-        "fit_black_box",
+        "fit_weighted",
         "is_prefit",
     },
     "tuning._search": {"black_box_task", "has_categories", "is_fitted", "is_prefit"},
