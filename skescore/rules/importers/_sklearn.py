@@ -88,22 +88,22 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
 
 
 def _conditions(
-    path: Iterable[_Step], tree: Any, cuts: Mapping[int, float], gaps: np.ndarray | None
+    path: Iterable[_Step], splits: Mapping[int, tuple[int, float, bool | None]]
 ) -> tuple[Condition, ...] | None:
     """What all steps of a way ask for; None where only missing values go that are to go nowhere.
 
-    `gaps` tells which side missing values take at each node, None that they take none.
+    Splits have a feature, a cut and whether missing values go to the left, None for nowhere.
     """
     conditions: list[Condition] = []
     for node, left in path:
-        feature, missing = int(tree.feature[node]), gaps is not None and bool(gaps[node]) == left
-        if math.isinf(tree.threshold[node]):  # known values to the left, missing ones to the right
-            if gaps is None and not left:
+        feature, cut, gaps_left = splits[node]
+        if math.isinf(cut):  # known values to the left, missing ones to the right
+            if gaps_left is None and not left:
                 return None
             conditions.append(Missing(feature, negated=left))
             continue
-        low, high = (-math.inf, cuts[node]) if left else (cuts[node], math.inf)
-        conditions.append(Interval(feature, low, high, missing=missing))
+        low, high = (-math.inf, cut) if left else (cut, math.inf)
+        conditions.append(Interval(feature, low, high, missing=gaps_left == left))
     return tuple(conditions)
 
 
@@ -134,7 +134,8 @@ def tree_to_ruleset(
         rules before make superfluous; its last rule always holds.
     missing : bool, optional
         Whether conditions say to which side the tree sends a missing value: ``age ≤ 30 or
-        missing``. By default if the tree shows that it was fitted on missing values, see below.
+        missing``. By default of the features that lack values in the domain; without such a domain
+        if the tree shows that it was fitted on missing values, see below.
     **settings
         Further parameters of :class:`RuleSet`.
 
@@ -146,9 +147,9 @@ def tree_to_ruleset(
     Notes
     -----
     A tree sends a missing value to one side of every split, and its rules say so where it has been
-    fitted on missing values. It does not remember that; what tells is a split that sends them
-    elsewhere than to the side of most rows, where scikit-learn sends what it has never seen, or a
-    domain with missing values.
+    fitted on missing values. It does not remember that; what tells is a domain with missing values,
+    or a split that sends them elsewhere than to the side of most rows, where scikit-learn sends
+    what it has never seen.
     ``missing=True`` makes rules that predict as the tree does on every row, whatever it was fitted
     on, at the price of longer conditions; ``False`` makes rules that hold on no row that has to
     pass a split with its value missing.
@@ -187,13 +188,18 @@ def tree_to_ruleset(
             known = model.classes_.astype(int)
     leaves = leaf_paths(tree)
     paths = shortened_paths(leaves) if simplify else leaves
-    inner = np.flatnonzero(tree.children_left != -1).tolist()
-    cuts = {node: float32_cut(tree.threshold[node]) for node in inner}
-    told = _told(model, domain) if missing is None else missing
-    gaps = np.asarray(tree.missing_go_to_left, dtype=bool) if told else None
+    told = _told(model, domain) if missing is None else np.full(tree.n_features, missing)
+    inner = np.flatnonzero(tree.children_left != -1)
+    gaps = [
+        bool(left) if told[feature] else None
+        for feature, left in zip(tree.feature[inner], tree.missing_go_to_left[inner], strict=True)
+    ]
+    cuts = [t if math.isinf(t) else float32_cut(t) for t in tree.threshold[inner].tolist()]
+    parts = zip(tree.feature[inner].tolist(), cuts, gaps, strict=True)
+    splits = dict(zip(inner.tolist(), parts, strict=True))
     rules = []
     for leaf, path in paths.items():
-        conditions = _conditions(path, tree, cuts, gaps)
+        conditions = _conditions(path, splits)
         if conditions is None:
             continue
         value = tree.value[leaf, 0]
@@ -240,8 +246,11 @@ def learned_from_missing(model: Any) -> bool:
     return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
-def _told(model: Any, domain: Domain | None) -> bool:
-    return learned_from_missing(model) or (domain is not None and any(domain.missing))
+def _told(model: Any, domain: Domain | None) -> np.ndarray:
+    """The features of which rules say where missing values go, unless the caller tells."""
+    if domain is not None and any(domain.missing):
+        return np.asarray(domain.missing) > 0
+    return np.full(model.tree_.n_features, learned_from_missing(model))
 
 
 FORESTS = (

@@ -270,6 +270,13 @@ def test_what_tells_that_a_tree_was_fitted_on_missing_values():
     assert as_ruleset(tree).covers([[np.nan]]).tolist() == [False]
     told = [as_ruleset(tree, missing=True), as_ruleset(tree, domain=Domain.around(X))]
     assert [rules.predict(X).tolist() for rules in told] == [["a", "b", "b", "b"]] * 2
+    # A domain tells of each feature.
+    Z = np.c_[X, [3.0, 3.0, 3.0, 4.0]]
+    tree = DecisionTreeClassifier().fit(Z, ["a", "b", "b", "c"])
+    rules = as_ruleset(tree, domain=Domain.around(Z))
+    assert rules.predict(Z).tolist() == ["a", "b", "b", "c"]
+    assert {c.missing for rule in rules for c in rule.conditions if c.feature == 1} == {False}
+    assert {c.missing for rule in rules for c in rule.conditions if c.feature == 0} == {False, True}
     X, y = np.array([[0.0], [1.0], [2.0], [np.nan]]), ["a", "b", "b", "a"]
     elsewhere = DecisionTreeClassifier().fit(X, y)
     assert as_ruleset(elsewhere).predict(X).tolist() == y
