@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
@@ -41,6 +42,7 @@ from skescore.extractors._input import (
     is_plain,
     name_categories,
 )
+from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
 from skescore.extractors._weights import fit_weighted, repeated_rows
 from skescore.metrics._completeness import volume_completeness
@@ -55,7 +57,8 @@ class Extraction:
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The training rows, finite floats; categorical columns hold codes.
+        The training rows, finite floats; categorical columns hold codes. For each numeric column
+        that lacks values, which are filled, a further column at the end tells where.
     predictions : ndarray of shape (n_rows,)
         What the black box predicts for them: class indices or floats.
     task : {"classification", "regression"}
@@ -70,6 +73,8 @@ class Extraction:
         The values of each categorical feature, in the order of their codes 0, 1, ...
     decode : callable, optional
         Turns points with codes into what the black box knows.
+    no_quantities : tuple of int, default=()
+        Numeric columns that no linear function may use: they are filled, or tell gaps.
     """
 
     X: np.ndarray
@@ -80,6 +85,12 @@ class Extraction:
     settings: dict[str, Any]
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     decode: Callable[[np.ndarray], Any] | None = None
+    no_quantities: tuple[int, ...] = ()
+
+    @property
+    def unmeasured(self) -> list[int]:
+        """Columns that no linear function may use: categories, and those with gaps."""
+        return [*self.categories, *self.no_quantities]
 
     def check_magnitude(self, largest: float, why: str) -> None:
         """Raise a ValueError that names the first feature with numbers beyond `largest`.
@@ -186,6 +197,11 @@ class Extraction:
         return encode_labels(predictions, self.classes)
 
 
+def _holds_objects(X: Any) -> bool:
+    """Whether a frame has columns of Python objects, such as numbers beside None."""
+    return hasattr(X, "columns") and any(map(pd.api.types.is_object_dtype, X.dtypes))
+
+
 def _is_classifier(extractor: Any) -> bool:
     return is_classifier(extractor)
 
@@ -243,8 +259,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; finite numbers. Columns of a DataFrame that hold text, declared categories, or
-            true and false are categorical.
+            The rows: finite numbers, NaN for missing values. Columns of a DataFrame that hold text,
+            declared categories, or true and false are categorical. The black box is given the rows
+            as they are.
         y : array-like of shape (n_rows,), optional
             What the black box is fitted on: a clone of it is, unless it comes in a
             ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
@@ -334,7 +351,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
-        """Learn the rules, with categories by their values."""
+        """Learn the rules, with categories by their values and gaps as what they are."""
+        if any(extraction.settings["domain"].missing):
+            filled = FilledTable(extraction, self._domain_margin)
+            return filled.named(self._named_rules(filled.extraction))
         if not (self._orders_categories and extraction.categories):
             return self._extract(extraction)
         extraction = extraction.ranked()
@@ -391,9 +411,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         self._encoder = CategoryEncoder(X if self.takes_categories else None)
         check_columns(X, type(self).__name__, self._encoder.categories)
-        if self._encoder:
+        if self._encoder or _holds_objects(X):
             X = self._encoder.codes(X)
-        options: dict[str, Any] = {"dtype": float, "ensure_min_samples": 2}
+        options: dict[str, Any] = {
+            "dtype": float, "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"
+        }  # fmt: skip
         if y is None:
             if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
                 raise ValueError(
@@ -480,7 +502,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self._encoder and not hasattr(X, "columns"):
             X = self._encoder.frame(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
-            return validate_data(self, X, reset=False, dtype=float)
+            return validate_data(self, X, reset=False, dtype=float, ensure_all_finite="allow-nan")
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
         except (TypeError, ValueError):
@@ -493,7 +515,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return X
         rows = np.zeros((len(X), self.n_features_in_))
         for j in used:
-            rows[:, j] = frame_column(X, j).to_numpy(dtype=float)
+            rows[:, j] = frame_column(X, j).to_numpy(dtype=float, na_value=np.nan)
         return rows
 
     def predict(self, X: Any) -> np.ndarray:
@@ -647,6 +669,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rules; a black box may refuse them
         try:
             inner = get_tags(self.estimator)
         except (AttributeError, TypeError):  # reported by fit, which can explain it

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
+from skescore.extractors._missing import known_value
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.importers import tree_to_ruleset
 
@@ -167,7 +168,9 @@ class CARTExtractor(BaseExtractor):
         if len(chosen) < X.shape[1]:  # a constant is never split
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
         names = extraction.settings["feature_names"]
-        self.category_order_ = {str(names[j]): list(values) for j, values in ordered.items()}
+        self.category_order_ = {
+            str(names[j]): list(map(known_value, values)) for j, values in ordered.items()
+        }
         exponents = _exponents(extraction.settings["domain"])
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
         most = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes

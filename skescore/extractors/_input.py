@@ -45,9 +45,7 @@ def check_columns(
         if only is not None and position not in only:
             continue
         column = frame_column(X, position)
-        if position in categorical:
-            check_complete(column, name)
-        else:
+        if position not in categorical:
             _check_column(column, name, extractor)
 
 
@@ -64,25 +62,13 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
                 f"({int(wrong.sum())} of {len(column)} rows are no numbers). Encode the column as "
                 f"numbers or drop it.{hint}"
             )
-    check_complete(column, name)
-    values = column.to_numpy(dtype=float)
+    values = column.to_numpy(dtype=float, na_value=np.nan)
     infinite = np.isinf(values)
     if infinite.any():
         at = int(np.flatnonzero(infinite)[0])
         raise ValueError(
             f"Input X contains infinity: column {name!r} holds {values[at]} in row {at}. Rules "
             "need finite numbers; replace or drop such rows."
-        )
-
-
-def check_complete(column: pd.Series, name: str) -> None:
-    """Raise if a column lacks a value somewhere."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise ValueError(
-            f"Input X contains NaN: column {name!r} lacks a value in {int(missing.sum())} of "
-            f"{len(column)} rows, the first in row {int(np.flatnonzero(missing)[0])}. A missing "
-            "value satisfies no rule, so fill the gaps (SimpleImputer) or drop those rows."
         )
 
 
@@ -223,7 +209,7 @@ class CategoryEncoder:
     Raises
     ------
     ValueError
-        If a categorical column lacks a value, or holds what no rule could hold for.
+        If a categorical column holds what no rule could hold for.
 
     Examples
     --------
@@ -256,14 +242,16 @@ class CategoryEncoder:
         return bool(self.categories)
 
     def codes(self, X: Any) -> pd.DataFrame:
-        """The rows with codes in place of values; columns keep their names."""
+        """The rows with codes in place of values, NaN for missing ones; names are kept."""
         columns = {}
         for position, name in enumerate(X.columns):
             column = frame_column(X, position)
             values = self.categories.get(position)
-            if values is not None:
-                column = pd.Index(values).get_indexer(pd.Index(column.to_numpy(dtype=object)))
-            columns[name] = np.asarray(column, dtype=float)
+            if values is None:
+                columns[name] = column.to_numpy(dtype=float, na_value=np.nan)
+                continue
+            codes = pd.Index(values).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+            columns[name] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns)
 
     def frame(self, X: Any) -> Any:
@@ -282,8 +270,10 @@ class CategoryEncoder:
             column: Any = points[:, position]
             values = self.categories.get(position)
             if values is not None:
+                gone = np.isnan(column)
                 labels = pd.Series(list(values), dtype=object).to_numpy()
-                column = labels[column.astype(np.intp)]
+                column = labels[np.where(gone, 0, column).astype(np.intp)]
+                column[gone] = None if self._polars else np.nan
                 if not self._polars:
                     column = pd.Series(column, dtype=self._types[position])
             columns[name] = column
@@ -332,8 +322,7 @@ def is_categorical(column: pd.Series) -> bool:
 
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:
-    check_complete(column, name)
-    values = [python_value(value) for value in column.unique().tolist()]
+    values = [python_value(value) for value in column.dropna().unique().tolist()]
     text = [isinstance(value, str) for value in values]
     strange = [v for v in values if not isinstance(v, str | Real) or isinstance(v, Decimal)]
     if strange or (any(text) and not all(text)):

@@ -59,32 +59,6 @@ def changed(value, *, frame=True):
 # --- rows ---
 
 
-@pytest.mark.parametrize("value", [np.nan, None, pd.NA])
-def test_missing_values(extractor, fitted, value):
-    message = (
-        r"Input X contains NaN: column 'c' lacks a value in 1 of 150 rows, the first in row 7\. "
-        r"A missing value satisfies no rule, so fill the gaps \(SimpleImputer\) or drop those "
-        r"rows\."
-    )
-    with pytest.raises(ValueError, match=message):
-        extractor.fit(changed(value), y)
-    with pytest.raises(ValueError, match=message):
-        fitted.predict(changed(value))
-    polars = pl.from_dicts(FRAME.to_dict("records")).with_columns(
-        pl.when(pl.int_range(150) == 7).then(None).otherwise(pl.col("c")).alias("c")
-    )
-    with pytest.raises(ValueError, match=message):
-        extractor.fit(polars, y)
-
-
-def test_missing_values_in_arrays(extractor, fitted):
-    for use in (lambda: extractor.fit(changed(np.nan, frame=False), y),):
-        with pytest.raises(ValueError, match="Input X contains NaN"):
-            use()
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        extractor.fit(X, y).predict(changed(np.nan, frame=False))
-
-
 @pytest.mark.parametrize(("value", "shown"), [(np.inf, "inf"), (-np.inf, "-inf")])
 def test_infinite_values(extractor, fitted, value, shown):
     message = (

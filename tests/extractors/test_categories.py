@@ -101,18 +101,6 @@ def test_values_never_seen_are_answered(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("value", [None, np.nan, pd.NA])
-def test_missing_names_are_refused(fitted, value):
-    X = frame(20)
-    X["colour"] = X["colour"].astype(object)
-    X.loc[4, "colour"] = value
-    message = "column 'colour' lacks a value in 1 of 20 rows, the first in row 4"
-    with pytest.raises(ValueError, match=message):
-        fitted.predict(X)
-    with pytest.raises(ValueError, match=message):
-        clone(fitted).fit(X, concept(frame(20)))
-
-
 def test_a_text_where_training_had_numbers(fitted):
     X = frame(20).astype({"size": object})
     X.loc[3, "size"] = "large"

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_classification, make_friedman1
-from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore import extractors
@@ -27,7 +26,7 @@ from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import AtLeast, LinearOutput
 
 #: Classes of one kind of black box, numbers of the other.
-BLACK_BOXES = [LogisticRegression(), DecisionTreeRegressor(random_state=0)]
+BLACK_BOXES = [DecisionTreeClassifier(random_state=0), DecisionTreeRegressor(random_state=0)]
 
 
 def subclasses(cls: type) -> set[type]:

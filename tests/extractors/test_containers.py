@@ -317,7 +317,7 @@ def test_a_fit_on_an_array_forgets_the_names_of_a_frame_before(make):
         (np.ones((3, 1)), "X has 1 features, but .* is expecting 2"),
         (np.ones(3), "Expected 2D array"),
         (np.ones((0, 2)), "0 sample"),
-        (np.array([[1.0, np.nan]]), "contains NaN"),
+        (np.array([[1.0, np.inf]]), "contains infinity"),
         (np.array([[1.0, -np.inf]]), "contains infinity"),
     ],
 )

@@ -659,7 +659,7 @@ def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch)
         (X, None, "requires y"),
         (X, LABELS[:-1], "inconsistent numbers of samples"),
         (X, ["setosa"] * len(X), "only one class, 'setosa'"),
-        (np.where(X > 7, np.nan, X), LABELS, "NaN"),
+        (np.where(X > 7, np.inf, X), LABELS, "infinity"),
         (X[:1], LABELS[:1], "1 sample"),
         (pd.DataFrame({"a": ["x", 1.5] * 4, "b": range(8)}), [0, 1] * 4, "'a' holds 'x' in row 0"),
     ],

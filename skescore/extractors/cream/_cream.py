@@ -228,9 +228,9 @@ class BoxExtractor(BaseExtractor):
         else:
             linear = self.output == "linear"
             numbers = X
-            if extraction.categories:  # no terms of these
+            if extraction.unmeasured:  # no terms of these
                 numbers = X.copy()
-                numbers[:, list(extraction.categories)] = 0.0
+                numbers[:, extraction.unmeasured] = 0.0
             target = NumberTarget(numbers, y_pred, linear, self.max_terms, "The black box predicts")
         found = cluster(
             BoxParameters.of(self, split_outside=self._split_outside),

@@ -431,7 +431,7 @@ class GridRExExtractor(GridExExtractor):
         domain = extraction.settings["domain"]
         lower, upper = np.array(domain.lower), np.array(domain.upper)
         units = Units.of(lower, upper, extraction.predictions)
-        units.usable[list(extraction.categories)] = False
+        units.usable[extraction.unmeasured] = False
         return lambda X, predictions, box, n_boxes: LinearTable(
             Points(X, predictions, box, n_boxes, units),
             float(self.coefficient_tolerance),

@@ -237,7 +237,8 @@ class REALExtractor(BaseExtractor):
             return None
         numbers: Any = extraction.X if len(numeric) == n_features else extraction.X[:, numeric]
         if hasattr(self, "feature_names_in_"):
-            numbers = pd.DataFrame(numbers, columns=self.feature_names_in_[numeric], copy=False)
+            names = [extraction.settings["feature_names"][j] for j in numeric]
+            numbers = pd.DataFrame(numbers, columns=names, copy=False)
         usual = Discretiser("tree", min_bin_share=0.05, joint=True)
         fresh = usual if self.discretiser is None else clone(self.discretiser)
         return fresh.fit(numbers, extraction.predictions)

@@ -310,7 +310,7 @@ def test_same_boxes_and_planes_as_plain_loops(seed, n_rows, slices, others, dept
         expected = fits.plane(rows)
         scale = np.ptp(z) / np.ptp(X, axis=0)
         np.testing.assert_allclose(slopes / scale, expected[1] / scale, rtol=1e-6, atol=1e-9)
-        assert intercept == pytest.approx(expected[0], abs=1e-8)
+        assert intercept == pytest.approx(expected[0], rel=1e-9, abs=1e-8)
         assert extractor.residuals_[i] == pytest.approx(fits.diversity(rows), abs=1e-9)
         assert rule.statistics.n_rows == len(rows)
         assert rule.statistics.mean == pytest.approx(z[rows].mean(), abs=1e-12)

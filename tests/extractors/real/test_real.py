@@ -16,29 +16,18 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore.extractors import CallableClassifier, Discretiser
 from skescore.extractors.real import REALExtractor
 from skescore.rules import Interval, OneOf
 
 precise = partial(REALExtractor, min_precision=0.95)
-
-
-@parametrize_with_checks(
-    [
-        REALExtractor(model)
-        for model in (LogisticRegression(), DecisionTreeClassifier(random_state=0))
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def holds_for(premise, row) -> bool:

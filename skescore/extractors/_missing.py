@@ -1,0 +1,165 @@
+"""Tables with missing values, as an algorithm that knows none sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skescore.rules import AtLeast, Condition, Domain, Interval, Missing, OneOf, Rule, RuleSet
+
+#: Stands among the values of a category for a missing one.
+_GAP = "\0missing"
+
+
+class FilledTable:
+    """An extraction without gaps, and its rules in terms of the table that has them.
+
+    A numeric column that lacks values becomes two: its numbers, filled where there are none, and
+    whether a value is missing (0 or 1). It is filled with the end of its range whose half has
+    predictions nearer to those of the rows without a value, so that a rule may take them together,
+    ``age ≤ 30 or missing``, or by themselves, ``age is missing``. Among the values of a category a
+    missing one is one more.
+
+    Parameters
+    ----------
+    extraction : Extraction
+        Rows with NaN, among the codes of categories as well.
+    margin : float
+        Share of a feature's range by which the domain is wider.
+
+    Attributes
+    ----------
+    extraction : Extraction
+        The same without NaN; columns that tell gaps are the last.
+    """
+
+    def __init__(self, extraction: Any, margin: float) -> None:
+        gaps = np.isnan(extraction.X)
+        rows, names = extraction.X.copy(), list(extraction.settings["feature_names"])
+        lacking = np.flatnonzero(gaps.any(axis=0)).tolist()
+        n_classes = None if extraction.classes is None else len(extraction.classes)
+        self._table, self._n_features = extraction, rows.shape[1]
+        self._categories = {
+            j: (*values, _GAP) if j in lacking else values
+            for j, values in extraction.categories.items()
+        }
+        numeric = [j for j in lacking if j not in self._categories]
+        self._fill = {
+            j: _filling(rows[:, j], gaps[:, j], extraction.predictions, n_classes) for j in numeric
+        }
+        for j in lacking:
+            known = extraction.categories.get(j)
+            rows[gaps[:, j], j] = self._fill[j] if known is None else len(known)
+        #: The feature whose gaps each further column tells.
+        self._marked = dict(enumerate(numeric, start=self._n_features))
+        rows = np.hstack([rows, gaps[:, numeric].astype(float)])
+        names += [f"{names[j]} is missing" for j in numeric]
+        domain = Domain.around(rows, margin, self._categories)
+        self.extraction = replace(
+            extraction,
+            X=rows,
+            settings=extraction.settings | {"feature_names": names, "domain": domain},
+            categories=self._categories,
+            decode=self._decode,
+            no_quantities=(*numeric, *self._marked),
+        )
+
+    def _decode(self, points: np.ndarray) -> Any:
+        """Points of the algorithm, as rows of the table."""
+        rows = points[:, : self._n_features].copy()
+        for j, values in self._categories.items():
+            if values[-1] == _GAP:
+                rows[rows[:, j] >= len(values) - 1, j] = np.nan
+        for column, j in self._marked.items():
+            rows[points[:, column] >= 0.5, j] = np.nan
+        return rows if self._table.decode is None else self._table.decode(rows)
+
+    def named(self, ruleset: RuleSet) -> RuleSet:
+        """The algorithm's rules as rules of the table, but for those that no row can satisfy."""
+        rules = []
+        for rule in ruleset.rules:
+            try:
+                conditions = [
+                    found for c in rule.conditions if (found := self._condition(c)) is not None
+                ]
+                rules.append(Rule(tuple(conditions), rule.output, rule.statistics))
+            except ValueError:  # it holds for no row, as a value would be missing and known
+                continue
+        settings = self._table.settings
+        return ruleset.replace(
+            rules=rules, feature_names=settings["feature_names"], domain=settings["domain"]
+        )
+
+    def _condition(self, condition: Condition) -> Condition | None:
+        """A condition in terms of the table; None if it always holds."""
+        if isinstance(condition, AtLeast):
+            return self._at_least(condition)
+        if isinstance(condition, OneOf):
+            return self._set(condition)
+        assert isinstance(condition, Interval)
+        j = condition.feature
+        if j in self._marked:
+            known, missing = condition.holds(lambda _: np.array([0.0, 1.0])).tolist()
+            if not (known or missing):
+                raise _NeverHoldsError
+            return None if known and missing else Missing(self._marked[j], negated=known)
+        if j not in self._fill:
+            return condition
+        filled = np.array([self._fill[j]])
+        return replace(condition, missing=bool(condition.holds(lambda _: filled)[0]))
+
+    def _at_least(self, condition: AtLeast) -> AtLeast | None:
+        m, kept = condition.m, []
+        for part in condition.conditions:
+            try:
+                found = self._condition(part)
+            except _NeverHoldsError:
+                continue
+            if found is None:
+                m -= 1
+            else:
+                kept.append(found)
+        if m > len(kept):
+            raise _NeverHoldsError
+        return AtLeast(m, tuple(kept)) if m > 0 else None
+
+    def _set(self, condition: OneOf) -> Condition:
+        feature, negated = condition.feature, condition.negated
+        if self._categories[feature][-1] != _GAP:
+            return condition
+        known = tuple(v for v in condition.values if v != _GAP)
+        if not known:
+            return Missing(feature, negated=negated)
+        return OneOf(feature, known, negated, missing=(_GAP in condition.values) != negated)
+
+
+class _NeverHoldsError(ValueError):
+    """No row satisfies a condition."""
+
+
+def known_value(value: Any) -> Any:
+    """A value of a category as its table has it: None for a missing one."""
+    return None if value == _GAP else value
+
+
+def _filling(
+    column: np.ndarray, gaps: np.ndarray, predictions: np.ndarray, n_classes: int | None
+) -> float:
+    """The end of a column's range that missing values are most like."""
+    known = column[~gaps]
+    if not len(known):
+        return 0.0
+    low = known <= np.median(known)
+    if low.all():
+        return float(known.min())
+
+    def profile(some: np.ndarray) -> np.ndarray:
+        if n_classes is None:
+            return np.array([some.mean()])
+        return np.bincount(some, minlength=n_classes) / len(some)
+
+    missing, of_known = profile(predictions[gaps]), predictions[~gaps]
+    to_low, to_high = (np.abs(missing - profile(of_known[half])).sum() for half in (low, ~low))
+    return float(known.min() if to_low <= to_high else known.max())
