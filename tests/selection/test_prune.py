@@ -193,7 +193,7 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
         conditions: list[Any] = []
         low = rng.uniform(0, 3)
         if rng.random() < 0.7:
-            conditions.append(Interval(0, low, low + 2))
+            conditions.append(Interval(0, low, low + 2, missing=bool(rng.integers(2))))
         if rng.random() < 0.7:
             some = rng.choice(colours, rng.integers(1, 3), replace=False)
             conditions.append(OneOf(1, some.tolist(), negated=bool(rng.integers(2))))
