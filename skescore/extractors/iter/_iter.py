@@ -48,7 +48,7 @@ class ITERExtractor(BaseExtractor):
         but `max_iterations`.
     max_iterations : int, default=600
         Most steps, at least 1. What is not covered then stays so.
-    min_examples : int, default=50
+    min_examples : int, default=100
         Predictions wanted per strip: what it lacks in rows is made up by uniform random points,
         for which the black box is queried. With 0 there are no points and nothing is random.
     threshold : float or None, default=None
@@ -133,7 +133,7 @@ class ITERExtractor(BaseExtractor):
         n_features_to_select: int | None = 5,
         max_rules: int | None = 16,
         max_iterations: int = 600,
-        min_examples: int = 50,
+        min_examples: int = 100,
         threshold: float | None = None,
         fill_gaps: bool = True,
         ignore_dimensions: Sequence[int | str] = (),

@@ -359,7 +359,7 @@ def _iter(problem: _Problem) -> SearchSpace:
             "min_update": FloatDistribution(0.1, 0.5, log=True),
             "n_points": IntDistribution(1, 3),
             "threshold": FloatDistribution(low, high, log=True),
-            "min_examples": CategoricalDistribution((25, 50, 100, 250)),
+            "min_examples": CategoricalDistribution((25, 100, 250)),
         }
         | _selections(problem, 5)
     )
@@ -370,7 +370,7 @@ def _iter_points(problem: _Problem) -> _Points:
         "min_update": 0.1,
         "n_points": 3,
         "threshold": 0.15 if problem.classifies else 0.5 * problem.std,
-        "min_examples": 50,
+        "min_examples": 100,
         "n_features_to_select": 5,
     }
     return [default | {"min_update": 0.2, "min_examples": 100}, default]
