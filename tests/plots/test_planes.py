@@ -53,7 +53,7 @@ def pixels(ax: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def grid() -> GridExExtractor:
     return GridExExtractor(
-        KNeighborsClassifier(9), n_slices=4, importance_threshold=0.5, depth=2
+        KNeighborsClassifier(9), n_slices=4, importance_threshold=0.5, depth=2, max_rules=None
     ).fit(IRIS, SPECIES)
 
 

@@ -50,7 +50,8 @@ def gridex() -> GridExExtractor:
 
 
 def gridex_space() -> SearchSpace:
-    return search_space("gridex", *IRIS).fixed(min_examples=1, n_slices=4)
+    space = search_space("gridex", *IRIS).fixed(min_examples=1, n_slices=4, max_rules=None)
+    return space.when("threshold", depth=(2, 3))  # cells of one class join whatever it is
 
 
 # --- scikit-learn's searches ---------------------------------------------------------------------
