@@ -205,12 +205,24 @@ def split(dataset: str, seed: int) -> Split:
     return Split(FrozenEstimator(model), rows, others, truth, model.predict(others))
 
 
+#: What PSyKE's extractors have no limit on.
+_ALL: dict[str, Any] = {"n_features_to_select": None}
+UNLIMITED: dict[str, dict[str, Any]] = {
+    "gridex": _ALL | {"max_rules": None},
+    "gridrex": _ALL | {"max_rules": None, "max_terms": None},
+    "iter": _ALL | {"max_rules": None},
+    "cream": _ALL | {"max_terms": None},
+    "exact": _ALL | {"max_terms": None},
+}
+
+
 # --- measuring -----------------------------------------------------------------------------------
 
 
 def measure(setting: Setting, extractor_class: Any, dataset: str, seed: int) -> dict[str, float]:
     data = split(dataset, seed)
-    extractor = extractor_class(data.black_box, **setting.parameters)
+    parameters = UNLIMITED.get(setting.extractor, {}) | setting.parameters
+    extractor = extractor_class(data.black_box, **parameters)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

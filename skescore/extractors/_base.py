@@ -296,6 +296,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             places = repeated_rows(weights, _num_samples(X))
             X, y = _safe_indexing(X, places), None if y is None else _safe_indexing(y, places)
+            kept = None if y is None or task != "classification" else pd.unique(np.ravel(y))
+            if kept is not None and len(kept) == 1:
+                raise ValueError(
+                    f"sample_weight leaves rows of only one class, {python_value(kept[0])!r}; "
+                    "rules that tell classes apart need at least 2."
+                )
         rows, y = self.check_input(X, y, task)
         if weights is None:
             given = X, y

@@ -62,8 +62,8 @@ class Side:
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
                 held = [(condition.lower, condition.upper)]
-            elif condition == Missing(self.feature):
-                held = []
+            elif isinstance(condition, Missing) and condition.feature == self.feature:
+                held = held if condition.negated else []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
                 named = [v in condition.values for v in self.values or ()]
                 chosen = np.array(named, dtype=bool) != condition.negated

@@ -51,7 +51,8 @@ _CLUSTERING = (
     "number."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
-_GRID = {"min_examples": 1, "threshold": 0.1}
+#: All cells at once, as the paper has them.
+_GRID = {"min_examples": 1, "threshold": 0.1, "max_rules": None, "n_features_to_select": None}
 _CELLS = "Cells without training rows have no rule, so that rows of the other half stay uncovered."
 
 #: The rows by the name they have here.

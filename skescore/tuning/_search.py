@@ -1058,6 +1058,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in rules; a black box may refuse them
         try:
             inner = get_tags(self.estimator)
         except (AttributeError, TypeError):  # reported by fit, which can explain it

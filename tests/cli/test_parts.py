@@ -124,7 +124,8 @@ def commands():
 def test_the_commands():
     assert list(commands()) == ["", *COMMANDS]
     assert list(COMMANDS) == [
-        "tune", "score", "rules", "import", "report", "bench", "reproduce", "doctor", "completion",
+        "tune", "score", "rules", "predict", "explain", "import", "report", "bench", "reproduce",
+        "doctor", "completion",
     ]  # fmt: skip
 
 
@@ -164,7 +165,7 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
 def options(**changes):
     given = {
         "scoring": "ice", "reference": "data", "psi": 2.0, "phi": 3.0, "rho": 4.0,
-        "completeness": "instances",
+        "completeness": "instances", "performance": None,
     }  # fmt: skip
     return argparse.Namespace(**given | changes)
 
@@ -268,7 +269,8 @@ def test_the_domain_of_rows():
     )
     found = domain_of(rows, {"code"})
     expected = Domain.around(
-        np.array([[1.5, 1, 0, 0, 3], [-2.5, 0, 1, 1, 5]]), categories={2: ["a", "b"], 3: ["7", "8"]}
+        np.array([[1.5, 1, 0, 0, 3], [np.nan, 0, 1, 1, 4], [-2.5, 1, np.nan, np.nan, 5]]),
+        categories={2: ["a", "b"], 3: ["7", "8"]},
     )
     assert found == expected
     for column, part in (([np.nan, np.nan], "has no values"), ([1.0, np.inf], "infinite values")):

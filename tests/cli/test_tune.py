@@ -371,7 +371,8 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
     for row, params in zip(rows, board["params"], strict=True):
         # As they were: 3 and not 3.0, and nothing where an extractor has no such parameter.
         given = {k.removeprefix("param_"): v for k, v in row.items() if k.startswith("param_")}
-        assert {k: v for k, v in given.items() if v} == {k: str(v) for k, v in params.items()}
+        known = {k: str(v) for k, v in params.items() if v is not None}
+        assert {k: v for k, v in given.items() if v} == known
 
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert about["data"]["checksum_sha256"] == _sha256(path)

@@ -314,10 +314,11 @@ def test_weights_of_fit_reach_the_scores(scoring: Any) -> None:
         assert results[key][position] != pytest.approx(np.mean(unweighted), abs=1e-3)
 
 
-def test_weights_for_an_extractor_need_metadata_routing() -> None:
+def test_weights_reach_an_extractor_without_metadata_routing() -> None:
     search = GridSearchCV(cart(), {"max_leaf_nodes": [3]}, scoring=ice, error_score="raise")
-    with pytest.raises(ValueError, match=r"\['sample_weight'\].*enable_metadata_routing=True"):
-        search.fit(X, LABELS, sample_weight=WEIGHTS)
+    search.fit(X, LABELS, sample_weight=WEIGHTS)
+    alone = cart().set_params(max_leaf_nodes=3).fit(X, LABELS, sample_weight=WEIGHTS)
+    assert search.best_estimator_.rules_ == alone.rules_
 
 
 # --- weights with metadata routing ---------------------------------------------------------------

@@ -151,8 +151,9 @@ def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> Non
     pipeline = Pipeline([("rules", steps[0])])
     spaces = [
         search_space("cart", *IRIS).fixed(max_leaf_nodes=3).param_grid(1, prefix="rules__"),
-        search_space("gridex", *IRIS).fixed(depth=1, n_slices=8, importance_threshold=0.99)
-        .without("min_examples").param_grid(1, prefix="rules__")[0],
+        search_space("gridex", *IRIS)
+        .fixed(depth=1, n_slices=8, importance_threshold=0.99, max_rules=None)
+        .without("min_examples").param_grid(1, prefix="rules__"),
     ]  # fmt: skip
     grid = [{"rules": [step]} | dict(space) for step, space in zip(steps, spaces, strict=True)]
     search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
@@ -165,9 +166,11 @@ def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> Non
 
 @pytest.fixture(scope="module")
 def objective() -> ExtractorObjective:
+    space = search_space("gridex", *IRIS).with_(depth=IntDistribution(1, 2))
     return ExtractorObjective(
-        DecisionTreeClassifier(random_state=0), *IRIS, extractor="gridex", cv=2, random_state=0
-    )
+        DecisionTreeClassifier(random_state=0), *IRIS, extractor="gridex", cv=2, random_state=0,
+        space=space.when("threshold", depth=(2,)),
+    )  # fmt: skip
 
 
 SAMPLERS = {
