@@ -640,6 +640,13 @@ def check_missing_values(name: str, extractor: Any) -> None:
         y_pred = np.asarray(copied.predict(X))
         whole = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
         expect(whole, name, "predict must give one prediction per row, with or without NaN.")
+        X, _ = sample(task)
+        copied = with_rules(around(extractor, tree(task)).fit(X, y))
+        for column in range(X.shape[1]):
+            lacking = X.copy()
+            lacking[:, column] = np.nan
+            alike = _same(copied.covers(lacking), copied.rules_.covers(lacking))
+            expect(alike, name, "covers must leave NaN as it is, as rules_ does.")
         return
     copied = with_rules(around(extractor, tree(task)).fit(X, y))
     X[3, 1] = np.nan

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skescore.registry import extractor_label
 from skescore.report import write_report
 from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.tuning import Candidates, choose_winner, judged
@@ -420,7 +421,7 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
         found = browser.run(
             "return page.tradeOff.group.candidates.map((c) => [c.extractor, c.means.loss, c.count])"
         )
-        assert [name for name, _, _ in found] == list(means.index)
+        assert [name for name, _, _ in found] == list(map(extractor_label, means.index))
         np.testing.assert_allclose([loss for _, loss, _ in found], means.to_numpy(), rtol=1e-12)
         assert [count for _, _, count in found] == part["extractor"].value_counts(
             sort=False

@@ -928,6 +928,7 @@ def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, t
         "from skescore.cli import main; sys.exit(main())"
     )
     started = process(*words, command=[sys.executable, "-c", listening])
+    assert started.stderr.readline() == b"skescore: note: about data:\n"
     assert b"'one'" in started.stderr.readline()  # from here on it is at work
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore import PSyKEExtractor
@@ -15,9 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # scikit-learn's data have ne
 
 @parametrize_with_checks(
     [
-        PSyKEExtractor(LogisticRegression(), "cart"),
-        PSyKEExtractor(LinearRegression(), "cart"),
-        PSyKEExtractor(LogisticRegression(), "gridex"),
+        PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart"),
+        PSyKEExtractor(DecisionTreeRegressor(random_state=0), "cart"),
+        PSyKEExtractor(DecisionTreeClassifier(random_state=0), "gridex"),
     ]
 )
 def test_scikit_learns_contract(estimator, check):

@@ -58,7 +58,7 @@ class SoundGrid(GridExExtractor):
         random_state=None,
     ):  # fmt: skip
         super().__init__(
-            estimator, n_slices=4, depth=1, threshold=0.01, uncovered=uncovered,
+            estimator, n_slices=4, depth=1, threshold=0.01, max_rules=None, uncovered=uncovered,
             abstain_label=abstain_label, batch_size=batch_size, random_state=random_state,
         )  # fmt: skip
 
@@ -272,17 +272,17 @@ class WritesHalfDown(Sound):
 class FitsTheCallersModel(Sound):
     fault = "check_unfitted_black_box"
 
-    def _fitted_black_box(self, X, y, fit_params):
+    def _fitted_black_box(self, X, y, *rest):
         return self.estimator if y is None else self.estimator.fit(X, y)
 
 
 class RefitsAFrozenModel(Sound):
     fault = "check_frozen_black_box"
 
-    def _fitted_black_box(self, X, y, fit_params):
+    def _fitted_black_box(self, X, y, *rest):
         if isinstance(self.estimator, FrozenEstimator) and y is not None:
             return clone(self.estimator.estimator).fit(X, y)
-        return super()._fitted_black_box(X, y, fit_params)
+        return super()._fitted_black_box(X, y, *rest)
 
 
 class NeedsATarget(Sound):
@@ -308,8 +308,8 @@ class LooksForTraceOfFit(Sound):
 class StripsTheFrame(Sound):
     fault = "check_container"
 
-    def _fitted_black_box(self, X, y, fit_params):
-        return super()._fitted_black_box(np.asarray(X), y, fit_params)
+    def _fitted_black_box(self, X, y, *rest):
+        return super()._fitted_black_box(np.asarray(X), y, *rest)
 
 
 # --- determinism ---

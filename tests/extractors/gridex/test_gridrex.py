@@ -594,7 +594,8 @@ def test_nothing_depends_on_the_process_or_its_hash_seed():
         "from skescore.extractors import GridRExExtractor\n"
         "X = np.random.default_rng(0).uniform(size=(200, 4))\n"
         "f = CallableRegressor(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])\n"
-        "rules = GridRExExtractor(f, min_examples=9, random_state=0).fit(X).rules_\n"
+        "all_cells = dict(min_examples=9, max_rules=None)\n"
+        "rules = GridRExExtractor(f, **all_cells, random_state=0).fit(X).rules_\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", code + "print(rules.to_json())"],

@@ -390,8 +390,8 @@ def extract():
     frame = pd.DataFrame(letters, columns=["k", "l", "m"])
     tree = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
     answers = np.where((frame["k"] < "d") == (frame["m"] > "c"), "in", "out")
-    numbers = precise(model).fit(X)
-    letters = precise(tree).fit(frame, answers)
+    numbers = REALExtractor(model).fit(X)
+    letters = REALExtractor(tree).fit(frame, answers)
     cuts = [cuts.tolist() for cuts in numbers.discretiser_.cut_points_]
     return [numbers.rules_.to_json(), letters.rules_.to_json(), cuts]
 """
