@@ -331,7 +331,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             encoder.decode if encoder else None,
         )  # fmt: skip
         growing = time.perf_counter()
-        chosen = chosen_features(self.features, settings["feature_names"])
+        chosen = chosen_features(self.features, extraction.settings["feature_names"])
         if chosen is None:
             self.rules_ = self._named_rules(extraction)
         else:

@@ -69,7 +69,7 @@ def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
     smaller = Domain(
         np.asarray(domain.lower)[chosen].tolist(),
         np.asarray(domain.upper)[chosen].tolist(),
-        [(place[j], values) for j, values in domain.categories if j in place],
+        tuple((place[j], values) for j, values in domain.categories if j in place),
         missing,
     )
     return replace(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from skescore._validation import python_value
 from skescore.extractors._oracle import FrameKinds
-from skescore.rules import Interval, OneOf, Rule, RuleSet
+from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
 
 
 def frame_column(X: Any, position: int) -> pd.Series:
@@ -171,7 +171,7 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
     """
     rules = []
     for rule in ruleset.rules:
-        conditions = []
+        conditions: list[Condition] = []
         for condition in rule.conditions:
             if isinstance(condition, Interval) and condition.feature in values:
                 named = _one_of(condition, values[condition.feature])

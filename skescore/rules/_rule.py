@@ -193,8 +193,8 @@ class Rule:
     @property
     def n_terms(self) -> int:
         """Literals in the premise, and features in the conclusion if it is linear."""
-        linear = isinstance(self.output, LinearOutput)
-        return self.n_literals + (len(self.output.terms) if linear else 0)
+        terms = self.output.terms if isinstance(self.output, LinearOutput) else ()
+        return self.n_literals + len(terms)
 
     def holds(self, columns: Columns, n_rows: int) -> np.ndarray:
         """Return for every row whether the premise holds."""

@@ -259,6 +259,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
+    leaderboard_: pd.DataFrame
+
     def __init__(
         self,
         estimator: Any,
@@ -428,7 +430,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         some = _safe_indexing(X, np.arange(min(_num_samples(X), _PERMUTED_ROWS)))
         winner = self._winner()
         idle = winner.features_without_influence(some)
-        board = self.leaderboard_
+        board: pd.DataFrame = self.leaderboard_
         first = board.iloc[0]
         equal = board["tied"].astype(bool) & (board["n_rules"] <= first["n_rules"])
         if not idle or not equal.any():

@@ -597,8 +597,9 @@ def cut_adaptively(
         for i in range(len(parts.lower)):
             queue.append(node(parts.take(np.array([i])), best.points.part(i), depth))
         heapq.heapify(queue)
-    boxes = [np.concatenate([getattr(part, side) for part in done]) for side in ("lower", "upper")]
-    return _open_at_border(*boxes, lower, upper), done
+    lower_bounds = np.concatenate([part.lower for part in done])
+    upper_bounds = np.concatenate([part.upper for part in done])
+    return _open_at_border(lower_bounds, upper_bounds, lower, upper), done
 
 
 def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:

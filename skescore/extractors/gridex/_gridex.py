@@ -247,6 +247,8 @@ def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclu
     """Join boxes of one class that share a whole face."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     first, union = join_touching(lower, upper, conclusions.outputs)
+    assert conclusions.class_counts is not None
+    assert conclusions.n_rows is not None
     n_rows, counts = np.zeros(len(first), np.intp), np.zeros_like(conclusions.class_counts[first])
     np.add.at(n_rows, union, conclusions.n_rows)
     np.add.at(counts, union, conclusions.class_counts)
