@@ -23,7 +23,15 @@ from skescore._validation import (
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import Removal, faithfulness
 from skescore.rules import LinearOutput, RuleSet
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import (
+    AtLeast,
+    Condition,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    is_missing,
+)
 from skescore.rules._matching import Table
 from skescore.rules._prediction import assigned_rule
 
@@ -88,6 +96,9 @@ class _FeatureCells:
     def locate(self, table: Table) -> np.ndarray:
         """The cell of every row."""
         missing = len(self) - 1
+        if self.numeric and not len(self.cuts):  # nothing compares it with numbers
+            gone = is_missing(np.asarray(table.column(self.feature)))
+            return np.where(gone, missing, 0)
         if self.numeric:
             column = table.numbers(self.feature, slice(None))
             left = np.searchsorted(self.cuts, column)

@@ -236,6 +236,7 @@ def _best_step(
     is_estimate: bool,
 ) -> tuple[Step, float] | None:
     """The step to the best score above the given one, and that score."""
+    check_deadline()
     if known is None:
         found = None
         for step in _candidates(rows, _FEW, _FEW):
