@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE, integer
-from skescore.cli._rule_files import read_rows, read_rules
+from skescore.cli._arguments import integer
+from skescore.cli._rule_files import add_rules_and_rows, read_rows, read_rules
 
 DESCRIPTION = """\
 Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one
@@ -23,13 +22,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
-    parser.add_argument(
-        "data",
-        action=OF_DATA,
-        metavar="DATA",
-        help="a built-in data set or a table; columns that the rules do not know are ignored",
-    )
+    add_rules_and_rows(parser)
     parser.add_argument(
         "--row",
         action="append",

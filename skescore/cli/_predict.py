@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from skescore.cli._arguments import OF_DATA, OF_FILE
-from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
+from skescore.cli._rule_files import (
+    add_output_options,
+    add_rules_and_rows,
+    check_output,
+    read_rows,
+    read_rules,
+    write_output,
+)
 
 DESCRIPTION = """\
 Predict the rows of a table by rules that `skescore tune --output`, `skescore import` or
@@ -26,23 +31,8 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
-    parser.add_argument(
-        "data",
-        action=OF_DATA,
-        metavar="DATA",
-        help="a built-in data set or a table; columns that the rules do not know are ignored",
-    )
-    parser.add_argument(
-        "--output",
-        action=OF_FILE,
-        type=Path,
-        metavar="FILE",
-        help="write to a file, not to standard output",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace the file if it is already there"
-    )
+    add_rules_and_rows(parser)
+    add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> str:

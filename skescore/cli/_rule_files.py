@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 from collections.abc import Iterable
@@ -11,16 +12,42 @@ import pandas as pd
 
 from skescore._io import write_atomically
 from skescore._text import did_you_mean, listed
+from skescore.cli._arguments import OF_DATA, OF_FILE
 from skescore.datasets import BUILT_IN, Preparation, load_dataset
 from skescore.datasets import read_table as read_prepared
 from skescore.datasets._files import read_file
-from skescore.rules import AtLeast, LinearOutput, OneOf, RuleSet
+from skescore.rules import AtLeast, OneOf, RuleSet
 from skescore.rules._conditions import Condition
 
 __all__ = [
-    "as_text", "check_output", "preparation_of", "read_rows", "read_rules", "read_table",
-    "text_features", "used_features", "write_output",
+    "add_output_options", "add_rules_and_rows", "as_text", "check_output", "preparation_of",
+    "read_rows", "read_rules", "read_table", "text_features", "used_features", "write_output",
 ]  # fmt: skip
+
+
+def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
+    """Add the rules that a command reads, and the rows that it puts to them."""
+    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument(
+        "data",
+        action=OF_DATA,
+        metavar="DATA",
+        help="a built-in data set or a table; columns that the rules do not know are ignored",
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the file that a command writes to."""
+    parser.add_argument(
+        "--output",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        help="write to a file, not to standard output",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the file if it is already there"
+    )
 
 
 def read_rules(path: Path) -> RuleSet:
@@ -88,11 +115,7 @@ def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
 
 def used_features(ruleset: RuleSet) -> list[str]:
     """Features that some rule names; others may be missing in the tables that rules meet."""
-    used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}
-    for rule in ruleset.rules:
-        if isinstance(rule.output, LinearOutput):
-            used |= {feature for feature, _ in rule.output.terms}
-    return [ruleset.feature_names[feature] for feature in sorted(used)]
+    return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
 def read_table(data: str) -> pd.DataFrame:

@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE
-from skescore.cli._rule_files import check_output, read_rows, read_rules, write_output
+from skescore.cli._rule_files import (
+    add_output_options,
+    check_output,
+    read_rows,
+    read_rules,
+    write_output,
+)
 from skescore.rules import RuleSet
 from skescore.rules.exporters._sql import KINDS
 
@@ -143,16 +149,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "file allow: on these rows, each condition holds as before; columns that the rules do not "
         "know are ignored",
     )
-    parser.add_argument(
-        "--output",
-        action=OF_FILE,
-        type=Path,
-        metavar="FILE",
-        help="write to a file, not to standard output",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace the file if it is already there"
-    )
+    add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> str:

@@ -14,10 +14,9 @@ from skescore.datasets import Dataset
 from skescore.metrics._rule_reports import rule_report
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
-from skescore.rules._rule import LinearOutput
 from skescore.rules._text import format_label
 
-__all__ = ["rule_view", "sample_rows", "used_features"]
+__all__ = ["rule_view", "sample_rows"]
 
 #: Longer texts of all exports together are left to the command line.
 _EXPORTS_AT_MOST = 400_000
@@ -65,7 +64,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
         "class_texts": None if classes is None else [format_label(label) for label in classes],
         "abstention": abstention,
         "rules": rules,
-        "used": sorted(used_features(ruleset)),
+        "used": sorted(ruleset.used_features),
         "exports": _exports(ruleset),
     }
     if data is not None:
@@ -79,18 +78,6 @@ def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:
         "text": condition.to_text(ruleset.feature_names, ruleset.number),
         "parts": [_condition_text(part, ruleset) for part in inner],
     }
-
-
-def used_features(ruleset: RuleSet) -> set[int]:
-    """Give the columns that some condition, output or weight looks at."""
-    used: set[int] = set()
-    for rule in ruleset.rules:
-        for condition in rule.conditions:
-            used.update(condition.features)
-        for part in (rule.output, rule.weight):
-            if isinstance(part, LinearOutput):
-                used.update(feature for feature, _ in part.terms)
-    return used
 
 
 def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
@@ -164,7 +151,7 @@ def sample_rows(
         places = np.unique(np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round())
         chosen += group[places.astype(np.intp)].tolist() if len(group) else []
     rows = sorted(dict.fromkeys(chosen[:ROWS_AT_MOST]))
-    used = sorted(set().union(*(used_features(rules) for rules in (ruleset, *others))))
+    used = sorted(set().union(*(rules.used_features for rules in (ruleset, *others))))
     names = [ruleset.feature_names[j] for j in used]
     values = [
         [None if pd.isna(v) else plain(v) for v in data.X[name].iloc[rows].tolist()]

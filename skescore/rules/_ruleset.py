@@ -319,11 +319,12 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def used_features(self) -> frozenset[int]:
-        """Columns that some condition, or some linear conclusion, looks at."""
+        """Columns that some condition, output or weight looks at."""
         used = {f for rule in self.rules for c in rule.conditions for f in c.features}
         for rule in self.rules:
-            if isinstance(rule.output, LinearOutput):
-                used.update(feature for feature, _ in rule.output.terms)
+            for part in (rule.output, rule.weight):
+                if isinstance(part, LinearOutput):
+                    used.update(feature for feature, _ in part.terms)
         return frozenset(used)
 
     @cached_property
