@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skescore._validation import check_feature, check_label, check_number
-from skescore.rules._conditions import Columns, Condition, Interval, normalise
+from skescore.rules._conditions import Columns, Condition, Interval, OneOf, normalise
 from skescore.rules._text import (
     NumberFormat,
     format_label,
@@ -206,8 +206,18 @@ class Rule:
     def premise_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
     ) -> str:
-        """Write the premise; empty if there is none."""
-        return " AND ".join(condition.to_text(names, number) for condition in self.conditions)
+        """Write the premise; empty if there is none.
+
+        Among others, a condition that says "or" stands in brackets: ``(age ≤ 30 or missing) AND
+        fare > 8``.
+        """
+        texts = [condition.to_text(names, number) for condition in self.conditions]
+        if len(texts) > 1:
+            texts = [
+                f"({text})" if isinstance(c, Interval | OneOf) and c.missing else text
+                for c, text in zip(self.conditions, texts, strict=True)
+            ]
+        return " AND ".join(texts)
 
     def output_text(self, names: Sequence[str] | None = None, *, numeric: bool = False) -> str:
         """Write the conclusion; `numeric` tells numbers from number-like labels."""

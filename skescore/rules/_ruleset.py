@@ -781,7 +781,7 @@ class RuleSet(Sequence[Rule]):
         ... )
         >>> print(rules.to_sentences())
         1. If petal length is at most 2.45, then the prediction is setosa. (50 rows, all of that
-        class) 2. Otherwise, if petal length is above 4 and at most 6, and colour is blue or red,
+        class) 2. Otherwise, if petal length is above 4 and at most 6, and (colour is blue or red),
         then the prediction is rose. (1 row)
         Where no rule holds, the prediction is rose.
         """

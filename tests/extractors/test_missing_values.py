@@ -237,7 +237,7 @@ def test_sets_and_gaps_are_written_as_they_are_meant() -> None:
     extractor = Given(box, rules).fit(X, np.where(X["fare"] > 0, "yes", "no"))
     assert [r.premise_text(X.columns) for r in extractor.rules_] == [
         "age is missing AND deck is missing",
-        "age ≤ 35 or missing AND deck = A or missing",
-        "age is known AND deck ≠ B or missing",
+        "(age ≤ 35 or missing) AND (deck = A or missing)",
+        "age is known AND (deck ≠ B or missing)",
     ]
     assert Missing(3) in extractor.rules_[0].conditions

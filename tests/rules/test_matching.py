@@ -365,7 +365,7 @@ def test_conditions_that_missing_values_satisfy(colours):
         "1. IF age ≤ 30 or missing THEN 0",
         "2. ELSE IF age is missing THEN 1",
         "3. ELSE IF colour is missing THEN 2",
-        "4. ELSE IF age is known AND colour = red or missing THEN 3",
+        "4. ELSE IF age is known AND (colour = red or missing) THEN 3",
     ]
 
 

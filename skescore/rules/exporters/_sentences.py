@@ -134,10 +134,18 @@ def _premise(
     parts = [_condition(condition, names, number) for condition in conditions]
     if len(parts) < 2:
         return "".join(parts)
-    # A comma keeps "above 1 and at most 2" together, and "at most 2 or missing".
-    several = any(" and " in part or part.endswith(" or missing") for part in parts)
+    # Brackets keep "at most 2 or missing" together, and a comma "above 1 and at most 2".
+    bracketed = [_says_or(condition) for condition in conditions]
+    several = any(" and " in p for p, inside in zip(parts, bracketed, strict=True) if not inside)
+    parts = [f"({p})" if inside else p for p, inside in zip(parts, bracketed, strict=True)]
     comma = "," if len(parts) > 2 or several else ""
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
+
+
+def _says_or(condition: Condition) -> bool:
+    if isinstance(condition, OneOf) and not condition.negated and len(condition.values) > 1:
+        return True
+    return isinstance(condition, Interval | OneOf) and condition.missing
 
 
 def _condition(condition: Condition, names: Sequence[str] | None, number: NumberFormat) -> str:

@@ -84,6 +84,14 @@ def test_conditions_are_joined_so_that_none_is_torn_apart():
     assert one([a, Interval(1, 5)]) == f"{start} and b is above 5{end}"
     assert one([a, b]) == f"{start}, and b is above 1 and at most 2{end}"
     assert one([a, Interval(1, 5), c]) == f"{start}, b is above 5, and c is x{end}"
+    # What says "or" stands in brackets, unless it stands alone.
+    d, e = Interval(0, upper=1, missing=True), OneOf(2, ["x", "y"])
+    assert one([d, b]) == f"If (a is at most 1 or missing), and b is above 1 and at most 2{end}"
+    assert one([a, Interval(1, 5), e]) == f"{start}, b is above 5, and (c is x or y){end}"
+    f, g = Interval(1, 1, 2, missing=True), OneOf(2, ["x", "y"], negated=True)
+    assert (
+        one([f, g]) == f"If (b is above 1 and at most 2, or missing) and c is neither x nor y{end}"
+    )
     assert one([]) == "In every case, the prediction is yes."
 
 

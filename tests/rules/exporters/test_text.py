@@ -272,7 +272,10 @@ def test_missing_values_in_tables_and_html():
         task="classification",
         domain=Domain((0, 0), (80, 2), [(1, ["f", "m"])], (0.2, 0.1)),
     )
-    premises = ["age ≤ 30 or missing AND sex = f or missing", "age is missing AND sex is known"]
+    premises = [
+        "(age ≤ 30 or missing) AND (sex = f or missing)",
+        "age is missing AND sex is known",
+    ]
     assert rules.to_frame()["premise"].tolist() == premises
     assert rules.to_frame()["conditions"].tolist() == [2, 2]
     assert rules.n_literals == 2 + 2 + 1 + 1
