@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
 from skescore.extractors._black_boxes import explained_refusal
+from skescore.extractors._quick_prediction import quick_predict
 
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
@@ -215,7 +216,7 @@ class Oracle:
                 predictions = inner._query(rows, whole, cache)
         else:
             with explained_refusal(self.estimator, rows):
-                predictions = np.asarray(self.estimator.predict(rows))
+                predictions = quick_predict(self.estimator, rows)
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)
