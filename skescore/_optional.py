@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import importlib
+from importlib import metadata
 from types import ModuleType
 
-__all__ = ["ENGINE_COMMANDS", "import_optional"]
+from packaging.requirements import Requirement
 
-#: The commands that install the engines of others, by the module that is missing. psyke 1.0.4
-#: asks for one single release of Python and for older packages than it runs with.
-ENGINE_COMMANDS = {
-    "psyke": (
-        'pip install "skescore[psyke]"',
-        "pip install --no-deps --ignore-requires-python psyke==1.0.4",
-    ),
-    "rulekit": ('pip install "skescore[rulekit]"',),
-    "imodels": ('pip install "skescore[imodels]"',),
-    "xgboost": ('pip install "skescore[boosting]"',),
-    "lightgbm": ('pip install "skescore[boosting]"',),
-    "catboost": ('pip install "skescore[boosting]"',),
+__all__ = ["ENGINE_EXTRAS", "import_optional", "install_commands"]
+
+#: The extras that bring the engines of others, by the module that is missing.
+ENGINE_EXTRAS = {
+    "psyke": "psyke",
+    "tuprolog": "psyke",
+    "rulekit": "rulekit",
+    "imodels": "imodels",
+    "xgboost": "boosting",
+    "lightgbm": "boosting",
+    "catboost": "boosting",
 }
+# psyke 1.0.4 asks for one single release of Python and for older packages than it runs with.
+_FURTHER = {"psyke": ("pip install --no-deps --ignore-requires-python psyke==1.0.4",)}
+
+
+def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
+    """Return the commands that install what an extra stands for, to be run one after the other.
+
+    They name the packages, not the extra, and so work in any folder, however skescore itself was
+    installed. What the installed skescore does not say of an extra is left to the source folder.
+
+    Examples
+    --------
+    >>> from skescore._optional import install_commands
+    >>> install_commands("parquet")
+    ('pip install "pyarrow>=16"',)
+    >>> install_commands("psyke")[1]
+    'pip install --no-deps --ignore-requires-python psyke==1.0.4'
+    """
+    try:
+        stated = [Requirement(line) for line in metadata.requires("skescore") or ()]
+    except (metadata.PackageNotFoundError, ValueError):
+        stated = []
+    packages = [
+        f'"{r.name}{r.specifier}"' if r.specifier else r.name
+        for r in stated
+        if r.marker and r.marker.evaluate({"extra": extra}) and not r.marker.evaluate({"extra": ""})
+    ]
+    first = f"pip install {options}".strip() + " " + (" ".join(packages) or f'".[{extra}]"')
+    return (first, *_FURTHER.get(extra, ()))
 
 
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
@@ -37,28 +66,27 @@ def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
     Traceback (most recent call last):
         ...
     ImportError: Drawing a plot needs the package 'no_such_package', which is not installed.
-    Run: pip install "skescore[plots]"
+    Run: pip install "matplotlib>=3.9"
     """
     package = module.partition(".")[0]
-    command = f'pip install "skescore[{extra}]"'
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == package:
             raise ImportError(
-                f"{purpose} needs the package {package!r}, which is not installed. Run: {command}",
+                f"{purpose} needs the package {package!r}, which is not installed. "
+                f"Run: {' && '.join(install_commands(extra))}",
                 name=package,
             ) from None
-        raise _broken(module, purpose, command, error) from error
+        raise _broken(module, purpose, extra, error) from error
     except ImportError as error:
-        raise _broken(module, purpose, command, error) from error
+        raise _broken(module, purpose, extra, error) from error
 
 
-def _broken(module: str, purpose: str, command: str, error: ImportError) -> ImportError:
+def _broken(module: str, purpose: str, extra: str, error: ImportError) -> ImportError:
     """Tell a damaged or outdated installation from a missing one: the cure is an upgrade."""
-    upgrade = command.replace("install", "install --upgrade", 1)
     return ImportError(
         f"{purpose} needs {module!r}, which is installed but cannot be imported ({error}). "
-        f"Run: {upgrade}",
+        f"Run: {' && '.join(install_commands(extra, '--upgrade'))}",
         name=module,
     )

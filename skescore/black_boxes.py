@@ -34,7 +34,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._optional import ENGINE_COMMANDS, import_optional
+from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._text import did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ _DROP = "drop (on the command line: --drop)"
 
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 MODEL_KINDS = (".skops", *PICKLE_KINDS)
-#: What installs the packages of others that we know, by the module that a file may ask for.
-_COMMANDS = {module: " && ".join(commands) for module, commands in ENGINE_COMMANDS.items()}
-_COMMANDS["tuprolog"] = _COMMANDS["psyke"]
 _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
 _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
 
@@ -627,10 +624,10 @@ def _missing_package(error: BaseException | None) -> str:
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
-            command = _COMMANDS.get(package)
-            return f"It needs the package {package!r}" + (
-                f". Run: {command}" if command else ", which is not installed."
-            )
+            if package not in ENGINE_EXTRAS:
+                return f"It needs the package {package!r}, which is not installed."
+            commands = " && ".join(install_commands(ENGINE_EXTRAS[package]))
+            return f"It needs the package {package!r}. Run: {commands}"
         error = error.__cause__ or error.__context__
     return ""
 

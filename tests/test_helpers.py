@@ -40,7 +40,7 @@ def test_missing_package_names_purpose_and_command(module):
         import_optional(module, extra="report", purpose="Writing a report")
     assert str(caught.value) == (
         "Writing a report needs the package 'no_such_package', which is not installed. "
-        'Run: pip install "skescore[report]"'
+        'Run: pip install "jinja2>=3.1" "plotly>=5.22"'
     )
     assert caught.value.name == "no_such_package"
 
@@ -59,7 +59,7 @@ def test_broken_package_is_not_called_missing(tmp_path, monkeypatch, source, det
     with pytest.raises(ImportError, match="installed but cannot be imported") as caught:
         import_optional("broken_module", extra="report", purpose="Writing a report")
     assert detail in str(caught.value)
-    assert str(caught.value).endswith('Run: pip install --upgrade "skescore[report]"')
+    assert str(caught.value).endswith('Run: pip install --upgrade "jinja2>=3.1" "plotly>=5.22"')
     assert isinstance(caught.value.__cause__, ImportError)
 
 

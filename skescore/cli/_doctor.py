@@ -15,7 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from skescore._optional import ENGINE_COMMANDS
+from skescore._optional import install_commands
 
 DESCRIPTION = """\
 List what is installed, and the commands that install what is missing.
@@ -106,12 +106,13 @@ def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
             if requirement.marker and not requirement.marker.evaluate({"extra": ""})
             if requirement.marker.evaluate({"extra": name})
         ]
-        engine = ENGINE_COMMANDS.get(name, ())
-        members += [Requirement(c.rpartition(" ")[2]) for c in engine if "==" in c]
+        further = install_commands(name)[1:]
+        members += [Requirement(command.rpartition(" ")[2]) for command in further]
         states = [_installed(requirement) for requirement in members]
-        commands = sorted({command for _, command in states if command}, reverse=True)
-        command = commands and (" && ".join(engine) or f'{commands[0]} "skescore[{name}]"')
-        yield f"  {name}: {', '.join(text for text, _ in states)}{_run(command or '')}"
+        wrong = {command for _, command in states if command}
+        options = "--upgrade" if any("--upgrade" in command for command in wrong) else ""
+        command = " && ".join(install_commands(name, options)) if wrong else ""
+        yield f"  {name}: {', '.join(text for text, _ in states)}{_run(command)}"
 
 
 def _plugins() -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skescore._io import package_versions, write_atomically
+from skescore._optional import install_commands
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
@@ -518,7 +519,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     for extra, names in result.left_out.items():
         notes.add(
             f"left out, because what they need is not installed: {', '.join(names)}. "
-            f'Run: pip install "skescore[{extra}]"'
+            f"Run: {install_commands(extra)[0]}"
         )
     badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
     if badly:
@@ -565,7 +566,7 @@ def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
     if not kinds:
         return []
     if importlib.util.find_spec("matplotlib") is None:
-        notes.add('no figure: matplotlib is not installed. Run: pip install "skescore[plots]"')
+        notes.add(f"no figure: matplotlib is not installed. Run: {install_commands('plots')[0]}")
         return []
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

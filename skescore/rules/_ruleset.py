@@ -1064,7 +1064,7 @@ class RuleSet(Sequence[Rule]):
         dialect : str, optional
             ``"duckdb"``, ``"postgres"`` and ``"sqlite"`` are written directly; every other one that
             sqlglot knows (``"spark"``, ``"bigquery"``, ``"snowflake"``, ``"tsql"``, ``"mysql"``,
-            ...) needs ``pip install "skescore[sql]"``. By default standard SQL.
+            ...) needs the extra ``sql``. By default standard SQL.
         table : str or sequence of str, optional
             Table to query, or its path such as ``("schema", "table")``. By default only the
             expression is written, which fits in any query.

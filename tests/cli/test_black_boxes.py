@@ -222,7 +222,7 @@ def test_a_package_that_is_not_installed(monkeypatch):
 
     monkeypatch.setattr("skescore._optional.importlib.import_module", without)
     with pytest.raises(
-        BlackBoxError, match=r"'xgboost'.*Run: pip install \"skescore\[boosting\]\""
+        BlackBoxError, match=r"'xgboost'.*Run: pip install .*\"xgboost>=2|\.\[boosting\]"
     ):
         make_black_box("xgboost", "classification")
 
@@ -326,7 +326,7 @@ def test_skops_not_installed(dump, logistic, monkeypatch):
         raise ModuleNotFoundError(f"No module named {module!r}", name="skops")
 
     monkeypatch.setattr("skescore._optional.importlib.import_module", without_skops)
-    with pytest.raises(BlackBoxError, match=r'pip install "skescore\[skops\]"'):
+    with pytest.raises(BlackBoxError, match=r'pip install "skops>=0.15"'):
         load_black_box(path)
 
 

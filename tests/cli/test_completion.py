@@ -149,4 +149,4 @@ def test_parsers_are_left_as_they_were(capsys):
 def test_without_shtab_the_command_that_installs_it_is_told(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "shtab", None)
     assert main(["completion", "bash"]) == 1
-    assert 'pip install "skescore[completion]"' in capsys.readouterr().err
+    assert 'pip install "shtab>=1.13"' in capsys.readouterr().err

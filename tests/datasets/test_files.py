@@ -308,4 +308,4 @@ def test_parquet_without_pyarrow(write, monkeypatch):
     monkeypatch.setattr("skescore._optional.importlib.import_module", without_pyarrow)
     text = refusal(write(b"PAR1....", "data.parquet"))
     assert "'pyarrow', which is not installed" in text
-    assert 'pip install "skescore[parquet]"' in text
+    assert 'pip install "pyarrow>=16"' in text

@@ -35,8 +35,12 @@ def test_every_built_in_data_set_is_checked_data(name):
     dataset = load_dataset(name)
     assert dataset.name == name
     assert dataset.task == BUILT_IN[name].task
-    assert dataset.source.startswith("sklearn.datasets.")
-    assert np.isfinite(dataset.X.to_numpy(dtype=float)).all()
+    if name == "titanic":
+        assert "Board of Trade, 1912" in dataset.source
+        assert dataset.X.notna().all(axis=None)
+    else:
+        assert dataset.source.startswith("sklearn.datasets.")
+        assert np.isfinite(dataset.X.to_numpy(dtype=float)).all()
     assert len(dataset.X) == len(dataset.y) > 100
     assert dataset.X.index.equals(dataset.y.index)
     assert dataset.n_rows_dropped == 0
@@ -63,6 +67,18 @@ def test_sizes_and_classes(name, shape, counts):
     dataset = load_dataset(name)
     assert dataset.X.shape == shape
     assert dataset.class_counts == counts
+
+
+def test_titanic_has_the_counts_of_the_inquiry():
+    """Totals as R. Dawson, Journal of Statistics Education 3(3), 1995, prints them."""
+    people = load_dataset("titanic")
+    saved = people.y == "yes"
+    assert (len(people.X), saved.sum()) == (2201, 711)
+    groups = {"class": [325, 285, 706, 885], "sex": [470, 1731], "age": [2092, 109]}
+    survivors = {"class": [203, 118, 178, 212], "sex": [344, 367], "age": [654, 57]}
+    for column, counts in groups.items():
+        assert people.X[column].value_counts().sort_index().tolist() == counts
+        assert people.X.loc[saved, column].value_counts().sort_index().tolist() == survivors[column]
 
 
 def test_class_names_stand_for_the_right_rows():

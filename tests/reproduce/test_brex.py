@@ -306,8 +306,8 @@ def test_methods_of_missing_packages_are_left_out(
     )  # fmt: skip
     assert "Shapley, exact" in text
     assert "captum" not in text
-    assert 'kernel-shap-25. Run: pip install "skescore[shap]"' in err
-    assert 'Saliency:three-valued. Run: pip install "skescore[captum]"' in err
+    assert 'kernel-shap-25. Run: pip install "shap>=0.46"' in err
+    assert 'Saliency:three-valued. Run: pip install "captum>=0.7" "torch>=2.2"' in err
 
 
 def test_kernel_shap_comes_near_exact_shapley_values() -> None:

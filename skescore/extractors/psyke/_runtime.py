@@ -25,11 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from skescore._optional import ENGINE_COMMANDS
+from skescore._optional import install_commands
 
 #: The only release whose insides are known here.
 PSYKE_VERSION = "1.0.4"
-_INSTALL = f"Run: {' and then '.join(ENGINE_COMMANDS['psyke'])}"
 
 #: What the modules of PSyKE import, by the name to import and the name to install.
 _PACKAGES = {
@@ -104,7 +103,7 @@ def check_installation(algorithm: str) -> None:
         raise ImportError(
             f"{purpose} needs the package{'s' if several else ''} "
             f"{', '.join(map(repr, missing))}, which {'are' if several else 'is'} not installed. "
-            + (f"Run: pip install {missing[0]}" if missing == ["deap"] else _INSTALL),
+            + (f"Run: pip install {missing[0]}" if missing == ["deap"] else _install()),
             name="psyke",
         )
     try:
@@ -114,7 +113,7 @@ def check_installation(algorithm: str) -> None:
     if version != PSYKE_VERSION:
         raise ImportError(
             f"{purpose} works with PSyKE {PSYKE_VERSION} only, and version {version} is "
-            f"installed. {_INSTALL}",
+            f"installed. {_install()}",
             name="psyke",
         )
 
@@ -141,6 +140,10 @@ def java_library() -> str | None:
                 if path.is_file():
                     return str(path)
     return None
+
+
+def _install() -> str:
+    return f"Run: {' and then '.join(install_commands('psyke'))}"
 
 
 def load_psyke(algorithm: str) -> Any:

@@ -33,7 +33,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
-from skescore._optional import import_optional
+from skescore._optional import import_optional, install_commands
 
 # Optuna's own heartbeats work in relational databases, and only for ``Study.optimize``. These work
 # in every storage, for workers that ask and tell:
@@ -686,7 +686,7 @@ def _postgresql_driver() -> str:
 def _missing_driver(url: URL, text: str) -> ImportError:
     kind, driver = url.get_backend_name(), url.drivername.partition("+")[2]
     remedy = (
-        'Run: pip install "skescore[postgresql]"'
+        f"Run: {install_commands('postgresql')[0]}"
         if kind == "postgresql"
         else "Run: pip install pymysql, and begin the URL with mysql+pymysql://"
     )
