@@ -35,6 +35,7 @@ from skescore.rules import Domain, RuleSet, as_ruleset
 from skescore.rules._json import JSON_FORMAT
 from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._text import format_label
+from skescore.rules.importers import options_from_rows
 from skescore.rules.importers._tables import is_table_of_conditions
 from skescore.rules.importers._tables import read_table as read_conditions
 
@@ -359,24 +360,14 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     try:
-        ruleset = as_ruleset(model, **_seen(model, columns))
+        seen = {} if columns is None else options_from_rows(model, columns)
+        ruleset = as_ruleset(model, **seen)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{options.model}: {error}") from error
     what = type(model).__name__
     if isinstance(model, Pipeline):
         what += f" that ends in a {type(model[-1]).__name__}"
     return ruleset, kind, what
-
-
-def _seen(model: Any, columns: pd.DataFrame | None) -> dict[str, Any]:
-    """What a model does not remember of its rows, and the data tells."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    home = type(last).__module__
-    if home.startswith("catboost"):  # it keeps hashes of categories alone; rows show the values
-        return {"X": columns}
-    trees = home.startswith(("sklearn.tree.", "sklearn.ensemble._forest"))
-    lacking = trees and columns is not None and bool(columns.isna().to_numpy().any())
-    return {"missing": True} if lacking else {}
 
 
 def _named(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore._text import listed
 from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
 from skescore.rules._matching import Table, nearest_box
@@ -178,12 +179,21 @@ def _known_instead(ruleset: RuleSet, table: Table, rows: np.ndarray) -> np.ndarr
     return result
 
 
-def _fallback_for(ruleset: RuleSet, n_lost: int) -> Fallback:
+def _fallback_for(ruleset: RuleSet, table: Table, lost: np.ndarray) -> Fallback:
     if ruleset.fallback is None:
+        used = sorted(ruleset.used_features)
+        gaps = [j for j in used if table.missing(j, slice(None))[lost].any()]
+        hint = ""
+        if gaps:
+            hint = (
+                f" Values of {listed([ruleset.feature_names[j] for j in gaps])} are missing there, "
+                "which only conditions satisfy that say so; those of scikit-learn's trees do with "
+                "as_ruleset(tree, missing=True)."
+            )
         raise ValueError(
-            f"No rule holds for {n_lost} row{'s' if n_lost > 1 else ''} and the rule set has "
+            f"No rule holds for {len(lost)} row{'s' if len(lost) > 1 else ''} and the rule set has "
             "no fallback. Use covers(X) to find those rows, or give the rule set one: "
-            "ruleset.replace(fallback=Fallback(output))."
+            f"ruleset.replace(fallback=Fallback(output)).{hint}"
         )
     return ruleset.fallback
 
@@ -194,11 +204,11 @@ def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
         values, predicted = numbers(ruleset, table)
         lost = np.flatnonzero(~predicted)
         if len(lost):
-            fallback = _fallback_for(ruleset, len(lost))
+            fallback = _fallback_for(ruleset, table, lost)
             values[lost] = np.nan if fallback.policy == "abstain" else fallback.output
         return values
     sums, covered = class_sums(ruleset, table)
-    return _labelled(ruleset, sums.argmax(axis=1), np.flatnonzero(~covered))
+    return _labelled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
 
 
 def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
@@ -210,19 +220,18 @@ def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
     if ruleset.task == "regression":
         result = _numbers(ruleset, table, index)
         if len(lost):
-            fallback = _fallback_for(ruleset, len(lost))
+            fallback = _fallback_for(ruleset, table, lost)
             result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
         return result
-    return _labelled(
-        ruleset, np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index], lost
-    )
+    codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
+    return _labelled(ruleset, table, codes, lost)
 
 
-def _labelled(ruleset: RuleSet, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
+def _labelled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
     """Labels of the classes with the given codes, and the fallback's for rows without any."""
     labels: list[Any] = list(ruleset.classes or ())
     if len(lost):
-        fallback = _fallback_for(ruleset, len(lost))
+        fallback = _fallback_for(ruleset, table, lost)
         if fallback.policy == "abstain":
             codes[lost] = len(labels)
             labels.append(fallback.abstention(labels))
@@ -244,7 +253,7 @@ def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
         result = np.vstack([ruleset.conclusions.class_probabilities(n_classes), nothing])[index]
         lost = np.flatnonzero(index < 0)
     if len(lost):
-        result[lost] = _fallback_probabilities(ruleset, _fallback_for(ruleset, len(lost)))
+        result[lost] = _fallback_probabilities(ruleset, _fallback_for(ruleset, table, lost))
     return result
 
 

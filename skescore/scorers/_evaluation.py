@@ -21,6 +21,7 @@ from skescore.metrics._prediction import prediction_loss, prediction_performance
 from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules._matching import Table
 from skescore.rules._survival import SurvivalRules
+from skescore.rules.importers import options_from_rows
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
 
@@ -207,7 +208,7 @@ def evaluate_rules(
     model, transform, to_outer = unwrap(estimator)
     X_inner = transform(X)
     try:
-        ruleset = as_ruleset(model)
+        ruleset = as_ruleset(model, **options_from_rows(model, X_inner))
     except TypeError as error:
         raise TypeError(
             f"{type(estimator).__name__} has no rule set to score: pass a fitted extractor, a "

@@ -1,6 +1,6 @@
 """Anyone's rules become rule sets: one file per library, found by the class of the model."""
 
-from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets
+from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets, options_from_rows
 from skescore.rules.importers._catboost import read_catboost
 from skescore.rules.importers._decision_rules import read_decision_rules
 from skescore.rules.importers._hist_gradient_boosting import read_hist_gradient_boosting
@@ -19,6 +19,7 @@ __all__ = [
     "as_ruleset",
     "as_rulesets",
     "in_user_units",
+    "options_from_rows",
     "read_boosted",
     "read_catboost",
     "read_decision_rules",

@@ -205,6 +205,47 @@ def _summed(ruleset: RuleSet) -> set[int]:
     return {feature for part in sums for feature, _ in part.terms}
 
 
+def options_from_rows(model: Any, X: Any) -> dict[str, Any]:
+    """Tell :func:`as_ruleset` what a model does not remember, but rows show.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model, or a Pipeline, FrozenEstimator or search that holds one.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that the model was fitted on, or that its rules are to predict.
+
+    Returns
+    -------
+    dict
+        Options for :func:`as_ruleset`: ``missing=True`` for scikit-learn's trees if values are
+        missing, the rows themselves for models of CatBoost.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = [[1.0], [2.0], [np.nan]]
+    >>> tree = DecisionTreeClassifier().fit(X, ["a", "b", "b"])
+    >>> options_from_rows(tree, X)
+    {'missing': True}
+    >>> as_ruleset(tree, **options_from_rows(tree, X)).predict(X).tolist()
+    ['a', 'b', 'b']
+    """
+    while isinstance(model, Pipeline | FrozenEstimator) or hasattr(model, "best_estimator_"):
+        if isinstance(model, Pipeline):
+            model = model[-1]
+        else:
+            frozen = isinstance(model, FrozenEstimator)
+            model = model.estimator if frozen else model.best_estimator_
+    home = type(model).__module__
+    if home.startswith("catboost"):  # it keeps hashes of categories alone
+        return {"X": X}
+    if not home.startswith(("sklearn.tree.", "sklearn.ensemble._forest")):
+        return {}
+    gaps = pd.isna(X if isinstance(X, pd.DataFrame) else np.asarray(X))
+    return {"missing": True} if np.any(gaps) else {}
+
+
 def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     """Turn every tree of a forest into a rule set of its own.
 

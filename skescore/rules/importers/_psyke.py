@@ -28,7 +28,7 @@ from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._volumes import overlapping_pairs
 from skescore.rules.importers._scaling import interval_in
-from skescore.rules.importers._sklearn import shortened_paths, tree_to_ruleset
+from skescore.rules.importers._sklearn import learned_from_missing, shortened_paths, tree_to_ruleset
 
 
 class _Unset:
@@ -800,7 +800,9 @@ def read_cart(
         labelled = type(predictor).__name__ == "FairTreeClassifier"
         given = {rule.output for rule in rules}
     else:
-        rules = list(tree_to_ruleset(predictor, feature_names=seen, simplify=simplify).rules)
+        missing = learned_from_missing(predictor)
+        made = tree_to_ruleset(predictor, feature_names=seen, simplify=simplify, missing=missing)
+        rules = list(made.rules)
         labelled = hasattr(predictor, "classes_")
         given = set(predictor.classes_.tolist()) if labelled else set()
     notes: list[str] = []

@@ -134,8 +134,8 @@ def tree_to_ruleset(
         rules before make superfluous; its last rule always holds.
     missing : bool, optional
         Whether conditions say to which side the tree sends a missing value: ``age ≤ 30 or
-        missing``. By default of the features that lack values in the domain; without such a domain
-        if the tree shows that it was fitted on missing values, see below.
+        missing``. By default of the features that lack values in the domain; without a domain if
+        the tree shows that it was fitted on missing values, and in a list, see below.
     **settings
         Further parameters of :class:`RuleSet`.
 
@@ -146,13 +146,16 @@ def tree_to_ruleset(
 
     Notes
     -----
-    A tree sends a missing value to one side of every split, and its rules say so where it has been
-    fitted on missing values. It does not remember that; what tells is a domain with missing values,
-    or a split that sends them elsewhere than to the side of most rows, where scikit-learn sends
-    what it has never seen.
+    A tree sends a missing value to one side of every split, whether it has seen any or not; one
+    that it has never seen goes to the side of most rows. Trees fitted with and without missing
+    values can be the same to the last number, so a tree cannot tell. What tells is a domain, or a
+    split that sends missing values elsewhere than to the side of most rows.
+
     ``missing=True`` makes rules that predict as the tree does on every row, whatever it was fitted
-    on, at the price of longer conditions; ``False`` makes rules that hold on no row that has to
-    pass a split with its value missing.
+    on, at the price of longer conditions. ``False`` makes rules that hold on no row that has to
+    pass a split with its value missing. Where nothing tells, rules are made as with ``False``:
+    :meth:`RuleSet.predict` raises a ValueError on such a row. The last rule of a list would
+    predict it all the same, so a list (``simplify=True``) is then made as with ``True``.
 
     Examples
     --------
@@ -188,7 +191,9 @@ def tree_to_ruleset(
             known = model.classes_.astype(int)
     leaves = leaf_paths(tree)
     paths = shortened_paths(leaves) if simplify else leaves
-    told = _told(model, domain) if missing is None else np.full(tree.n_features, missing)
+    told = np.full(tree.n_features, missing)
+    if missing is None:
+        told = _told(model, domain, simplify)
     inner = np.flatnonzero(tree.children_left != -1)
     gaps = [
         bool(left) if told[feature] else None
@@ -236,7 +241,10 @@ def tree_to_ruleset(
 
 
 def learned_from_missing(model: Any) -> bool:
-    """Return whether a fitted tree has seen rows with missing values."""
+    """Return whether a fitted tree shows that it has seen rows with missing values.
+
+    False decides nothing: missing values that went to the side of most rows leave no trace.
+    """
     tree = model.tree_
     inner = np.flatnonzero(tree.children_left != -1)
     rows, left, right = tree.n_node_samples, tree.children_left, tree.children_right
@@ -246,11 +254,12 @@ def learned_from_missing(model: Any) -> bool:
     return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
-def _told(model: Any, domain: Domain | None) -> np.ndarray:
+def _told(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
     """The features of which rules say where missing values go, unless the caller tells."""
     if domain is not None and any(domain.missing):
         return np.asarray(domain.missing) > 0
-    return np.full(model.tree_.n_features, learned_from_missing(model))
+    undecided = simplify and domain is None
+    return np.full(model.tree_.n_features, undecided or learned_from_missing(model))
 
 
 FORESTS = (
@@ -288,7 +297,7 @@ def read_forest(
     *,
     feature_names: Sequence[str] | None = None,
     domain: Domain | None = None,
-    missing: bool | None = None,
+    missing: bool = True,
 ) -> RuleSet:
     """Turn a fitted forest into one rule set in which a leaf of every tree predicts.
 
@@ -300,9 +309,9 @@ def read_forest(
         Names for the rules; by default those the forest was fitted with, else ``x0``, ``x1``, ...
     domain : Domain, optional
         Box of the training rows, which a forest does not remember.
-    missing : bool, optional
-        Whether conditions say to which side a tree sends a missing value; by default if one of the
-        trees shows that it was fitted on missing values, see :func:`tree_to_ruleset`.
+    missing : bool, default=True
+        Whether conditions say to which side a tree sends a missing value. False: rules that are
+        shorter, and trees without a vote on rows that have to pass a split with its value missing.
 
     Returns
     -------

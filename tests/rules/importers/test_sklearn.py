@@ -35,7 +35,8 @@ from skescore import as_ruleset, as_rulesets, make_ice_scorer
 from skescore.extractors import GridRExExtractor
 from skescore.metrics import volume_completeness
 from skescore.rules import Domain, OneOf, Rule, RuleSet
-from skescore.rules.importers import affine_map, in_user_units
+from skescore.rules.importers import affine_map, in_user_units, options_from_rows
+from skescore.scorers import evaluate_rules
 
 CLASSIFIERS = [
     RandomForestClassifier(12, random_state=0),
@@ -230,12 +231,62 @@ def test_missing_values_go_where_the_tree_sends_them(model: Any, complete: bool)
         assert (rules.predict(rows) == model.predict(rows)).all()
     else:
         np.testing.assert_allclose(rules.predict(rows), model.predict(rows), rtol=1e-13)
-    # Trees do not remember what they were fitted on. Many splits tell, few of them may not.
     by_default = as_ruleset(model)
-    if complete:
+    if rules.voting is not None:
+        assert by_default == rules
+        assert "missing" not in str(as_ruleset(model, missing=False))
+    elif complete:
         assert "missing" not in str(by_default)
     elif len(rules) > 20:
         assert by_default == rules
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (DecisionTreeClassifier(max_depth=1), {}),
+        (DecisionTreeClassifier(max_depth=1), {"simplify": True}),
+        (DecisionTreeClassifier(max_depth=1, splitter="random"), {}),
+        (DecisionTreeRegressor(max_depth=4), {}),
+        (DecisionTreeRegressor(max_depth=4), {"simplify": True}),
+        (RandomForestClassifier(3, max_depth=1), {}),
+        (ExtraTreesRegressor(3, max_depth=2), {}),
+    ],
+    ids=str,
+)
+def test_no_prediction_differs_in_silence_from_that_of_the_tree(model: Any, options: dict):
+    """Half of such trees do not show that they have seen missing values."""
+    refused = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 3)).round(1)
+        y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0).astype(int)
+        X[rng.uniform(size=X.shape) < rng.choice([0.02, 0.1, 0.3])] = np.nan
+        model = clone(model).set_params(random_state=seed).fit(X, y)
+        told = as_ruleset(model, **options, **options_from_rows(model, X))
+        assert told.predict(X) == pytest.approx(model.predict(X))
+        rules = as_ruleset(model, **options)
+        if not rules.covers(X).all():
+            refused += 1
+            with pytest.raises(ValueError, match=r"are missing there.*missing=True"):
+                rules.predict(X)
+        X = X[rules.covers(X)]
+        assert rules.predict(X) == pytest.approx(model.predict(X))
+    # What is told in full predicts every row; what is not shows it now and then.
+    assert (refused > 0) == (rules.voting is None and not options)
+
+
+def test_scores_of_trees_count_rows_with_missing_values_as_the_tree_does():
+    X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
+    y = ["a", "b", "b", "b"]
+    tree = DecisionTreeClassifier().fit(X, y)
+    assert evaluate_rules(tree, X, y).covered.all()
+    frame = pd.DataFrame(X, columns=["age"])
+    search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1]}, cv=2)
+    search.fit(frame, ["a", "a", "b", "b"])
+    assert options_from_rows(make_pipeline(search), frame) == {"missing": True}
+    assert options_from_rows(FrozenEstimator(tree), X[:2]) == {}
+    assert options_from_rows(GradientBoostingRegressor(), X) == {}
 
 
 @pytest.mark.parametrize("model", TREES, ids=str)
