@@ -7,6 +7,7 @@ where a package is broken.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import functools
 import math
@@ -14,7 +15,7 @@ import re
 import shlex
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._text import did_you_mean
@@ -225,6 +226,22 @@ def add_data_options(parser: argparse.ArgumentParser) -> Any:
         default="auto",
         help="by default found out from the target",
     )
+    group.add_argument(
+        "--missing",
+        choices=("keep", "error", "drop"),
+        default="keep",
+        help="missing values of features: keep them (default), stop with an error, or drop their "
+        "rows",
+    )
+    add_reading_options(group)
+    group.add_argument(
+        "--sample", metavar="N", type=integer(2), help="read so many rows only, drawn at random"
+    )
+    return group
+
+
+def add_reading_options(group: Any) -> None:
+    """Add what says how a table is to be read; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
     group.add_argument(
         "--drop", default=[], help="leave out columns; repeatable, as the next two", **names
@@ -241,13 +258,6 @@ def add_data_options(parser: argparse.ArgumentParser) -> Any:
         default=[],
         help="features that are numbers; other text in them is missing",
         **names,
-    )
-    group.add_argument(
-        "--missing",
-        choices=("keep", "error", "drop"),
-        default="keep",
-        help="missing values of features: keep them (default), stop with an error, or drop their "
-        "rows",
     )
     group.add_argument(
         "--na-values",
@@ -269,10 +279,32 @@ def add_data_options(parser: argparse.ArgumentParser) -> Any:
     group.add_argument(
         "--encoding", metavar="NAME", help="of a text file, such as cp1252 (by default found out)"
     )
-    group.add_argument(
-        "--sample", metavar="N", type=integer(2), help="read so many rows only, drawn at random"
-    )
-    return group
+
+
+def reading_from(options: argparse.Namespace) -> dict[str, Any]:
+    """How the options say that a table is to be read, as parameters of `load_dataset`."""
+    return {
+        "categories": list(dict.fromkeys(options.category)),
+        "numeric": list(dict.fromkeys(options.numeric)),
+        "drop": options.drop,
+        "na_values": options.na_values,
+        "sep": options.sep,
+        "decimal": options.decimal,
+        "encoding": options.encoding,
+    }
+
+
+@contextlib.contextmanager
+def with_remedies(options: argparse.Namespace) -> Iterator[None]:
+    """Let errors of a table come with the command that would mend them."""
+    from skescore.datasets import DatasetError
+
+    try:
+        yield
+    except DatasetError as error:
+        if error.options or error.misspelt:
+            error.args = (f"{error} Try: {_mended(options.command_line, error)}",)
+        raise
 
 
 def _decimal(text: str) -> str:
@@ -391,9 +423,9 @@ def data_from(
     max_categories: int = 20,
 ) -> Dataset:
     """Load the data that the options name; errors come with the command that would mend them."""
-    from skescore.datasets import DatasetError, load_dataset
+    from skescore.datasets import load_dataset
 
-    try:
+    with with_remedies(options):
         return load_dataset(
             options.data if data is None else data,
             target=options.target,
@@ -401,20 +433,10 @@ def data_from(
             features=features,
             preparation=preparation,
             max_categories=max_categories,
-            categories=list(dict.fromkeys(options.category)),
-            numeric=list(dict.fromkeys(options.numeric)),
-            drop=options.drop,
             missing=options.missing,
-            na_values=options.na_values,
             sample=options.sample if data is None else None,
-            sep=options.sep,
-            decimal=options.decimal,
-            encoding=options.encoding,
+            **reading_from(options),
         )
-    except DatasetError as error:
-        if error.options or error.misspelt:
-            error.args = (f"{error} Try: {_mended(options.command_line, error)}",)
-        raise
 
 
 def _mended(command: Sequence[str], error: DatasetError) -> str:

@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     ruleset = read_rules(options.rules)
-    rows = read_rows(options.data, ruleset, options.rules)
+    rows = read_rows(options, ruleset, options.data)
     beyond = [number for number in options.row if number > len(rows)]
     if beyond:
         raise ValueError(

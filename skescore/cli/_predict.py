@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
-    rows = read_rows(options.data, ruleset, options.rules)
+    rows = read_rows(options, ruleset, options.data)
     if ruleset.voting is None:
         index = np.asarray(ruleset.assign(rows))
         rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]

@@ -12,7 +12,13 @@ import pandas as pd
 
 from skescore._io import write_atomically
 from skescore._text import did_you_mean, listed
-from skescore.cli._arguments import OF_DATA, OF_FILE
+from skescore.cli._arguments import (
+    OF_DATA,
+    OF_FILE,
+    add_reading_options,
+    reading_from,
+    with_remedies,
+)
 from skescore.datasets import BUILT_IN, Preparation, load_dataset
 from skescore.datasets import read_table as read_prepared
 from skescore.datasets._files import read_file
@@ -34,6 +40,7 @@ def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         help="a built-in data set or a table; columns that the rules do not know are ignored",
     )
+    add_reading_options(parser.add_argument_group("reading a table"))
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -118,12 +125,12 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(data: str) -> pd.DataFrame:
+def read_table(data: str, *, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file as they are, missing cells and all."""
     if data in BUILT_IN:
         return load_dataset(data).X
     try:
-        return read_file(Path(data).expanduser(), data).frame
+        return read_file(Path(data).expanduser(), data, separator=sep, encoding=encoding).frame
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{data!r} is neither a built-in data set nor an existing file. "
@@ -131,22 +138,31 @@ def read_table(data: str) -> pd.DataFrame:
         ) from None
 
 
-def read_rows(data: str, ruleset: RuleSet, path: Path) -> pd.DataFrame:
-    """Read the features of rules, which are in the file `path`, from a table with any columns."""
-    names = list(ruleset.feature_names)
+def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
+    """Read the features of rules from a table with any columns, as the options say."""
+    names, path, reading = list(ruleset.feature_names), options.rules, reading_from(options)
+    used = used_features(ruleset)
+    dropped = [name for name in used if name in reading["drop"]]
+    if dropped:
+        raise ValueError(
+            f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Leave the "
+            "option out; columns that the rules do not know are ignored anyway."
+        )
     if data in BUILT_IN:
-        table = load_dataset(data).X
+        table = load_dataset(data, **reading).X
     else:
         try:
-            table = read_prepared(data, preparation=preparation_of(path, ruleset)).frame
+            with with_remedies(options):
+                preparation = preparation_of(path, ruleset)
+                table = read_prepared(data, preparation=preparation, **reading).frame
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{data!r} is neither a built-in data set nor an existing file. "
                 f"{did_you_mean(data, BUILT_IN)}"
             ) from None
-    missing = [name for name in used_features(ruleset) if name not in table.columns]
+    missing = [name for name in used if name not in table.columns]
     if missing:
-        columns = listed(list(read_table(data).columns))
+        columns = listed(list(read_table(data, sep=options.sep, encoding=options.encoding)))
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
             f"rules; its columns are {columns}. Name a table with the columns that the rules were "

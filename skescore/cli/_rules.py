@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE
+from skescore.cli._arguments import OF_DATA, OF_FILE, add_reading_options, reading_from
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -149,6 +149,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "file allow: on these rows, each condition holds as before; columns that the rules do not "
         "know are ignored",
     )
+    add_reading_options(parser.add_argument_group("reading the table of --shorten"))
     add_output_options(parser)
 
 
@@ -160,10 +161,17 @@ def run(options: argparse.Namespace) -> str:
             options.parser.error(
                 f"argument --{option}: goes with --to {where}, got --to {options.to}"
             )
+    if options.shorten is None:
+        for name, value in reading_from(options).items():
+            if value:
+                option = {"categories": "category"}.get(name, name).replace("_", "-")
+                options.parser.error(
+                    f"argument --{option}: goes with --shorten, which is not given"
+                )
     check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
     if options.shorten is not None:
-        ruleset = ruleset.shorten(read_rows(options.shorten, ruleset, options.rules))
+        ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
     if options.to == "csv":
         _note_what_a_table_lacks(ruleset)
     form = FORMS[options.to]

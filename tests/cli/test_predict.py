@@ -45,6 +45,43 @@ def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) ->
     assert "--overwrite" in capsys.readouterr().err
 
 
+def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
+    rules, _ = files
+    # As tune reads them: by the options where the table itself does not tell.
+    rows = "länge|colour|length\nx|red|1,0\ny|red|4,500\nz|nix|4,500\nz|green|-9\n"
+    path = tmp_path / "rows.txt"
+    path.write_bytes(rows.encode("cp437"))
+    reading = [
+        "--sep", "|", "--decimal", ",", "--encoding", "cp437", "--na-values=-9,nix",
+        "--numeric", "length", "--category", "colour", "--drop", "länge",
+    ]  # fmt: skip
+    assert main(["predict", rules, str(path), *reading]) == 0
+    assert capsys.readouterr().out.split() == [
+        "prediction,rule", "small,1", "warm,2", "other,", "other,",
+    ]  # fmt: skip
+    assert main(["explain", rules, str(path), *reading, "--row", "4", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["row"] == {"length": None, "colour": "green"}
+    assert main(["rules", rules, "--shorten", str(path), *reading]) == 0
+    assert "colour = red" in capsys.readouterr().out
+    # Without them 4,500 is a number with thousands, say.
+    path.write_text("colour;length\nred;4,500\nred;1,000\n", encoding="utf-8")
+    assert main(["predict", rules, str(path), "--decimal", "."]) == 0
+    assert capsys.readouterr().out.split()[1:] == ["other,", "other,"]
+    assert main(["predict", rules, str(path), "--decimal", ","]) == 0
+    assert capsys.readouterr().out.split()[1:] == ["warm,2", "small,1"]
+
+
+def test_wrong_options_of_tables(files, capsys) -> None:
+    rules, rows = files
+    assert main(["predict", rules, rows, "--drop", "colour"]) == 1
+    assert "--drop leaves out 'colour', which the rules in" in capsys.readouterr().err
+    assert main(["predict", rules, rows, "--numeric", "lenght"]) == 1
+    assert "numeric must be among the columns" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["rules", rules, "--category", "colour"])
+    assert "--category: goes with --shorten" in capsys.readouterr().err
+
+
 def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
     together = RuleSet(
         [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=1)], 3.0)], ["length"],
