@@ -18,8 +18,10 @@ docstring is its summary. :func:`skescore.testing.check_extractor` checks whethe
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -467,7 +469,20 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
 
 
 def _entry_points() -> dict[str, list[EntryPoint]]:
-    """The entry points by name; only metadata are read."""
+    """The entry points by name; only metadata are read, and once for all that is installed."""
+    return _entry_points_in(tuple((folder, _changed(folder)) for folder in sys.path))
+
+
+def _changed(folder: str) -> int | None:
+    """Return when something was last installed there; None where there is no such folder."""
+    try:
+        return os.stat(folder or os.curdir).st_mtime_ns
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _entry_points_in(state: tuple[tuple[str, int | None], ...]) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         found.setdefault(entry.name, []).append(entry)

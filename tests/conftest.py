@@ -21,6 +21,10 @@ settings.load_profile("skescore")
 # What the command line keeps of searches that break off is not to be found by other runs.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
 
+# The tables here are small: threads of several processes would wait for one another.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 # Where Python is told to keep no bytecode, as in containers, each of the many processes here would
 # compile all libraries anew, and pytest all tests. What they compile is kept apart from sources.
 if sys.dont_write_bytecode:
