@@ -111,6 +111,7 @@ def test_a_program_adds_an_extractor(fresh: None) -> None:
     assert skescore.search_space("stump", *IRIS) == space
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_finds_what_a_program_adds(fresh: None, n_jobs: int) -> None:
     class Local(CARTExtractor):  # worker processes cannot import it

@@ -300,6 +300,7 @@ def model_file(tmp_path):
     return path, model
 
 
+@pytest.mark.slow
 def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
     path, model = model_file
     config = config_from(

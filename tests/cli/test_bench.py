@@ -203,6 +203,7 @@ def test_wrong_usage(capsys, words, says):
     assert says in usage_error(capsys, "bench", *words)
 
 
+@pytest.mark.slow
 def test_another_bench_in_the_folder(run, tmp_path):
     assert run(*SMALL, "--output", str(tmp_path))[0] == 0
     code, out, err = run(*SMALL, "--seeds", "1", "--output", str(tmp_path))

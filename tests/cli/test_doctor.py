@@ -36,6 +36,7 @@ def doctor(site, code):
     return [line.strip() for line in run.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_it_lists_the_versions_that_are_here_and_looks_for_java(site, monkeypatch):
     folder = site / "java" / "bin"
     folder.mkdir(parents=True)
@@ -101,6 +102,7 @@ def test_damaged_metadata_are_said_without_a_traceback(content, site):
     assert "Run: pip install --force-reinstall skescore" in " ".join(doctor(site, 1))
 
 
+@pytest.mark.slow
 def test_commands_that_need_what_is_broken_send_to_the_doctor(site):
     (site / "rich.py").write_text("raise ImportError('half of it is missing')")
     for words, code in ((["tune", "iris"], 1), (["--help"], 0), (["--version"], 0)):

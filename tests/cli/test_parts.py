@@ -289,6 +289,7 @@ def test_names_are_separated_by_commas(text, names):
 # Workers and passwords ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_worker_that_fails_is_noted(capsys):
     notes = Notes()
     options = SimpleNamespace(

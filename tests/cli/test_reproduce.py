@@ -48,6 +48,7 @@ def without_run(value):
     return [without_run(v) for v in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_fire_as_json_is_what_the_function_gives(run):
     code, out, err = run(*SHORT_FIRE, "--seed", "5", "--format", "json", "--quiet")
     assert (code, err) == (0, "")

@@ -19,6 +19,8 @@ from skescore.tuning import open_storage
 if not hasattr(os, "fork"):
     pytest.skip("commands are forked", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
+
 Commands = runpy.run_path(str(Path(__file__).with_name("forked_commands.py")))["Commands"]
 
 BUDGET = 10

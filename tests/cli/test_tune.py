@@ -274,6 +274,7 @@ def test_markdown_has_the_rows_and_rules_of_the_text(run):
     assert rules + "\n" in text
 
 
+@pytest.mark.slow
 def test_only_the_ten_best_different_outcomes_are_shown(run):
     _, out, _ = run("tune", "iris", "--black-box", "knn", "--trials", 40, "--cv", 2)
     heading = re.search(r"leaderboard: 40 trials, the best 10 of (\d+) different outcomes", out)
@@ -301,6 +302,7 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
         assert together[key] == alone[key]
 
 
+@pytest.mark.slow
 def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
     evaluate = FoldEvaluator.__call__
 
@@ -963,6 +965,7 @@ def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
     assert out.startswith(b"iris: 150 rows")
 
 
+@pytest.mark.slow
 def test_limits_and_another_row_of_the_trade_off(run):
     settings = ("iris", "--black-box", "decision-tree", "--trials", 12, "--cv", 3, "--extractors",
                 "cart,gridex", "--format", "json")  # fmt: skip
@@ -981,6 +984,7 @@ def test_limits_and_another_row_of_the_trade_off(run):
     assert "--pick 99: the trade-off has only" in err
 
 
+@pytest.mark.slow
 def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))

@@ -64,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "table"), CASES)
 def test_defaults_are_readable_and_faithful(name, table):
     gains = []

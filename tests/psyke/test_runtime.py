@@ -30,9 +30,11 @@ def fit(name="gridex", **given):
 
 def run(code, **environment):
     """Run code in a fresh process with nothing in its environment but what is given."""
+    # What was compiled once is not to be compiled anew.
+    kept = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-c", FIT + textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=180, env=environment,
+        capture_output=True, text=True, timeout=180, env=kept | environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done

@@ -113,6 +113,7 @@ def test_scores_that_follow_singly_but_not_together_are_found():
 # What is measured ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extractor", ["gridex", "cart"])
 @pytest.mark.parametrize("split", [None, 1])
 def test_searches_by_hand(extractor, split, rows):

@@ -497,6 +497,7 @@ def test_minus_zero_is_zero() -> None:
     assert adjacent_pairs([[0.0], [-1.0]], [[1.0], [-0.0]]).tolist() == [[1, 0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(16384, 4096), (1500, 1024)])
 def test_pairs_of_many_boxes_in_bounded_memory(
     rows: int, columns: int, monkeypatch: pytest.MonkeyPatch

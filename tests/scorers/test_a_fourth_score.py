@@ -98,6 +98,7 @@ def test_grid_search() -> None:
 # --- searches ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_extractor_search(n_jobs: int | None) -> None:
     search = ExtractorSearchCV(

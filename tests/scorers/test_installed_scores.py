@@ -30,6 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     rules = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3).fit(X, y).rules_

@@ -218,6 +218,7 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
         assert score(ice, pruned.replace(rules=some), X, y) <= now * (1 + 1e-9) + 1e-12
 
 
+@pytest.mark.slow
 def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
     rng = np.random.default_rng(0)
     rules = []

@@ -416,6 +416,7 @@ def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> Non
     assert len(trials_of(search)) == 12
 
 
+@pytest.mark.slow
 def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_extracted(
     opened: Callable[[], Any],
 ) -> None:
@@ -690,6 +691,7 @@ def check_shared(one: dict[str, Any], other: dict[str, Any], n_trials: int) -> N
             assert state == ("COMPLETE" if (name, number) in rows else "FAIL")
 
 
+@pytest.mark.slow
 def test_workers_share_a_budget_and_agree_on_the_winner(workers: dict[str, Any]) -> None:
     one, other = workers["shared"]
     check_shared(one, other, 14)

@@ -283,6 +283,7 @@ def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
     assert len(search.leaderboard_) == 10
 
 
+@pytest.mark.slow
 def test_after_the_timeout_no_trial_starts() -> None:
     def dawdle(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         time.sleep(2.1)

@@ -67,6 +67,7 @@ def candidates(outputs):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("most_bytes", [32 * 2**20, 10_000, 0])
 @settings(max_examples=3)

@@ -80,6 +80,7 @@ def test_curves_without_a_knee(curve):
     assert knee_of(np.array(curve)) is None
 
 
+@pytest.mark.slow
 def test_plots_are_not_imported():
     program = "import sys, skescore.extractors.cream; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -109,6 +110,7 @@ def slowly_densest(points: np.ndarray, radius: float, most_labels: int) -> np.nd
     return np.ones(len(points), bool)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_the_densest_cluster_is_that_of_radii_tried_in_turn(seed):
     points, most_labels = points_of(seed, 20 + 30 * seed), 1 + seed % 3
