@@ -81,7 +81,7 @@ def test_every_extra_that_the_code_recommends_exists():
         (path.name, extra)
         for path in PACKAGE.rglob("*.py")
         for extra in re.findall(
-            r"\bextra=\"(\w+)\"|skescore\[(\w+)\]", path.read_text(encoding="utf-8")
+            r"\bextra=\"(\w+)\"|install_commands\(['\"](\w+)", path.read_text(encoding="utf-8")
         )
     }
     names = {(file, first or second) for file, (first, second) in recommended}

@@ -1,7 +1,8 @@
-"""The README does what it says."""
+"""README and documentation do and show what they say."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -9,15 +10,33 @@ from pathlib import Path
 
 import optuna
 import pytest
+from markdown_it import MarkdownIt
 
+from skescore import ice_score
 from skescore.cli import main
+from skescore.metrics import ice_performance, ice_readability
+from skescore.registry import EXTRACTORS
 
 ROOT = Path(__file__).parent.parent
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/guide.md")}
+FILES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")]
+PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(FILES)}
+PARSER = MarkdownIt("commonmark").enable("table")
+#: Made when the site is built.
+GENERATED = {"api/index", "gallery/index"}
 
 
 def _blocks(language: str, page: str = "README.md") -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGES[page], flags=re.DOTALL)
+
+
+def _table(title: str, page: str = "README.md") -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGES[page], flags=re.M | re.S)[1]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+# What stands in the pages -------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -40,10 +59,101 @@ def test_python_examples_run(page, number, capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     here = (ROOT / page).parent
-    targets = re.findall(r"\]\(([^)#\s]+)", PAGES[page])
-    assert targets
-    for target in targets:
-        assert "://" in target or (here / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", PAGES[page]):
+        if "://" in target or target in GENERATED:
+            continue
+        file = here / target if target else ROOT / page
+        assert file.exists(), target
+        if anchor:
+            text = file.read_text(encoding="utf-8")
+            headings = re.findall(r"^#+ (.+)$", text, flags=re.M)
+            slugs = [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings]
+            assert anchor in slugs, f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_render(page):
+    """Every line that looks like a row is in a table, with as many cells as the head has."""
+    text = re.sub(r"^ *(```+|~~~+|:::+).*?^ *\1", "", PAGES[page], flags=re.M | re.S)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    tokens = PARSER.parse(text)
+    rendered = [token for token in tokens if token.type == "tr_open"]
+    rules = [row for row in rows if re.fullmatch(r"[|\s:-]+", row)]
+    assert len(rendered) == len(rows) - len(rules)
+    assert len([token for token in tokens if token.type == "table_open"]) == len(rules)
+    width = None
+    for row, following in zip(rows, [*rows[1:], ""], strict=False):
+        cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row))) - 1
+        if following in rules:
+            width = cells
+        assert cells == width, row
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_section_is_empty(page):
+    tokens = [token for token in PARSER.parse(PAGES[page]) if token.level == 0]
+    blocks = [t for t in tokens if t.type.endswith("_open") or t.nesting == 0]
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.type != "heading_open":
+            continue
+        deeper = following is not None and (
+            following.type != "heading_open" or following.tag > block.tag
+        )
+        assert deeper, f"nothing below the heading in line {block.map[0] + 1}"
+
+
+def test_readme_lists_every_extractor_with_its_tasks():
+    rows = {row[0].strip("`"): row for row in _table("Extractors")}
+    assert list(rows)[:-1] == sorted(EXTRACTORS)
+    for name, spec in EXTRACTORS.items():
+        assert rows[name][2] == ", ".join(spec.tasks), name
+    guide = {row[0].strip("`"): row for row in _table_of("docs/guide/extractors.md")}
+    assert {name: (row[2], row[3], row[4]) for name, row in guide.items()} == {
+        name: tuple(rows[name][1:]) for name in EXTRACTORS
+    }
+
+
+def _table_of(page: str) -> list[list[str]]:
+    lines = [line for line in PAGES[page].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def test_readme_compares_as_the_benchmarks_measured():
+    """Every figure of the comparison stands in the tables of benchmarks/README.md."""
+    measured = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    data = ["iris", "wine", "breast_cancer", "diabetes", "friedman10"]
+    sections = {
+        name: re.search(rf"^### {name}, 3 splits\n(.*?)(?=^##|\Z)", measured, flags=re.M | re.S)[1]
+        for name in data
+    }
+    rows = _table("Beside other tools")
+    assert {"skescore search", "skescore CART", "PSyKE CART", "RuleKit"} <= {row[0] for row in rows}
+    for name, *cells in rows:
+        for column, cell in zip(data, cells, strict=True):
+            line = re.search(rf"^\| {re.escape(name)} \| (.*)$", sections[column], flags=re.M)
+            if cell == "-":
+                assert line is None or line[1].startswith("-"), (name, column)
+                continue
+            ice, _, n_rules, fidelity, *_ = line[1].split(" | ")
+            assert cell == f"{float(ice):.3f} ({float(n_rules):.1f}, {float(fidelity):.2f})"
+
+
+def test_what_0_97_means():
+    performance, size = (row[2] for row in _table("What 0.97 means")[:2])
+    assert f"{ice_performance(0.761):.3f}" == performance
+    assert f"{ice_readability(2):.3f}" == size
+    assert f"{ice_score(0.761, 2, 1.0):.3f}" == "0.966"
+
+
+@pytest.mark.parametrize("line", re.findall(r"\[`(tests/.*?)`\]\((.*?)\)", "".join(PAGES.values())))
+def test_promises_are_kept_by_tests(line):
+    name, link = line
+    file, _, function = name.partition("::")
+    assert link.endswith(file)
+    assert not function or f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+# What the commands do -----------------------------------------------------------------------------
 
 
 def test_ci_runs_the_test_command_of_the_readme():
@@ -55,11 +165,35 @@ def test_ci_runs_the_test_command_of_the_readme():
 
 
 @pytest.mark.slow
-def test_first_command_finds_good_rules(capsys):
-    """At least 0.965 cross-validated ICE on wine, as the project promises."""
+@pytest.mark.parametrize(("options", "shown"), [([], False), (["--scoring", "accuracy"], True)])
+def test_first_command_finds_the_rules_shown(options, shown, capsys):
     words = _blocks("bash")[0].strip().split("&& ")[-1].split()
     assert words[0] == ".venv/bin/skescore"
-    assert main([*words[1:], "--format", "json"]) == 0
+    assert main([*words[1:], *options, "--quiet"]) == 0
+    found = capsys.readouterr().out
+    if shown:
+        assert _blocks("text")[0].strip() in found
+        assert "fidelity (accuracy against the black box) 1.000" in found
+    else:
+        assert "CART with ICE 0.9663; its 2 rules" in found
+
+
+@pytest.mark.slow
+def test_wine_has_good_rules(capsys):
+    """At least 0.965 cross-validated ICE on wine, as the project promises."""
+    assert main(["tune", "wine", "--black-box", "random-forest", "--format", "json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["best"]["score"] >= 0.965
     assert len(result["leaderboard"]) == 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "examples").glob("plot_*.py")))
+def test_examples_of_the_gallery_run(path, monkeypatch, tmp_path, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    with pyplot.rc_context({"backend": "agg"}):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        assert pyplot.get_fignums()
+        pyplot.close("all")

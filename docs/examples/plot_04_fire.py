@@ -1,0 +1,27 @@
+"""
+FiRe: errors times rules
+========================
+
+Candidates of equal FiRe lie on one line: twice the rules must halve the errors. With ψ = 3, up to
+three rules cost as much as one.
+"""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from skescore.plots import fire_curves, fire_isolines
+
+candidates = pd.DataFrame(
+    {"extractor": ["two rules", "four rules", "nine rules"], "n_rules": [2, 4, 9],
+     "loss": [0.22, 0.12, 0.08]}
+)  # fmt: skip
+fig, axes = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
+fire_isolines(candidates, psi=1, ax=axes[0])
+fire_isolines(candidates, psi=3, ax=axes[1])
+plt.show()
+
+# %%
+# What one more rule costs at the same errors:
+fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+fire_curves("n_rules", psi=(1, 3), fixed=0.1, ax=ax)
+plt.show()

@@ -1,0 +1,22 @@
+"""
+ICE: what its weights do
+========================
+
+ICE multiplies a part for errors, a part for the number of rules, and completeness. Each part is a
+sigmoid that its weight makes stricter.
+"""
+
+import matplotlib.pyplot as plt
+
+from skescore.plots import ice_part_curves, ice_surface
+
+fig, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
+ice_part_curves("performance", weights=(0.5, 1, 3), ax=axes[0])
+ice_part_curves("readability", weights=(0.5, 1, 3), ax=axes[1])
+plt.show()
+
+# %%
+# Both parts together, for complete rules:
+fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+ice_surface(phi=3, rho=1, ax=ax)
+plt.show()

@@ -1,0 +1,27 @@
+"""
+Rules over many features
+========================
+
+One line per feature, one colour per rule; and how many rows two rules have in common.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore import CREAMExtractor
+from skescore.plots import overlap_matrix, parallel_rules
+
+X, y = load_wine(return_X_y=True, as_frame=True)
+forest = RandomForestClassifier(30, random_state=0).fit(X, y)
+extractor = CREAMExtractor(forest, depth=2, random_state=0).fit(X)
+print(extractor.rules_)
+
+fig, ax = plt.subplots(figsize=(10, 4), layout="constrained")
+parallel_rules(extractor, X, max_features=6, ax=ax)
+plt.show()
+
+# %%
+fig, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
+overlap_matrix(extractor, X, ax=ax)
+plt.show()

@@ -1,0 +1,35 @@
+"""
+Choose the size by a grid search
+================================
+
+The scores are scorers of scikit-learn, so that `GridSearchCV` can use them. How strict ICE is
+about errors decides how many leaves it takes.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
+
+from skescore import CARTExtractor, make_ice_scorer
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+leaves = [2, 3, 4, 6, 8, 12]
+search = GridSearchCV(
+    CARTExtractor(RandomForestClassifier(10, random_state=0), random_state=0),
+    {"max_leaf_nodes": leaves},
+    scoring={"phi 1": make_ice_scorer(phi=1), "phi 3": make_ice_scorer(phi=3)},
+    refit="phi 3",
+    cv=3,
+).fit(X, y)
+
+fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+for name, marker in (("phi 1", "o"), ("phi 3", "s")):
+    ax.plot(leaves, search.cv_results_[f"mean_test_{name}"], marker=marker, label=name)
+ax.set(xlabel="leaves allowed", ylabel="ICE on held-out rows")
+ax.legend()
+plt.show()
+
+# %%
+print(search.best_params_)
+print(search.best_estimator_.rules_)

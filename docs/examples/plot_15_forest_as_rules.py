@@ -1,0 +1,34 @@
+"""
+Read the rules inside a model
+=============================
+
+A small forest is itself a set of rules that vote. As rules it can be scored, and compared with a
+list that was extracted from it.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore import CARTExtractor, as_ruleset, make_knowledge_scorer
+
+X, y = load_iris(return_X_y=True, as_frame=True)
+scorer = make_knowledge_scorer()
+sizes, kept = (1, 2, 4, 8), {"forest": [], "extracted": []}
+for n_trees in sizes:
+    forest = RandomForestClassifier(n_trees, max_depth=3, random_state=0).fit(X, y)
+    rules = as_ruleset(forest)
+    assert (rules.predict(X) == forest.predict(X)).all()  # the same model
+    extractor = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
+    kept["forest"].append((len(rules), scorer(forest, X, y)["ice"]))
+    kept["extracted"].append((extractor.n_rules_, scorer(extractor, X, y)["ice"]))
+
+fig, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+for name, marker in (("forest", "o"), ("extracted", "s")):
+    rules, ice = zip(*kept[name], strict=True)
+    axes[0].plot(sizes, rules, marker=marker, label=name)
+    axes[1].plot(sizes, ice, marker=marker, label=name)
+axes[0].set(xlabel="trees", ylabel="rules")
+axes[1].set(xlabel="trees", ylabel="ICE", ylim=(-0.03, 1.03))
+axes[0].legend()
+plt.show()
