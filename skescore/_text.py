@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["did_you_mean", "listed", "nearest", "short_repr"]
+__all__ = ["did_you_mean", "listed", "nearest", "nearest_names", "plural", "short_repr"]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -49,6 +49,20 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
+def nearest_names(name: object, known: Sequence[str]) -> str:
+    """Return the names most like this one, in quotation marks and joined by "or".
+
+    Examples
+    --------
+    >>> from skescore._text import nearest_names
+    >>> nearest_names("wine.csw", ["wine.csv", "wine.tsv", "iris.csv"])
+    "'wine.csv' or 'wine.tsv'"
+    """
+    folded = {each.casefold(): each for each in reversed(known)}
+    near = difflib.get_close_matches(str(name).casefold(), folded)
+    return " or ".join(repr(folded[each]) for each in near)
+
+
 def listed(names: Sequence[object], limit: int = 12) -> str:
     """Write the names of a list, but not of an endless one.
 
@@ -60,6 +74,18 @@ def listed(names: Sequence[object], limit: int = 12) -> str:
     """
     shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> from skescore._text import plural
+    >>> plural(0, "rule"), plural(1, "rule"), plural(2, "rule")
+    ('0 rules', '1 rule', '2 rules')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def short_repr(settings: Any) -> str:

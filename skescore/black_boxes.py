@@ -34,6 +34,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._text import did_you_mean, listed
 
@@ -57,8 +58,6 @@ __all__ = [
 
 _DROP = "drop (on the command line: --drop)"
 
-PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
-MODEL_KINDS = (".skops", *PICKLE_KINDS)
 _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
 _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
 
@@ -535,7 +534,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str =
     file = Path(path).expanduser()
     suffix = file.suffix.lower()
     if not file.exists():
-        raise SavedModelError(_not_found(file, where))
+        raise SavedModelError(no_model_text(file, where))
     if file.is_dir():
         raise SavedModelError(f"{where} is a folder: pass the file of the model.")
     if suffix == ".skops":
@@ -607,16 +606,6 @@ def read_bytes(file: Path, where: str) -> bytes:
     if not content:
         raise SavedModelError(f"{where} is empty: save it again.")
     return content
-
-
-def _not_found(file: Path, where: str) -> str:
-    text = f"{where!r} does not exist."
-    try:
-        entries = file.parent.iterdir()
-        models = [entry.name for entry in entries if entry.suffix.lower() in MODEL_KINDS]
-    except OSError:
-        return f"{text} There is no folder {os.fspath(file.parent)!r} that can be read."
-    return f"{text} {did_you_mean(file.name, models)}" if models else f"{text} Pass another path."
 
 
 def _missing_package(error: BaseException | None) -> str:

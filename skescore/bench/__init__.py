@@ -1,55 +1,55 @@
 """Benchmarks: data sets × black boxes × extractors × seeds and folds, resumable, with tables."""
 
-from skescore._io import package_versions
-from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from, read_config
-from skescore.bench._machine import describe_machine
-from skescore.bench._plan import Cell, Plan, make_plan, split_rows
-from skescore.bench._plots import critical_difference_plot
-from skescore.bench._rows import RowFile, csv_text, in_order, read_rows, row_columns
-from skescore.bench._running import BenchProgress, BenchResult, FolderInUseError, run_bench
-from skescore.bench._statistics import (
-    Comparison,
-    compare_ranks,
-    friedman_test,
-    holm_against,
-    nemenyi_difference,
-    nemenyi_p_values,
-)
-from skescore.bench._suites import SUITES, suite_config
-from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
+from __future__ import annotations
 
-__all__ = [
-    "SUITES",
-    "BenchConfig",
-    "BenchProgress",
-    "BenchResult",
-    "Cell",
-    "Comparison",
-    "ConfigurationError",
-    "FolderInUseError",
-    "Plan",
-    "Ranking",
-    "RowFile",
-    "compare_ranks",
-    "config_from",
-    "critical_difference_plot",
-    "csv_text",
-    "describe_machine",
-    "failures",
-    "friedman_test",
-    "holm_against",
-    "in_order",
-    "make_plan",
-    "nemenyi_difference",
-    "nemenyi_p_values",
-    "package_versions",
-    "rank_extractors",
-    "ranked_columns",
-    "read_config",
-    "read_rows",
-    "row_columns",
-    "run_bench",
-    "split_rows",
-    "suite_config",
-    "summarise",
-]
+from importlib import import_module
+from typing import Any
+
+#: Where each public name lives; imported when first used, as suites are listed before any is run.
+_HOMES = {
+    "BenchConfig": "bench._configuration",
+    "BenchProgress": "bench._running",
+    "BenchResult": "bench._running",
+    "Cell": "bench._plan",
+    "Comparison": "bench._statistics",
+    "ConfigurationError": "bench._configuration",
+    "FolderInUseError": "bench._running",
+    "Plan": "bench._plan",
+    "Ranking": "bench._tables",
+    "RowFile": "bench._rows",
+    "SUITES": "bench._suites",
+    "compare_ranks": "bench._statistics",
+    "config_from": "bench._configuration",
+    "critical_difference_plot": "bench._plots",
+    "csv_text": "bench._rows",
+    "describe_machine": "bench._machine",
+    "failures": "bench._tables",
+    "friedman_test": "bench._statistics",
+    "holm_against": "bench._statistics",
+    "in_order": "bench._rows",
+    "make_plan": "bench._plan",
+    "nemenyi_difference": "bench._statistics",
+    "nemenyi_p_values": "bench._statistics",
+    "package_versions": "_io",
+    "rank_extractors": "bench._tables",
+    "ranked_columns": "bench._tables",
+    "read_config": "bench._configuration",
+    "read_rows": "bench._rows",
+    "row_columns": "bench._rows",
+    "run_bench": "bench._running",
+    "split_rows": "bench._plan",
+    "suite_config": "bench._suites",
+    "summarise": "bench._tables",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"skescore.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ import joblib
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from skescore._names import MODEL_KINDS, SEARCH
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
 from skescore.datasets import BUILT_IN, Dataset
@@ -148,14 +149,10 @@ def _check_search(settings: Mapping[str, Any], where: str) -> None:
         raise ConfigurationError(f"{where}: {error}") from error
 
 
-#: The entry that stands for a search of extractors and their hyper-parameters.
-SEARCH = "search"
 #: What a search may be told, with its defaults.
 _SEARCH_SETTINGS: Mapping[str, Any] = {
     "extractors": ("cart", "gridex"), "trials": 30, "scoring": "ice", "cv": 3,
 }  # fmt: skip
-#: How files of models end.
-MODEL_FILES = (".skops", ".pkl", ".pickle", ".joblib")
 #: Options of a data set that `load_dataset` takes.
 _DATA_OPTIONS = (
     "target", "task", "drop", "missing", "features", "categories", "numeric", "na_values", "sep",
@@ -280,11 +277,6 @@ def _described(entry: ExtractorEntry) -> dict[str, Any]:
     if entry.kind == "rules":
         about["checksum_sha256"] = _checksum(entry.name)
     return about
-
-
-def is_model_file(text: str) -> bool:
-    """Return whether a text names a file with a model, by its ending; it need not exist."""
-    return text.lower().endswith(MODEL_FILES)
 
 
 def read_config(path: Path) -> BenchConfig:
@@ -439,7 +431,7 @@ def _data(item: Any, base: Path | None) -> DataEntry:
 
 
 def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
-    if isinstance(item, str) and is_model_file(item):
+    if isinstance(item, str) and item.lower().endswith(MODEL_KINDS):
         item = {"file": item}
     if isinstance(item, BaseEstimator):
         item = {"estimator": item}
@@ -452,9 +444,9 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     if "file" in table:
         _refuse_unknown(table, {"label", "file"}, "an entry of black_boxes with a file")
         path = _text(table, "file", "black_boxes")
-        if not is_model_file(path):
+        if not path.lower().endswith(MODEL_KINDS):
             raise ConfigurationError(
-                f"black_boxes: a file must end in {', '.join(MODEL_FILES)}, got {path!r}."
+                f"black_boxes: a file must end in {', '.join(MODEL_KINDS)}, got {path!r}."
             )
         label = table.get("label", Path(path).stem)
         return BlackBoxEntry(str(label), _path(path, base), kind="file")
@@ -463,7 +455,7 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     if name not in BLACK_BOXES:
         raise ConfigurationError(
             f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} A "
-            f"model from elsewhere is a file that ends in {', '.join(MODEL_FILES)}."
+            f"model from elsewhere is a file that ends in {', '.join(MODEL_KINDS)}."
         )
     scaled = table.get("scaled", True)
     if not isinstance(scaled, bool):

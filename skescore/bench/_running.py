@@ -33,6 +33,7 @@ from skescore.bench._configuration import BenchConfig
 from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
+from skescore.registry import extractor_label
 from skescore.scorers import make_knowledge_scorer
 from skescore.tuning._objective import check_measures
 
@@ -98,7 +99,7 @@ class BenchProgress:
             return
         if self._bar is not None:
             failed = f", {self.failed} failed" if self.failed else ""
-            text = f"{row['data']}, {row['black_box']}, {row['extractor']}{failed}"
+            text = f"{row['data']}, {row['black_box']}, {extractor_label(row['extractor'])}{failed}"
             self._bar.update(self._task, advance=1, description=text)
             return
         now, left = self._clock(), self._total - self.measured

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skescore._text import did_you_mean
-from skescore.bench._configuration import BenchConfig, ConfigurationError, config_from
 
-__all__ = ["SUITES", "Suite", "suite_config"]
+if TYPE_CHECKING:
+    from skescore.bench._configuration import BenchConfig
+
+__all__ = ["RANKED", "SUITES", "Suite", "suite_config"]
+
+
+#: What extractors can be ranked by beside scores, and whether greater is better.
+RANKED = {
+    "performance": True, "loss": False, "n_rules": False, "completeness_volume": True,
+    "completeness_instances": True, "fidelity": True, "seconds": False, "black_box_rows": False,
+}  # fmt: skip
 
 
 class Suite(NamedTuple):
@@ -169,6 +178,8 @@ def suite_config(name: str) -> BenchConfig:
     ConfigurationError
         A ValueError: there is no such suite.
     """
+    from skescore.bench._configuration import ConfigurationError, config_from
+
     if name not in SUITES:
         raise ConfigurationError(f"There is no suite {name!r}. {did_you_mean(name, SUITES)}")
     return config_from({"name": name, **SUITES[name].configuration})

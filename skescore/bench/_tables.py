@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from skescore._validation import check_choice
 from skescore.bench._rows import row_columns
 from skescore.bench._statistics import Comparison, compare_ranks
+from skescore.bench._suites import RANKED
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summarise"]
@@ -22,11 +23,6 @@ _AVERAGED = (
     "performance", "loss", "n_rules", "completeness_volume", "completeness_instances", "fidelity",
     "black_box_quality", "seconds", "black_box_calls", "black_box_rows",
 )  # fmt: skip
-#: What extractors can be ranked by beside them, and whether greater is better.
-_RANKED = {
-    "performance": True, "loss": False, "n_rules": False, "completeness_volume": True,
-    "completeness_instances": True, "fidelity": True, "seconds": False, "black_box_rows": False,
-}  # fmt: skip
 _BY = ["data", "black_box", "extractor"]
 
 
@@ -44,7 +40,7 @@ def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
         The scores first.
     """
     scores = {name: spec.greater_is_better for name, spec in SCORE_SPECS.items()}
-    return scores | _RANKED | dict.fromkeys(measures, True)
+    return scores | RANKED | dict.fromkeys(measures, True)
 
 
 def _measures_of(rows: pd.DataFrame) -> list[str]:

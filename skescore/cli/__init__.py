@@ -158,6 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if rest:
             options.parser.refuse(rest)
         options.command_line = ["skescore", *arguments]
+        options.parser.check_inputs(options)
         _write(options.run(options))
     except KeyboardInterrupt:
         sys.stderr.write("skescore: interrupted\n")

@@ -14,16 +14,30 @@ import math
 import re
 import shlex
 import shutil
+import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from skescore._names import (
+    DATA_SET_TASKS,
+    METRIC_NAMES,
+    MODEL_KINDS,
+    PERFORMANCE_SCORER_NAMES,
+    SCORES,
+    ScoreName,
+    no_data_text,
+    no_model_text,
+)
 from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset, DatasetError, Preparation
-    from skescore.scorers import PerformanceScorer, RuleScorer
+    from skescore.scorers import PerformanceScorer, RuleScorer, ScoreSpec
 
+#: What stands before a command that is the black box.
+COMMAND = "command:"
 #: All from the user's colon to the last @ is hidden, even where the URL has other faults.
 _USER = re.compile(r"([\w+.-]+:/+[^\s:/@]*):.*@")
 _SECRET = re.compile(r"([?&;][^\s=&;]*(?:passw|pwd|secret|token)[^\s=&;]*=)[^\s&;]*", re.IGNORECASE)
@@ -60,6 +74,15 @@ class Parser(argparse.ArgumentParser):
         message = without_passwords(message)
         self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
 
+    def check_inputs(self, options: argparse.Namespace) -> None:
+        """Raise where an input is not there: to say so takes no import of what would read it."""
+        for action in self._actions:
+            value = getattr(options, action.dest, None)
+            if isinstance(action, _Value) and action.missing and isinstance(value, str | Path):
+                text = action.missing(str(value))
+                if text:
+                    raise FileNotFoundError(text)
+
     def refuse(self, rest: Sequence[str]) -> NoReturn:
         """Explain arguments that no option takes, and exit with code 2."""
         for text in rest:
@@ -82,10 +105,17 @@ def without_passwords(text: str) -> str:
 
 
 class _Value(argparse.Action):
-    """Stores a value; tells shtab which function of the completion script completes it."""
+    """Stores a value; tells shtab which function of the completion script completes it.
 
-    def __init__(self, *args: Any, kind: str, **options: Any) -> None:
+    What `missing` says of a text raises, once the command line is understood and before the command
+    is imported, where the text names nothing that is there.
+    """
+
+    def __init__(
+        self, *args: Any, kind: str, missing: Callable[[str], str] | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        self.missing = missing
         name = f"_skescore_{kind}"
         self.complete = {
             "bash": name, "zsh": name, "fish": f"({name})", "tcsh": "d" if kind == "folder" else "f"
@@ -97,11 +127,39 @@ class _Value(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def _is_there(path: Path) -> bool:
+    try:
+        return path.expanduser().exists()
+    except (OSError, RuntimeError):  # whatever is wrong with it is told when it is read
+        return True
+
+
+def _missing(text: str) -> Callable[[str], str]:
+    return lambda given: "" if _is_there(Path(given)) else text.format(given)
+
+
+def _missing_data(given: str) -> str:
+    known = given in DATA_SET_TASKS or given.startswith("openml:") or _is_there(Path(given))
+    return "" if known else no_data_text(given)
+
+
+def _missing_model(given: str) -> str:
+    path = Path(given).expanduser()
+    named = given.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
+    return "" if named or _is_there(path) else no_model_text(path, given)
+
+
 #: What completes the value of an option: its parameter `action`.
 OF_FILE: Any = functools.partial(_Value, kind="file")
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
-OF_DATA: Any = functools.partial(_Value, kind="data")
-OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box")
+OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
+OF_RULES: Any = functools.partial(
+    _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
+)
+OF_MODEL: Any = functools.partial(
+    _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
+)
+OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 
@@ -175,15 +233,17 @@ def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]
 
 def scorings() -> tuple[str, ...]:
     """What a search may be after, by name: the scores, the trade-off, measures of predictions."""
-    from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS
+    return (*scores(), "pareto", *PERFORMANCE_SCORER_NAMES)
 
-    return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORERS)
+
+def scores() -> Mapping[str, ScoreName | ScoreSpec]:
+    """The scores by name, with those that were registered: by then, scorers are imported."""
+    scorers = sys.modules.get("skescore.scorers")
+    return SCORES if scorers is None else scorers.SCORE_SPECS
 
 
 def scoring(text: str) -> str:
     """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
-    from skescore.scorers import get_rule_scorer
-
     known = scorings()
     if text in known:
         return text
@@ -192,6 +252,8 @@ def scoring(text: str) -> str:
             f"there is no score {text!r}. {did_you_mean(text, known)} Measures of single rules "
             "are called mean_rule_c2 and the like."
         )
+    from skescore.scorers import get_rule_scorer
+
     try:
         get_rule_scorer(text)
     except (ValueError, TypeError) as error:
@@ -210,14 +272,13 @@ def rule_measures(text: str) -> tuple[str, ...]:
 
 def add_data_options(parser: argparse.ArgumentParser) -> Any:
     """Add what says where the data come from; gives the group."""
-    from skescore.datasets import BUILT_IN
-
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
         action=OF_DATA,
         metavar="DATA",
-        help=f"a built-in data set ({', '.join(BUILT_IN)}) or a CSV, TSV, Excel or Parquet file",
+        help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
+        "file",
     )
     group.add_argument("--target", metavar="COLUMN", help="the column to predict; needed for files")
     group.add_argument(
@@ -321,13 +382,10 @@ def names_from(text: str) -> list[str]:
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
-    from skescore.metrics._prediction import METRICS
-    from skescore.scorers import SCORE_SPECS
-    from skescore.scorers._specs import all_weights
-
     group = parser.add_argument_group("scores")
-    for name, default in all_weights().items():
-        of = [(s, w) for s in SCORE_SPECS.values() for w in s.weights if w.name == name]
+    known = scores().values()
+    for name, default in _default_weights().items():
+        of = [(spec, weight) for spec in known for weight in spec.weights if weight.name == name]
         text = "; ".join(f"{spec.label}: {weight.text}" for spec, weight in of)
         group.add_argument(
             f"--{name}", type=number_above(0), default=default, metavar="WEIGHT",
@@ -335,13 +393,13 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
     group.add_argument(
         "--performance",
-        choices=tuple(METRICS),
+        choices=METRIC_NAMES,
         metavar="NAME",
         help="what ICE, FiRe and Q take of predictions, in place of their own: "
-        f"{', '.join(METRICS)} (as in scikit-learn); balanced_accuracy and f1_macro give rare "
+        f"{', '.join(METRIC_NAMES)} (as in scikit-learn); balanced_accuracy and f1_macro give rare "
         "classes their say",
     )
-    complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
+    complete = [spec.label for spec in known if spec.uses_completeness]
     group.add_argument(
         "--completeness",
         choices=("volume", "instances"),
@@ -360,9 +418,11 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
 
 def weights_from(options: argparse.Namespace) -> dict[str, float]:
     """The weights of all scores."""
-    from skescore.scorers._specs import all_weights
+    return {name: getattr(options, name) for name in _default_weights()}
 
-    return {name: getattr(options, name) for name in all_weights()}
+
+def _default_weights() -> dict[str, float]:
+    return {weight.name: weight.default for spec in scores().values() for weight in spec.weights}
 
 
 def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:

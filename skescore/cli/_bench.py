@@ -15,34 +15,26 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, write_atomically
+from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, MODEL_KINDS, SEARCH
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.bench._configuration import (
-    MODEL_FILES,
-    SEARCH,
-    BenchConfig,
-    config_from,
-    is_model_file,
-    read_config,
-)
-from skescore.bench._plan import Plan, make_plan
-from skescore.bench._rows import csv_text
-from skescore.bench._running import BenchProgress, BenchResult, is_in_use, run_plan
-from skescore.bench._suites import SUITES, suite_config
-from skescore.bench._tables import Ranking, failures, rank_extractors, ranked_columns, summarise
-from skescore.black_boxes import BLACK_BOXES, load_black_box
+from skescore.bench._suites import RANKED, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
-from skescore.datasets import BUILT_IN
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names
-from skescore.scorers import SCORE_SPECS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.bench._configuration import BenchConfig
+    from skescore.bench._plan import Plan
+    from skescore.bench._running import BenchResult
+    from skescore.bench._tables import Ranking
 
 __all__ = ["rows_folder"]
 
@@ -55,6 +47,8 @@ _MOST_AT_ONCE = 8
 @contextlib.contextmanager
 def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
     """Give the folder of ``--output``, or one in the user's cache that is deleted at the end."""
+    from skescore.bench._running import is_in_use
+
     if given is not None:
         try:
             given.mkdir(parents=True, exist_ok=True)
@@ -102,13 +96,16 @@ _SHOWN_ERRORS = 10
 
 def _called(name: str) -> str:
     """How a score or another column is called in tables."""
-    return SCORE_SPECS[name].label if name in SCORE_SPECS else _NAMES.get(name, name)
+    known = arguments.scores()
+    return known[name].label if name in known else _NAMES.get(name, name)
 
 
 def bench_text(
     options: argparse.Namespace, result: BenchResult, rankings: Sequence[Ranking]
 ) -> str:
     """Write the tables of means, the ranks and what failed."""
+    from skescore.bench._tables import summarise
+
     printer = output.Printer(options.format == "markdown")
     printer.line(_about(result))
     summary = summarise(result.rows)
@@ -161,7 +158,8 @@ def _about(result: BenchResult) -> str:
         output.plural(len(config.extractors), "extractor"),
     ]
     failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
-    return f"{config.name}: {' × '.join(parts)}, {_runs(result)}: {len(result.rows)} rows{failed}"
+    measured = output.plural(len(result.rows), "row")
+    return f"{config.name}: {' × '.join(parts)}, {_runs(result)}: {measured}{failed}"
 
 
 def _runs(result: BenchResult) -> str:
@@ -182,6 +180,8 @@ def _means(
     box: str,
     part: pd.DataFrame,
 ) -> None:
+    from skescore.bench._tables import ranked_columns
+
     dataset = result.plan.datasets[data]
     measure = "weighted F1" if dataset.task == "classification" else "R²"
     rows, columns = len(dataset.X), output.plural(dataset.X.shape[1], "feature")
@@ -194,7 +194,7 @@ def _means(
     )
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
-    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS)
+    measured = (*((name, 3) for name in arguments.scores()), *_COLUMNS)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -217,7 +217,7 @@ def _means(
     if _fits(printer, [head, *table]):
         printer.table(head, table, left=("extractor",))
         return
-    first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
+    first = 1 + len(arguments.scores()) + 1  # the scores and the number of rules
     for part_of in (slice(1, first), slice(first, None)):
         printer.table(
             [head[0], *head[part_of]],
@@ -250,11 +250,13 @@ def _spread(mean: float, std: float, digits: int) -> str:
 def _ranks(
     printer: output.Printer, options: argparse.Namespace, result: BenchResult, ranking: Ranking
 ) -> None:
+    from skescore.bench._tables import rank_extractors
+
     n_data = len(ranking.comparison.ranks)
     name = _called(options.rank_by)
     data = output.plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
-    also = [score for score in SCORE_SPECS if score != options.rank_by]
+    also = [score for score in arguments.scores() if score != options.rank_by]
     others = {
         score: next(
             other for other in rank_extractors(result.rows, score) if other.task == ranking.task
@@ -290,6 +292,8 @@ def _ranks(
 
 
 def _failures(printer: output.Printer, result: BenchResult) -> None:
+    from skescore.bench._tables import failures
+
     table = failures(result.rows)
     if not len(table):
         return
@@ -309,7 +313,9 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
         left=("data", "black box", "extractor", "error"),
     )
     if len(table) > len(shown):
-        printer.line(f"({len(table) - len(shown)} further errors; --format json lists all.)")
+        printer.line(
+            f"({output.plural(len(table) - len(shown), 'further error')}; --format json lists all.)"
+        )
 
 
 DESCRIPTION = (
@@ -347,7 +353,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=_words,
         metavar="NAME,...",
-        help=f"data sets: built-in ones ({', '.join(BUILT_IN)}), files (see --target), or "
+        help=f"data sets: built-in ones ({', '.join(DATA_SET_TASKS)}), files (see --target), or "
         "openml:ID",
     )
     group.add_argument(
@@ -374,7 +380,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_BLACK_BOX,
         type=_black_boxes,
         metavar="NAME,...",
-        help=f"out of {', '.join(BLACK_BOXES)} (default random-forest), or files with fitted "
+        help=f"out of {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with fitted "
         "scikit-learn models (.skops; .joblib and .pkl with --trust)",
     )
     group.add_argument(
@@ -424,11 +430,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="measure once more what has failed"
     )
     group = parser.add_argument_group("tables and files")
+    ranked = (*arguments.scores(), *RANKED)
     group.add_argument(
         "--rank-by",
-        type=_one_of(ranked_columns(), "score"),
+        type=_one_of(ranked, "score"),
         metavar="SCORE",
-        help=f"out of {', '.join(ranked_columns())} (default ice, or what the suite is about)",
+        help=f"out of {', '.join(ranked)} (default ice, or what the suite is about)",
     )
     group.add_argument(
         "--alpha", type=_level, default=0.05, metavar="LEVEL", help="of the tests (default 0.05)"
@@ -491,10 +498,10 @@ def _extractors(text: str) -> list[str]:
 def _black_boxes(text: str) -> list[str]:
     words = _words(text)
     for word in words:
-        if word not in BLACK_BOXES and not is_model_file(word):
+        if word not in BLACK_BOX_NAMES and not word.lower().endswith(MODEL_KINDS):
             raise argparse.ArgumentTypeError(
-                f"there is no black box {word!r}. {did_you_mean(word, BLACK_BOXES)} A file of a "
-                f"model ends in {', '.join(MODEL_FILES)}."
+                f"there is no black box {word!r}. {did_you_mean(word, BLACK_BOX_NAMES)} A file of "
+                f"a model ends in {', '.join(MODEL_KINDS)}."
             )
     return words
 
@@ -513,6 +520,8 @@ def _level(text: str) -> float:
 
 def _config(options: argparse.Namespace) -> BenchConfig:
     """The suite or file, with what options replace."""
+    from skescore.bench._configuration import config_from, read_config
+
     if options.suite is None and options.config is None and options.data is None:
         options.parser.error(
             f"say what to measure: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
@@ -523,7 +532,7 @@ def _config(options: argparse.Namespace) -> BenchConfig:
             options.parser.error(f"argument --{name}: belongs to the files of --data")
     raw: dict[str, Any] = {}
     if options.data is not None:
-        files = [n for n in options.data if n not in BUILT_IN and not n.startswith("openml:")]
+        files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith("openml:")]
         for name in about if not files else ():
             options.parser.error(f"argument --{name}: belongs to files, and --data names none")
         of_files = {_OF_FILES[name]: value for name, value in about.items()}
@@ -552,6 +561,10 @@ def _config(options: argparse.Namespace) -> BenchConfig:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    from skescore.bench._plan import make_plan
+    from skescore.bench._running import BenchProgress, run_plan
+    from skescore.black_boxes import load_black_box
+
     _check_files(options)
     config = _config(options)
     if options.rank_by is None:
@@ -587,6 +600,9 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes) -> str:
+    from skescore.bench._rows import csv_text
+    from skescore.bench._tables import rank_extractors, summarise
+
     if options.format == "csv":
         return csv_text(result.rows)
     rankings = rank_extractors(result.rows, options.rank_by, alpha=options.alpha)
@@ -625,6 +641,8 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult) -> None:
+    from skescore.bench._tables import rank_extractors
+
     written = [] if options.output is None else [folder / "rows.csv", folder / "run.json"]
     if options.parquet:
         path = folder / "rows.parquet"

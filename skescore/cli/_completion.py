@@ -59,9 +59,8 @@ def run(options: argparse.Namespace) -> str:
 
 def _functions(shell: str) -> Iterator[str]:
     """The functions of the script that complete paths, and the names that options take."""
-    from skescore.black_boxes import BLACK_BOXES
+    from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS
     from skescore.cli._arguments import scorings
-    from skescore.datasets import BUILT_IN
     from skescore.registry import extractor_names
 
     if shell not in _FUNCTIONS:  # tcsh has none
@@ -70,8 +69,8 @@ def _functions(shell: str) -> Iterator[str]:
     for kind, names, where in (
         ("file", (), 0),
         ("folder", (), 1),
-        ("data", BUILT_IN, 0),
-        ("black_box", BLACK_BOXES, 0),
+        ("data", DATA_SET_TASKS, 0),
+        ("black_box", BLACK_BOX_NAMES, 0),
         ("extractors", extractor_names(), None),
         ("scoring", scorings(), None),
     ):

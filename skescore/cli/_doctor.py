@@ -12,10 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module, metadata
 from pathlib import Path
-
-from packaging.requirements import Requirement
+from typing import TYPE_CHECKING
 
 from skescore._optional import install_commands
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 DESCRIPTION = """\
 List what is installed, and the commands that install what is missing.
@@ -38,6 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    from packaging.requirements import Requirement
+
     try:
         about = metadata.metadata("skescore")
         stated = about.get_all("Requires-Dist")
@@ -99,6 +103,8 @@ def _installed(requirement: Requirement) -> tuple[str, str]:
 
 
 def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
+    from packaging.requirements import Requirement
+
     for name in sorted(names):
         members = [
             requirement

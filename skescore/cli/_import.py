@@ -11,18 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
-
+from skescore._names import MODEL_KINDS, VOTING_TEXTS
 from skescore._text import listed
-from skescore.black_boxes import MODEL_KINDS, SavedModelError, load_model, read_bytes
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE
+from skescore.cli._arguments import OF_DATA, OF_FILE, OF_MODEL
 from skescore.cli._rule_files import (
     as_text,
     check_output,
@@ -30,14 +25,11 @@ from skescore.cli._rule_files import (
     text_features,
     write_output,
 )
-from skescore.datasets._files import read_file
-from skescore.rules import Domain, RuleSet, as_ruleset
-from skescore.rules._json import JSON_FORMAT
-from skescore.rules._prediction import VOTING_TEXTS
-from skescore.rules._text import format_label
-from skescore.rules.importers import options_from_rows
-from skescore.rules.importers._tables import is_table_of_conditions
-from skescore.rules.importers._tables import read_table as read_conditions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.rules import Domain, RuleSet
 
 __all__ = ["KINDS", "find_kind", "read_rule_file"]
 
@@ -61,6 +53,9 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 
 def find_kind(path: Path) -> str:
     """Tell what a file holds, by its ending and, for JSON, by its content."""
+    from skescore.rules._json import JSON_FORMAT
+    from skescore.rules.importers._tables import is_table_of_conditions
+
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
     suffix = path.suffix.lower()
@@ -99,6 +94,10 @@ def read_rule_file(
     path: Path, kind: str, *, names: Sequence[str] | None, voting: str | None
 ) -> RuleSet:
     """Read rules from a file that is no model."""
+    from skescore.black_boxes import SavedModelError
+    from skescore.rules import RuleSet
+    from skescore.rules.importers._tables import read_table as read_conditions
+
     try:
         if kind == "table":
             return read_conditions(_conditions(path), feature_names=names, voting=voting)
@@ -125,6 +124,8 @@ def read_rule_file(
 
 
 def _text_of_file(path: Path) -> str:
+    from skescore.black_boxes import read_bytes
+
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
     try:
@@ -137,6 +138,8 @@ def _text_of_file(path: Path) -> str:
 
 
 def _parsed(path: Path) -> Any:
+    from skescore.black_boxes import SavedModelError
+
     try:
         return json.loads(_text_of_file(path))
     except (ValueError, RecursionError) as error:
@@ -147,6 +150,11 @@ def _parsed(path: Path) -> Any:
 
 def _conditions(path: Path) -> Any:
     """A table of conditions as it stands: a reader that guesses types would round its numbers."""
+    import pandas as pd
+
+    from skescore.datasets._files import read_file
+    from skescore.rules.importers._tables import is_table_of_conditions
+
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
         return read_file(path, str(path)).frame
@@ -172,8 +180,8 @@ def _conditions(path: Path) -> Any:
         if len(cells) != len(header):
             raise ValueError(
                 f"it cannot be read as a table: line {line} (the header is line 1) has "
-                f"{len(cells)} cells, the header {len(header)}. Put cells that hold {separator!r} "
-                "in quotation marks."
+                f"{output.plural(len(cells), 'cell')}, the header {len(header)}. Put cells that "
+                f"hold {separator!r} in quotation marks."
             )
     table = pd.DataFrame([cells for _, cells in rows[1:]], columns=header, dtype=object)
     return _with_decimal_points(table) if separator == ";" else table
@@ -230,7 +238,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     kinds = "; ".join(f"{kind}: {about}" for kind, about in KINDS.items())
     parser.add_argument(
-        "model", action=OF_FILE, metavar="MODEL", type=Path, help=f"a file. {kinds}"
+        "model", action=OF_MODEL, metavar="MODEL", type=Path, help=f"a file. {kinds}"
     )
     parser.add_argument(
         "--kind",
@@ -344,6 +352,12 @@ def _is_own(data: str) -> bool:
 
 def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[RuleSet, str, str]:
     """The rules, the kind of file, and what was in it."""
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.pipeline import Pipeline
+
+    from skescore.black_boxes import load_model
+    from skescore.rules import as_ruleset
+
     path = options.model.expanduser()
     if not path.exists():
         raise FileNotFoundError(f"There is no file {options.model}; name a model or rules.")
@@ -360,6 +374,8 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     try:
+        from skescore.rules.importers import options_from_rows
+
         seen = {} if columns is None else options_from_rows(model, columns)
         ruleset = as_ruleset(model, **seen)
     except (TypeError, ValueError) as error:
@@ -397,8 +413,8 @@ def _named(
         source = "--feature-names" if columns is None else f"{options.data}"
         more = "" if columns is None else " Leave columns out with --target and --drop."
         raise ValueError(
-            f"The rules have {len(own)} features ({listed(own)}), {source} has {len(names)}: "
-            f"{listed(list(names))}.{more}"
+            f"The rules have {output.plural(len(own), 'feature')} ({listed(own)}), {source} has "
+            f"{len(names)}: {listed(list(names))}.{more}"
         )
     pairs = [f"{a!r} is {b!r}" for a, b in zip(own, names, strict=True) if a != b]
     more = f" and {len(pairs) - _SHOWN_NAMES} more" if len(pairs) > _SHOWN_NAMES else ""
@@ -418,6 +434,11 @@ def _with_domain(
 
 def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
     """The box around rows, and the shares of missing cells."""
+    import numpy as np
+    import pandas as pd
+
+    from skescore.rules import Domain
+
     matrix = np.zeros((max(1, len(rows)), rows.shape[1]))
     categories: dict[int, Sequence[Any]] = {}
     for j, (name, column) in enumerate(rows.items()):
@@ -440,6 +461,8 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
 
 
 def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
+    from skescore.rules._text import format_label
+
     printer = output.Printer(options.format == "markdown")
     printer.line(
         f"{result['source']} ({result['model']}): {output.plural(len(ruleset), 'rule')} with "
@@ -473,6 +496,8 @@ def _prediction(ruleset: RuleSet) -> str:
 
 
 def _fallback(ruleset: RuleSet) -> str:
+    from skescore.rules._text import format_label
+
     fallback = ruleset.fallback
     if fallback is None:
         return "no prediction is known"

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.cells import cell_len
-from rich.console import Console
+from skescore._text import plural
 
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (
@@ -37,11 +36,6 @@ def number(value: float | None, digits: int = 3) -> str:
     if not math.isfinite(value) or size >= 1e6 or 0 < size < 10**-digits:
         return f"{value:.{digits}g}"
     return f"{value:.{max(0, digits - max(0, len(str(int(size))) - 1))}f}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Write a number of things, such as ``1 rule`` and ``2 rules``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def json_ready(value: Any) -> Any:
@@ -83,6 +77,8 @@ class Printer:
     """
 
     def __init__(self, markdown: bool) -> None:
+        from rich.console import Console
+
         self.markdown = markdown
         self._blocks: list[str] = []
         terminal = Console(file=sys.stdout)
@@ -124,6 +120,8 @@ class Printer:
         On a terminal that is too narrow, the last column goes below each row, or, if that is not
         enough, every row becomes a sentence.
         """
+        from rich.cells import cell_len
+
         grid = [[_printable(c).replace("\n", "\\n") for c in row] for row in (columns, *rows)]
         if self.markdown:
             lines = [[c.replace("|", "\\|") for c in row] for row in grid]

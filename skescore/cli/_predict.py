@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-import numpy as np
-import pandas as pd
-
 from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
@@ -37,6 +34,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    import numpy as np
+    import pandas as pd
+
     check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
     rows = read_rows(options, ruleset, options.data)

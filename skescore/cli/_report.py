@@ -7,22 +7,19 @@ import hashlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skescore.bench import row_columns
+from skescore._names import BLACK_BOX_NAMES
 from skescore.bench._suites import SUITES
-from skescore.bench._tables import rank_extractors
-from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_FOLDER
 from skescore.cli._bench import ranking_record
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT
-from skescore.datasets import Dataset, load_dataset
-from skescore.report import write_report
-from skescore.report._bench_rows import find_rows
-from skescore.report._gathering import data_of_run, how_read
+
+if TYPE_CHECKING:
+    from skescore.datasets import Dataset
 
 DESCRIPTION = """\
 Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
@@ -83,6 +80,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    from skescore.report import write_report
+
     notes = output.Notes(options.quiet)
     check_output(options.output, overwrite=options.overwrite)
     about = _about(options.folder)
@@ -108,6 +107,10 @@ def run(options: argparse.Namespace) -> str:
 
 def _rankings(folder: Path) -> list[dict[str, Any]]:
     """The ranks of a bench run by the score that it is about; none for what the page refuses."""
+    from skescore.bench import row_columns
+    from skescore.bench._tables import rank_extractors
+    from skescore.report._bench_rows import find_rows
+
     rows = find_rows(folder) if folder.is_dir() else None
     if rows is None or not len(rows) or not set(row_columns()) - {"warnings"} <= set(rows.columns):
         return []
@@ -129,6 +132,9 @@ def _about(folder: Path) -> dict[str, Any] | None:
 
 
 def _data(options: argparse.Namespace, about: dict[str, Any]) -> Dataset | None:
+    from skescore.datasets import load_dataset
+    from skescore.report._gathering import data_of_run, how_read
+
     if options.data is None:
         return data_of_run(about["data"])[0]
     told = about["data"]
@@ -145,10 +151,12 @@ def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
     """The black box of the run, if it can be had again; a note says why not."""
+    from skescore.black_boxes import check_matches, load_black_box, make_black_box
+
     told = about["black_box"]
     name, task = told["name"], about["data"]["task"]
     if told["trained_here"]:
-        if name not in BLACK_BOXES:
+        if name not in BLACK_BOX_NAMES:
             notes.add(f"this skescore does not know the black box {name!r} of the run")
             return None
         return make_black_box(name, task, about["search"]["seed"], data.categories)

@@ -9,27 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import package_versions, write_atomically
+from skescore._names import BREX_METHOD_NAMES, ICE_DATA, ICE_EXTRACTORS
 from skescore._optional import install_commands
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
 from skescore.registry import extractor_label
-from skescore.reproduce import (
-    BrexRun,
-    TableLine,
-    _printed,
-    as_frame,
-    plot_divergence,
-    reproduce_brex,
-    reproduce_fire,
-    reproduce_ice,
-    table_lines,
-)
-from skescore.reproduce._brex_methods import BREX_METHODS
-from skescore.reproduce._ice import ICE_DATA, ICE_EXTRACTORS
+
+if TYPE_CHECKING:
+    from skescore.reproduce import BrexRun, TableLine
 
 DESCRIPTION = (
     "Measure again what the papers of FiRe, ICE and B-ReX print, beside the printed figures, and "
@@ -225,6 +216,8 @@ def _add_common_options(parser: argparse.ArgumentParser, *, splits: int) -> None
 
 
 def _run_fire(options: argparse.Namespace) -> str:
+    from skescore.reproduce import reproduce_fire
+
     splits = options.splits or (2 if options.quick else 20)
     return _run_table(
         options,
@@ -237,6 +230,8 @@ def _run_fire(options: argparse.Namespace) -> str:
 
 
 def _run_ice(options: argparse.Namespace) -> str:
+    from skescore.reproduce import reproduce_ice
+
     splits = options.splits or (1 if options.quick else 3)
     trials = options.trials or (8 if options.quick else 30)
     return _run_table(
@@ -261,6 +256,8 @@ def _run_table(
     make: Callable[..., dict[str, Any]],
     print_text: Callable[[output.Printer, dict[str, Any]], None],
 ) -> str:
+    from skescore.reproduce import as_frame
+
     begin = time.perf_counter()
     folder: Path | None = options.output
     path = None
@@ -299,6 +296,8 @@ def _run_table(
 
 
 def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
+    from skescore.reproduce import _printed
+
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
         "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
@@ -497,18 +496,20 @@ def _numbers(name: str, low: int, high: int) -> Any:
 
 def _methods(text: str) -> tuple[str, ...]:
     return (
-        tuple(BREX_METHODS)
+        BREX_METHOD_NAMES
         if text.strip() == "all"
-        else arguments.names_of(BREX_METHODS, "method")(text)
+        else arguments.names_of(BREX_METHOD_NAMES, "method")(text)
     )
 
 
 def _run_brex(options: argparse.Namespace) -> str:
+    from skescore.reproduce import reproduce_brex, table_lines
+
     size = dict(_FULL if options.full else _DEFAULT)
     for name in size:
         if getattr(options, name) is not None:
             size[name] = getattr(options, name)
-    methods = options.methods or (tuple(BREX_METHODS) if options.full else None)
+    methods = options.methods or (BREX_METHOD_NAMES if options.full else None)
     progress = _Progress(every=5.0)
     notes = output.Notes()
     result = reproduce_brex(
@@ -544,6 +545,8 @@ def _run_brex(options: argparse.Namespace) -> str:
 def _brex_record(
     result: BrexRun, tables: dict[int, list[TableLine]], size: dict[str, Any], notes: list[str]
 ) -> dict[str, Any]:
+    from skescore.reproduce import _printed
+
     return {
         "settings": {**size, **result.settings},
         "versions": package_versions(),
@@ -560,6 +563,8 @@ def _brex_record(
 
 def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
     """Draw Figure 2 for each kind of method that there are results of."""
+    from skescore.reproduce import plot_divergence
+
     kinds = {
         row.method.partition(":")[2] or "formula" for row in result.rows if row.kind == "random"
     }
@@ -587,6 +592,8 @@ def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
 def _brex_text(
     record: dict[str, Any], tables: dict[int, list[TableLine]], *, markdown: bool
 ) -> str:
+    from skescore.reproduce import _printed
+
     printer = output.Printer(markdown)
     settings = record["settings"]
     some = "1 random formula" if (n := settings["formulae"]) == 1 else f"{n} random formulae"

@@ -7,23 +7,26 @@ import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from skescore._io import write_atomically
-from skescore._text import did_you_mean, listed
+from skescore._names import DATA_SET_TASKS, no_data_text
+from skescore._text import listed
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
+    OF_RULES,
     add_reading_options,
     reading_from,
     with_remedies,
 )
-from skescore.datasets import BUILT_IN, Preparation, load_dataset
-from skescore.datasets import read_table as read_prepared
-from skescore.datasets._files import read_file
-from skescore.rules import AtLeast, OneOf, RuleSet
-from skescore.rules._conditions import Condition
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.datasets import Preparation
+    from skescore.rules import RuleSet
+    from skescore.rules._conditions import Condition
 
 __all__ = [
     "add_output_options", "add_rules_and_rows", "as_text", "check_output", "preparation_of",
@@ -33,7 +36,7 @@ __all__ = [
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
     """Add the rules that a command reads, and the rows that it puts to them."""
-    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     parser.add_argument(
         "data",
         action=OF_DATA,
@@ -59,6 +62,8 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def read_rules(path: Path) -> RuleSet:
     """Read a rule set from a JSON file."""
+    from skescore.rules import RuleSet
+
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -88,6 +93,8 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     The run.json beside the rules tells it; without one, the names and categories of their features
     do.
     """
+    from skescore.datasets import Preparation
+
     beside = path.parent / "run.json"
     try:
         data = json.loads(beside.read_text(encoding="utf-8"))["data"]
@@ -100,6 +107,8 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
 
 def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
     """Features whose values are compared with texts, and their values as far as all are known."""
+    from skescore.rules import OneOf
+
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
     known = dict(pairs)
     if not ruleset.boxes_only:
@@ -114,6 +123,8 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
 
 
 def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    from skescore.rules import AtLeast
+
     for condition in conditions:
         yield condition
         if isinstance(condition, AtLeast):
@@ -127,19 +138,22 @@ def used_features(ruleset: RuleSet) -> list[str]:
 
 def read_table(data: str, *, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file as they are, missing cells and all."""
-    if data in BUILT_IN:
+    from skescore.datasets import load_dataset
+    from skescore.datasets._files import read_file
+
+    if data in DATA_SET_TASKS:
         return load_dataset(data).X
     try:
         return read_file(Path(data).expanduser(), data, separator=sep, encoding=encoding).frame
     except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{data!r} is neither a built-in data set nor an existing file. "
-            f"{did_you_mean(data, BUILT_IN)}"
-        ) from None
+        raise FileNotFoundError(no_data_text(data)) from None
 
 
 def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
     """Read the features of rules from a table with any columns, as the options say."""
+    from skescore.datasets import load_dataset
+    from skescore.datasets import read_table as read_prepared
+
     names, path, reading = list(ruleset.feature_names), options.rules, reading_from(options)
     used = used_features(ruleset)
     dropped = [name for name in used if name in reading["drop"]]
@@ -148,7 +162,7 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
             f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Leave the "
             "option out; columns that the rules do not know are ignored anyway."
         )
-    if data in BUILT_IN:
+    if data in DATA_SET_TASKS:
         table = load_dataset(data, **reading).X
     else:
         try:
@@ -156,10 +170,7 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
                 preparation = preparation_of(path, ruleset)
                 table = read_prepared(data, preparation=preparation, **reading).frame
         except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{data!r} is neither a built-in data set nor an existing file. "
-                f"{did_you_mean(data, BUILT_IN)}"
-            ) from None
+            raise FileNotFoundError(no_data_text(data)) from None
     missing = [name for name in used if name not in table.columns]
     if missing:
         columns = listed(list(read_table(data, sep=options.sep, encoding=options.encoding)))
@@ -173,6 +184,8 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
 
 def as_text(column: pd.Series) -> pd.Series:
     """Values as text, whole numbers without a point; missing ones stay missing."""
+    import pandas as pd
+
     values = [
         None
         if pd.isna(value)

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from skescore._names import SQL_KINDS
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_FILE, add_reading_options, reading_from
+from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, reading_from
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -19,8 +20,9 @@ from skescore.cli._rule_files import (
     read_rules,
     write_output,
 )
-from skescore.rules import RuleSet
-from skescore.rules.exporters._sql import KINDS
+
+if TYPE_CHECKING:
+    from skescore.rules import RuleSet
 
 DESCRIPTION = """\
 Write rules that `skescore tune --output`, `skescore import` or RuleSet.to_json saved in another
@@ -90,7 +92,7 @@ _ONLY_FOR = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     parser.add_argument(
         "--to",
         choices=tuple(FORMS),
@@ -116,7 +118,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kind",
-        choices=KINDS,
+        choices=SQL_KINDS,
         help="sql: the prediction (predict, default) or the number of the rule that gives it "
         "(assign), by which to count the rows of each rule and those of none",
     )

@@ -7,19 +7,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE
+from skescore.cli._arguments import OF_RULES
 from skescore.cli._output import Printer, number, plural
 from skescore.cli._rule_files import preparation_of, read_rules, used_features
-from skescore.datasets import BUILT_IN, Dataset, DatasetError
-from skescore.metrics._prediction import METRICS
-from skescore.metrics._rule_quality import MEASURES
-from skescore.metrics._rule_reports import characteristics, rule_report
-from skescore.rules import RuleSet
-from skescore.scorers import SCORE_SPECS, RuleEvaluation, ScoreSpec, evaluate_rules
+
+if TYPE_CHECKING:
+    from skescore.datasets import Dataset
+    from skescore.rules import RuleSet
+    from skescore.scorers import RuleEvaluation, ScoreSpec
 
 #: Characters of a table of measures; it goes on below where there are more of them.
 _WIDTH = 96
@@ -58,6 +58,8 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
 
     Rules are often longer than a line, so that they are listed first, and tables go by number.
     """
+    from skescore.metrics._rule_quality import MEASURES
+
     rules, measures = result["rules_by_themselves"], result["measures"]
     printer.heading(f"rules by themselves: {plural(len(rules), 'rule')}")
     texts = [f"{rule['number']}. {rule['text']}".replace("\n", "\\n") for rule in rules]
@@ -149,7 +151,7 @@ _COLUMNS = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.add_argument("rules", action=OF_FILE, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     arguments.add_data_options(parser)
     arguments.add_score_options(parser)
     parser.add_argument(
@@ -157,7 +159,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_measures,
         metavar="NAMES",
         help="judge every rule by itself too: 'all', or measures separated by commas, of "
-        f"{', '.join(MEASURES)}",
+        f"{', '.join(MEASURE_NAMES)}",
     )
     parser.add_argument(
         "--assigned-rows",
@@ -170,12 +172,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _measures(text: str) -> tuple[str, ...]:
     """Read the names of measures of rules; "all" stands for all of them."""
-    names = arguments.names_of((*MEASURES, "all"), "measure of rules")(text)
-    return tuple(MEASURES) if "all" in names else names
+    names = arguments.names_of((*MEASURE_NAMES, "all"), "measure of rules")(text)
+    return MEASURE_NAMES if "all" in names else names
 
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    from skescore.scorers import SCORE_SPECS, evaluate_rules
+
     ruleset = read_rules(options.rules)
     if len(ruleset) == 0:
         raise ValueError(
@@ -224,9 +228,10 @@ def run(options: argparse.Namespace) -> str:
 
 def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
     """The columns that the rules were made with, for the task that they are for."""
+    from skescore.datasets import DatasetError
+
     task = ruleset.task if options.task == "auto" else options.task
-    built_in = BUILT_IN.get(options.data)
-    for name, other in (("--task", task), (options.data, built_in.task if built_in else task)):
+    for name, other in (("--task", task), (options.data, DATA_SET_TASKS.get(options.data, task))):
         if other != ruleset.task:
             raise ValueError(
                 f"The rules in {options.rules} are for {ruleset.task}, but {name} is for {other}. "
@@ -251,6 +256,8 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     """Every predictive measure, on covered rows and with the others penalised."""
+    from skescore.metrics._prediction import METRICS
+
     task = evaluation.ruleset.task
     result = {}
     for name, metric in METRICS.items():
@@ -265,6 +272,8 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
 
 def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> dict[str, Any]:
     """Every rule by itself, and their averages."""
+    from skescore.metrics._rule_reports import characteristics, rule_report
+
     measures, assigned = options.measures, options.assigned_rows
     report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, assigned=assigned)
     known = dict.fromkeys([*_COLUMNS, *measures])
@@ -286,13 +295,16 @@ def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
 
 
 def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
+    from skescore.scorers import SCORE_SPECS
+
     printer = output.Printer(options.format == "markdown")
     data, number = result["data"], output.number
     dropped = data["rows_dropped"]
     more = f" ({output.plural(dropped, 'row')} with missing values dropped)" if dropped else ""
     printer.line(
         f"{result['rules']}: {output.plural(result['n_rules'], 'rule')} with "
-        f"{output.plural(result['n_conditions'], 'condition')}, on {data['rows']} rows of "
+        f"{output.plural(result['n_conditions'], 'condition')}, on "
+        f"{output.plural(data['rows'], 'row')} of "
         f"{data['name']}{more}"
     )
     printer.heading("scores")

@@ -16,19 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
-
-import optuna
-from optuna.trial import FrozenTrial, TrialState
+from typing import IO, TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, try_lock
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.datasets import Dataset
-from skescore.scorers._specs import all_weights
-from skescore.tuning import open_storage
-from skescore.tuning._runner import INTERRUPTED
-from skescore.tuning.storage import RETRY_OF, storage_name
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+    from skescore.datasets import Dataset
 
 
 @dataclass(frozen=True)
@@ -209,6 +206,8 @@ def is_unfinished(folder: Path) -> bool:
 
 def shown_command_line(words: Sequence[str]) -> list[str]:
     """Give the command line without the password of a storage, for files and people."""
+    from skescore.tuning.storage import storage_name
+
     shown = []
     for before, word in zip(["", *words], words, strict=False):
         option, equals, value = word.partition("=")
@@ -227,6 +226,10 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
 
 def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
     """Count the trials that have ended, but for those that are to be made again."""
+    import optuna
+
+    from skescore.tuning import open_storage
+
     if kept.storage is None:
         return 0
     storage = open_storage(kept.storage)
@@ -241,6 +244,11 @@ def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = Fals
 
 
 def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
+    from optuna.trial import TrialState
+
+    from skescore.tuning._runner import INTERRUPTED
+    from skescore.tuning.storage import RETRY_OF
+
     again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
     return sum(
         (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
@@ -291,6 +299,8 @@ def _url(path: Path) -> str:
 
 def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any]) -> str:
     """Text that tells searches apart that must not go on with each other's trials."""
+    from skescore.scorers._specs import all_weights
+
     asked = {
         name: repr(getattr(options, name))
         for name in (

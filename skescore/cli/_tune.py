@@ -15,19 +15,16 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-from sklearn.metrics import accuracy_score, f1_score, r2_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import package_versions, write_atomically
+from skescore._names import BLACK_BOX_NAMES
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.black_boxes import BLACK_BOXES, check_matches, load_black_box, make_black_box
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
+    COMMAND,
     OF_BLACK_BOX,
     OF_DATA,
     OF_EXTRACTORS,
@@ -45,14 +42,13 @@ from skescore.cli._trials import (
     shown_command_line,
     study_name,
 )
-from skescore.datasets import Dataset, DatasetError
-from skescore.extractors import CallableClassifier, CallableRegressor, CommandFunction
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suitable_extractors
-from skescore.report import write_report
-from skescore.report._candidates_file import candidates_json
-from skescore.rules._text import format_number
-from skescore.scorers import SCORE_SPECS, get_rule_scorer
-from skescore.tuning import ExtractorSearchCV, SearchProgress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.datasets import Dataset
+    from skescore.tuning import ExtractorSearchCV
 
 __all__ = [
     "FILES",
@@ -77,7 +73,8 @@ def sign(options: argparse.Namespace) -> int:
 def label(options: argparse.Namespace) -> str:
     """What the score is called."""
     score = arguments.trade_off_score(options)
-    return SCORE_SPECS[score].label if score in SCORE_SPECS else score
+    known = arguments.scores()
+    return known[score].label if score in known else score
 
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
@@ -147,7 +144,7 @@ def _leaderboard(
     first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
     printer.heading(
         f"leaderboard: {output.plural(len(board), 'trial')}{failed}, "
-        f"{first}{output.plural(len(different), 'different outcome')}, "
+        f"{first}{output.plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
     measure = "f1_weighted" if dataset.task == "classification" else "r2"
@@ -186,20 +183,35 @@ def _leaderboard(
 
     if options.measures and board[columns_of(options)].isna().any(axis=None):
         printer.line("(- where a rule holds for no row of some fold.)")
-    tied = int(board["tied"].sum())
     if board["score"].iloc[0] < board["score"].max():
-        printer.line(
-            f"(The first has the fewest rules of the {tied} that are as good as the best as far as "
-            "one can tell, or is the best of those: by held-out rows and by the rules of all rows.)"
-        )
+        printer.line(f"(The first {_why_first(options, board)}; the others follow by {name}.)")
     if search.stopped_:
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
-            printer.line(f"   {stopped}: {reason}")
+            printer.line(f"   {extractor_label(stopped)}: {reason}")
+
+
+def _why_first(options: argparse.Namespace, board: pd.DataFrame) -> str:
+    """Why the first candidate is the best though another has a better score."""
+    tied = int(board["tied"].sum())
+    if options.pick is not None:
+        return f"was picked by --pick {options.pick}"
+    if options.scoring == "pareto":
+        return "is the knee of the trade-off"
+    if board["tied"].iloc[0] and tied > 1:
+        return (
+            f"has the fewest rules of the {tied} that are as good as the best as far as one can "
+            "tell, or is the best of those: by held-out rows and by the rules of all rows"
+        )
+    if "within_limits" in board:
+        return "is the best that keeps to --max-rules and --min-performance"
+    return "is the best by held-out rows and by the rules of all rows together"
 
 
 def columns_of(options: argparse.Namespace) -> list[str]:
     """Columns of the leaderboard that the measures asked for have there: losses are negated."""
+    from skescore.scorers import get_rule_scorer
+
     return [get_rule_scorer(name).name for name in options.measures]
 
 
@@ -236,6 +248,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
 
 
 def _describe(dataset: Dataset) -> str:
+    from skescore.rules._text import format_number
+
     text = f"{dataset.name}: {len(dataset.X)} rows, {output.plural(dataset.X.shape[1], 'feature')}"
     if dataset.n_rows_dropped:
         text += f" ({output.plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
@@ -334,6 +348,8 @@ def write_files(
     options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
 ) -> None:
     """Write the rules, the leaderboard, the candidates and how they came about."""
+    import pandas as pd
+
     board = search.leaderboard_
     # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
     params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
@@ -352,6 +368,10 @@ def write_files(
 
 
 def _candidates(search: ExtractorSearchCV) -> str:
+    import pandas as pd
+
+    from skescore.report._candidates_file import candidates_json
+
     first = search.leaderboard_.iloc[0]
     # A winner that repeats an earlier trial is that trial, which is the one that was kept.
     trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
@@ -365,6 +385,8 @@ def _candidates(search: ExtractorSearchCV) -> str:
 
 def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:
     """Write the page if one was asked for."""
+    from skescore.report import write_report
+
     page = report_path(options)
     if page is None:
         return
@@ -388,20 +410,16 @@ examples:
 _FEW_ROWS = 10
 
 
-#: What stands before a command that is the black box.
-COMMAND = "command:"
-
-
 def black_box(text: str) -> str:
     """Read a black box's name, the path of a model's file, or a command (an argparse type)."""
     path = Path(text)
-    if text in BLACK_BOXES or text.startswith(COMMAND):
+    if text in BLACK_BOX_NAMES or text.startswith(COMMAND):
         return text
     if path.suffix or path.name != text or path.exists():
         return text
     raise argparse.ArgumentTypeError(
         f"there is no black box {text!r}, nor a file of that name. "
-        f"{did_you_mean(text, BLACK_BOXES)}"
+        f"{did_you_mean(text, BLACK_BOX_NAMES)}"
     )
 
 
@@ -425,8 +443,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="random-forest",
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
-        help=f"{', '.join(BLACK_BOXES)} (trained here; default random-forest), or a file with a "
-        "fitted scikit-learn model (.skops; .joblib and .pkl with --trust), or "
+        help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
+        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust), or "
         f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
         "prediction per line on its standard output",
     )
@@ -449,8 +467,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.scoring,
         default="ice",
         metavar="SCORE",
-        help=f"what is best (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, rules and "
-        "incompleteness together; the knee of the front is shown as the best), a measure of "
+        help=f"what is best (default ice): {', '.join(arguments.scores())}, pareto (loss, rules "
+        "and incompleteness together; the knee of the front is shown as the best), a measure of "
         "single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
     )
     group.add_argument(
@@ -535,12 +553,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    from skescore.black_boxes import load_black_box
+
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
     check_output(options)
     given = None
-    if not (options.black_box in BLACK_BOXES or options.black_box.startswith(COMMAND)):
+    if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
         given = load_black_box(options.black_box, trust=options.trust)
     dataset = _data(options, given)
     _choose_extractors(options, dataset, notes)
@@ -600,6 +620,9 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     """What a reader has to know of the best rules before reading them, in plain sentences."""
+    import pandas as pd
+    from sklearn.metrics import f1_score, r2_score
+
     y, target = dataset.y, dataset.y.name
     predicted = pd.Series(search.predict(dataset.X), index=y.index)
     quality = search.black_box_quality_
@@ -635,7 +658,11 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
             )
-    never = [f"{name!r} ({count} rows)" for name, count in counts if not (predicted == name).any()]
+    never = [
+        f"{name!r} ({output.plural(count, 'row')})"
+        for name, count in counts
+        if not (predicted == name).any()
+    ]
     if never:
         found.append(
             f"these rules never predict {', '.join(never[:_SHOWN_CLASSES])}: allow more rules, or "
@@ -663,6 +690,8 @@ def _test_rows(
 
 def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
     """How the best rules, and the black box, do on rows that neither has seen."""
+    from sklearn.metrics import accuracy_score, r2_score
+
     best = search.best_extractor_
     measure = accuracy_score if test.task == "classification" else r2_score
     return {
@@ -694,6 +723,8 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
 
 def _data(options: argparse.Namespace, given: Any) -> Dataset:
     """The data; where the model was trained elsewhere, its columns, with all their categories."""
+    from skescore.datasets import DatasetError
+
     if given is None:
         return arguments.data_from(options)
     names = getattr(given, "feature_names_in_", None)
@@ -709,6 +740,9 @@ def _black_box(
     options: argparse.Namespace, dataset: Dataset, given: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
+    from skescore.black_boxes import check_matches, make_black_box
+    from skescore.extractors import CallableClassifier, CallableRegressor, CommandFunction
+
     name = options.black_box
     if name.startswith(COMMAND):
         function = CommandFunction(name.removeprefix(COMMAND))
@@ -724,6 +758,8 @@ def _black_box(
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
     """Make the folds: shuffled, and stratified where a class has enough rows for that."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
     n_rows = len(dataset.X)
     if cv > n_rows:
         raise ValueError(
@@ -746,6 +782,8 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
 def _search(
     options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes, kept: Kept
 ) -> ExtractorSearchCV:
+    from skescore.tuning import ExtractorSearchCV, SearchProgress
+
     folds = splitter(dataset, options.cv, options.seed, notes)
     left = max(options.trials - note_earlier(kept, options.extractors, notes), 0)
     progress = SearchProgress(left, label(options), sign(options), shown=not options.quiet)
@@ -805,8 +843,9 @@ def _search(
         reason = told.partition("undefined on some fold: ")[2] or told
         # What helps in Python has no counterpart here.
         reason = reason.partition(" Pass undefined=...")[0]
+        first = ", the first" if len(failed) > 1 else ""
         notes.add(
-            f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score, the first: "
+            f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score{first}: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
     if (started := len(board)) < options.trials and not options.exit_code:
@@ -830,7 +869,7 @@ def _result(
         "data": arguments.describe_data(options, dataset),
         "black_box": {
             "name": options.black_box,
-            "trained_here": options.black_box in BLACK_BOXES,
+            "trained_here": options.black_box in BLACK_BOX_NAMES,
             "quality": search.black_box_quality_,
         },
         "search": {

@@ -6,7 +6,6 @@ data sets that come along with scikit-learn, and those of OpenML by their number
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -22,7 +21,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skescore._text import did_you_mean, listed
+from skescore._names import no_data_text
+from skescore._text import listed, nearest_names
 from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
 from skescore.datasets._reading import (
     MAX_CATEGORIES,
@@ -87,7 +87,7 @@ def _check_names(
         if parameter == "features":
             unknown = [name for name in unknown if not _part_of(name, names)]
         if unknown:
-            close = nearest(unknown[0], names) if len(unknown) == 1 else ""
+            close = nearest_names(unknown[0], names) if len(unknown) == 1 else ""
             guess = f" Did you mean {close}?" if close else ""
             best = close.split("' or '")[0].strip("'")
             problems.add(
@@ -372,13 +372,6 @@ def _remedy(parameter: str, *values: Any) -> str:
     given = repr(values) if parameter in listing else repr(values[0])
     flags = " ".join(f"--{parameter} {quoted(str(value))}" for value in values)
     return f"{listing.get(parameter, parameter)}={given} (on the command line: {flags})"
-
-
-def nearest(name: object, known: Sequence[str]) -> str:
-    """Return the names most like this one, in quotation marks and joined by "or"."""
-    folded = {each.casefold(): each for each in reversed(known)}
-    near = difflib.get_close_matches(str(name).casefold(), folded)
-    return " or ".join(repr(folded[each]) for each in near)
 
 
 # --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
@@ -705,7 +698,7 @@ def load_dataset(
         try:
             raw = read_file(path, where, separator=sep, encoding=encoding)
         except FileNotFoundError as error:
-            raise DatasetNotFoundError(_not_found(path, where)) from error
+            raise DatasetNotFoundError(no_data_text(where)) from error
     elif isinstance(data, pd.DataFrame):
         where, name, source = "the data frame", "data", "a data frame"
         table = data.reset_index(drop=True).rename(columns=str)
@@ -853,21 +846,6 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
     if target is None and len(bunch.target_names) == 1:
         target = str(bunch.target_names[0])
     return table, target, [n for n in nominal if n != target], str(bunch.details["name"])
-
-
-def _not_found(path: Path, where: str) -> str:
-    try:
-        files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
-        close = nearest(path.name, files)
-        near = f" Similar in {os.fspath(path.parent)!r}: {close}." if close else ""
-    except OSError:
-        near = f" There is no folder {os.fspath(path.parent)!r} that can be read."
-    if "://" in where:
-        near = " Addresses are not read: download the file first."
-    return (
-        f"{where!r} is neither a built-in data set nor an existing file.{near} "
-        f"{did_you_mean(where, BUILT_IN)}"
-    )
 
 
 def _check_choice(parameter: str, value: object, choices: tuple[str | None, ...]) -> None:

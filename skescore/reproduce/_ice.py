@@ -14,6 +14,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore._names import ICE_DATA, ICE_EXTRACTORS
 from skescore.datasets import load_dataset
 from skescore.reproduce._cells import Key, Progress, measure_cells
 from skescore.reproduce._printed import (
@@ -28,10 +29,6 @@ from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["ICE_DATA", "ICE_EXTRACTORS", "reproduce_ice"]
 
-#: The data sets by what the paper calls them.
-ICE_DATA = {"wine": "Wine", "breast_cancer": "WBC"}
-#: In the order of the paper's columns.
-ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
 _FOLDS = 5
 
 _REASONS = {

@@ -26,14 +26,6 @@ VOTINGS = {
     "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
-#: What each of them means, for people.
-VOTING_TEXTS = {
-    "votes": "all rules that hold vote with their weights",
-    "probabilities": "all rules that hold share out their weights by what they saw of each class",
-    "logistic": "the weights of all rules that hold add up to log odds",
-    "mean": "the weighted mean of all rules that hold",
-    "sum": "the weighted sum of all rules that hold",
-}
 #: Pairs of row and rule worked on at a time.
 _PAIRS = 1 << 22
 

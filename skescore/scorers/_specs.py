@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._names import SCORES, Weight
 from skescore._text import did_you_mean
 from skescore.metrics._knowledge import fire_score, ice_score, q_score
 from skescore.metrics._prediction import METRICS, UNCOVERED
@@ -24,28 +25,6 @@ COMPLETENESSES = ("volume", "instances")
 _TASKS = ("classification", "regression")
 #: Stands for the smallest size of all where a score is defined for any size above 0.
 _ANY_SIZE = 1e-9
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A weight of a score, which a person may choose.
-
-    Parameters
-    ----------
-    name : str
-        The formula's keyword.
-    text : str, default=""
-        What it says, for help texts.
-    symbol : str, optional
-        How it is written in formulas; by default its name.
-    default : float, default=1.0
-        The neutral value.
-    """
-
-    name: str
-    text: str = ""
-    symbol: str = ""
-    default: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -216,27 +195,19 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
     "ice": ScoreSpec(
         "ice",
         ice_score,
-        greater_is_better=True,
+        **SCORES["ice"]._asdict(),
         prediction="performance",
         metrics={"classification": "f1_weighted", "regression": "r2"},
-        weights=(
-            Weight("phi", "importance of predictions", "φ"),
-            Weight("rho", "importance of few rules", "ρ"),
-        ),
-        label="ICE",
         kept_as="performance",
         text="c · 1 / (1 + e^(5 (φ (1 − p) − 1))) · 1 / (1 + e^(0.3 ρ r − 5))",
     ),
     "fire": ScoreSpec(
         "fire",
         fire_score,
-        greater_is_better=False,
+        **SCORES["fire"]._asdict(),
         prediction="loss",
         metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
-        uses_completeness=False,
-        weights=(Weight("psi", "so many rules count as one", "ψ"),),
         uncovered="penalise",
-        label="FiRe",
         kept_as="loss",
         text="p · ⌈r / ψ⌉ · r^0.05",
         least_size=1.0,
@@ -244,10 +215,9 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
     "q": ScoreSpec(
         "q",
         q_score,
-        greater_is_better=False,
+        **SCORES["q"]._asdict(),
         prediction="loss",
         metrics={"classification": "f1_weighted", "regression": "mean_absolute_error"},
-        label="Q",
         text="p · r · (2 − c)",
     ),
 }

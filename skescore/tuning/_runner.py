@@ -30,6 +30,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore._deadline import time_limit
+from skescore._text import plural
+from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._candidates import Limits, SearchObjective, mean_of, score_of_parts
 from skescore.tuning._objective import (
@@ -171,7 +173,7 @@ class Allocation:
         leader = ranked[0]
         best = known[leader][0]
         kept = {leader}
-        after = "so far" if first is None else f"after {first} trial{'s' if first > 1 else ''}"
+        after = "so far" if first is None else f"after {plural(first, 'trial')}"
         for rank, name in enumerate(ranked[1:], start=2):
             priority, bound = known[name]
             if priority == -math.inf:
@@ -179,12 +181,12 @@ class Allocation:
             elif bound < best and (first is None or first >= _LEAST_TO_BOUND):
                 self.stopped[name] = (
                     f"{after} its best loss with its fewest rules would give {bound:.4g}, and "
-                    f"{leader} had {best:.4g}"
+                    f"{extractor_label(leader)} had {best:.4g}"
                 )
             elif rank > keep:
                 self.stopped[name] = (
                     f"{after} its {self.priority} was {priority:.4g}, place {rank} of {len(live)}; "
-                    f"the first {keep} went on ({leader} had {best:.4g})"
+                    f"the first {keep} went on ({extractor_label(leader)} had {best:.4g})"
                 )
             else:
                 kept.add(name)
@@ -1173,8 +1175,7 @@ class SearchProgress:
         if self._lines and kind is None:
             for name in self._counts:
                 count = self._counts[name]
-                trials = "1 trial" if count == 1 else f"{count} trials"
-                sys.stderr.write(f"{trials} of {self._named(name)}\n")
+                sys.stderr.write(f"{plural(count, 'trial')} of {self._named(name)}\n")
 
     def __call__(self, study: Any, trial: Any) -> None:
         """Count a trial."""
@@ -1191,13 +1192,19 @@ class SearchProgress:
         """Write a line from time to time, also while one trial takes long."""
         while not self._over.wait(self._seconds):
             best = dict(self._best)
-            done, of = sum(self._counts.values()), f" of {self._total}" if self._total else ""
+            done = sum(self._counts.values())
+            trials = (
+                f"{done} of {plural(self._total, 'trial')}"
+                if self._total
+                else (plural(done, "trial"))
+            )
             leader = max(best, key=lambda name: best[name], default="")
             shown = f"; {self._named(leader)}" if leader else ""
             elapsed = time.perf_counter() - self._begin
-            sys.stderr.write(f"{done}{of} trials after {elapsed:.0f} s{shown}\n")
+            sys.stderr.write(f"{trials} after {elapsed:.0f} s{shown}\n")
 
     def _named(self, name: str) -> str:
+        label = extractor_label(name)
         if name not in self._best:
-            return name
-        return f"{name}, best {self._label} {self._sign * self._best[name]:.4g}"
+            return label
+        return f"{label}, best {self._label} {self._sign * self._best[name]:.4g}"

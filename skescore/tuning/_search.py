@@ -763,7 +763,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         board = self.leaderboard_
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
-            raise ValueError(f"None of the {len(board)} trials succeeded: {errors[0]}")
+            what = (
+                f"None of the {len(board)} trials" if len(board) > 1 else "The only trial has not"
+            )
+            raise ValueError(f"{what} succeeded: {errors[0]}")
         done = board["state"] == "complete"
         if self._limits and not board.loc[done, "within_limits"].any():
             warnings.warn(

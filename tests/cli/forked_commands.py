@@ -163,7 +163,8 @@ def _run(order: dict[str, Any]) -> int:
 def _serve() -> None:
     for module in (
         "alembic.command", "optuna.storages._rdb.storage", "psycopg", "sklearn.ensemble",
-        "skescore.cli._tune", "skescore.tuning.storage",
+        "skescore.black_boxes", "skescore.cli._tune", "skescore.datasets", "skescore.report",
+        "skescore.tuning.storage",
     ):  # fmt: skip
         with contextlib.suppress(ImportError):
             importlib.import_module(module)

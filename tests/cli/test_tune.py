@@ -192,7 +192,8 @@ def test_text_shows_the_figures_of_the_json(run, result):
     board = found["leaderboard"]
     scores = {row["extractor"]: row["score"] for row in reversed(board)}
     assert err == "".join(
-        f"2 trials of {n}, best ICE {scores[n]:.4f}\n" for n in ("cart", "gridex")
+        f"2 trials of {label}, best ICE {scores[n]:.4f}\n"
+        for n, label in (("cart", "CART"), ("gridex", "GridEx"))
     )
     lines = out.splitlines()
     assert lines[0] == (
@@ -277,7 +278,9 @@ def test_markdown_has_the_rows_and_rules_of_the_text(run):
 @pytest.mark.slow
 def test_only_the_ten_best_different_outcomes_are_shown(run):
     _, out, _ = run("tune", "iris", "--black-box", "knn", "--trials", 40, "--cv", 2)
-    heading = re.search(r"leaderboard: 40 trials, the best 10 of (\d+) different outcomes", out)
+    heading = re.search(
+        r"leaderboard: 40 trials, the best 10 of (\d+) different outcomes by ICE", out
+    )
     assert heading
     rows = [_cells(line) for line in out.splitlines() if re.match(r" ?\d+  ", line)]
     assert [row[0] for row in rows] == [str(n) for n in range(1, 11)]
@@ -296,7 +299,7 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
     alone = result("iris", *SHORT)
     code, out, err = run("tune", "iris", *SHORT, "--n-jobs", 2, "--format", "json")
     assert code == 0
-    assert "trials of cart, best ICE 0." in err
+    assert "trials of CART, best ICE 0." in err
     together = json.loads(out)
     for key in ("best", "rules", "black_box"):
         assert together[key] == alone[key]
@@ -594,7 +597,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     assert "note: 2 of 4 trials gave no score, the first: ValueError: the moon is full\n" in err
-    assert "leaderboard: 4 trials, 2 without a score, 2 different outcomes" in out
+    assert "leaderboard: 4 trials, 2 without a score, 2 different outcomes by ICE, " in out
     code, out, _ = run("tune", "iris", *SHORT, "--format", "json")
     found = json.loads(out)
     assert found["search"]["trials_failed"] == 2
@@ -959,7 +962,7 @@ def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
     os.close(parent)
     out, _ = started.communicate(timeout=60)
     assert started.returncode == 0
-    assert b"gridex, best ICE 0.97" in shown.getvalue()
+    assert b"GridEx, best ICE 0.97" in shown.getvalue()
     assert b"4/4" in shown.getvalue()
     assert b"\x1b" not in out
     assert out.startswith(b"iris: 150 rows")
@@ -1056,3 +1059,24 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     code, out, _ = run(*common)
     assert code == 0
     assert not out.startswith("Note: ") or "twin" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--scoring", "pareto", "--phi", 3], "is the knee of the trade-off"),
+        (["--pick", 1], "was picked by --pick 1"),
+        (["--max-rules", 2], "is the best that keeps to --max-rules and --min-performance"),
+    ],
+)
+def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why):
+    _, out, err = run(
+        "tune", "wine", "--black-box", "knn", "--extractors", "cart", "--trials", 8, "--cv", 2,
+        *options,
+    )  # fmt: skip
+    table = out.partition("leaderboard: ")[2].partition("\ntrade-off: ")[0]
+    scores = [float(_cells(line)[2]) for line in table.splitlines() if re.match(r" ?\d+  ", line)]
+    assert scores[0] < max(scores)
+    assert scores[1:] == sorted(scores[1:], reverse=True)
+    assert f"(The first {why}; the others follow by ICE.)" in out
+    assert not re.search(r"\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)

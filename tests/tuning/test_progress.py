@@ -30,7 +30,7 @@ def test_beside_a_terminal_there_is_a_line_per_study_at_the_end(
         trials(progress, "cart", [0.25, None, 0.5])
         trials(progress, "gridex", [None])
         assert capsys.readouterr().err == ""
-    assert capsys.readouterr() == ("", f"3 trials of cart, best ICE {best}\n1 trial of gridex\n")
+    assert capsys.readouterr() == ("", f"3 trials of CART, best ICE {best}\n1 trial of GridEx\n")
 
 
 def test_beside_a_terminal_there_is_a_line_from_time_to_time(
@@ -42,8 +42,8 @@ def test_beside_a_terminal_there_is_a_line_from_time_to_time(
             if "2 of 5" in (told := capsys.readouterr().err):
                 break
             time.sleep(0.05)
-        assert re.search(r"^2 of 5 trials after \d+ s; cart, best ICE 0.5$", told, re.MULTILINE)
-    assert capsys.readouterr().err.endswith("2 trials of cart, best ICE 0.5\n")
+        assert re.search(r"^2 of 5 trials after \d+ s; CART, best ICE 0.5$", told, re.MULTILINE)
+    assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
 def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def test_rounds_stop_the_extractor_that_does_worse_and_spend_the_budget(
     assert best["cart"] > best["gridex"]
     reason = unbroken.stopped_["gridex"]
     assert reason.startswith("after 4 trials ")
-    assert f"cart had {best['cart']:.4g}" in reason
+    assert f"CART had {best['cart']:.4g}" in reason
     board = unbroken.leaderboard_
     assert set(board["stopped"][board["extractor"] == "gridex"]) == {reason}
     assert set(board["stopped"][board["extractor"] == "cart"]) == {""}
@@ -124,7 +124,7 @@ def test_one_that_cannot_reach_the_leader_is_told_what_it_could_reach() -> None:
     assert reason.startswith("after 4 trials ")
     assert "its best loss with its fewest rules" in reason
     assert f"{score:.4g}" in reason  # of equal candidates the best parts are those of each
-    assert f"cart had {leader:.4g}" in reason
+    assert f"CART had {leader:.4g}" in reason
 
 
 @pytest.mark.parametrize("n_trials", [2, 9, 13])

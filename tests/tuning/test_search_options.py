@@ -600,8 +600,8 @@ def test_a_bar_is_silent_beside_a_terminal_but_for_the_end(
     }
     assert capfd.readouterr() == (
         "",
-        f"3 trials of cart, best ice {best['cart']:.4g}\n"
-        f"2 trials of gridex, best ice {best['gridex']:.4g}\n",
+        f"3 trials of CART, best ice {best['cart']:.4g}\n"
+        f"2 trials of GridEx, best ice {best['gridex']:.4g}\n",
     )
 
 

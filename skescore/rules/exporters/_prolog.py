@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from skescore._names import VOTING_TEXTS
 from skescore._validation import check_instance, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import label_array
-from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import feature_name
 from skescore.rules.exporters._common import class_labels, elementary, plain_letters

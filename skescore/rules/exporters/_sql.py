@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from skescore._names import SQL_KINDS
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_sequence
@@ -362,9 +363,6 @@ def _summed(rules: Sequence[Rule]) -> set[int]:
     return {f for part in parts if isinstance(part, LinearOutput) for f, _ in part.terms}
 
 
-KINDS = ("predict", "assign")
-
-
 def to_sql(
     ruleset: RuleSet,
     *,
@@ -377,7 +375,7 @@ def to_sql(
     nan: bool,
 ) -> str:
     """Write an expression or a query; see :meth:`RuleSet.to_sql`."""
-    check_choice("kind", kind, KINDS)
+    check_choice("kind", kind, SQL_KINDS)
     if output_name is not None and table is None:
         raise ValueError(
             f"output_name={output_name!r} names the column of a query, but without table=... only "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skescore._names import VOTING_TEXTS
 from skescore.rules._conditions import AtLeast, Condition, Interval
-from skescore.rules._prediction import VOTING_TEXTS
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import (
     NumberFormat,

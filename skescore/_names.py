@@ -1,0 +1,180 @@
+"""Names that stand for something heavy, in tables that cost nothing to read.
+
+The command line offers and checks these names before NumPy, pandas or scikit-learn are imported.
+What they stand for is elsewhere; ``tests/test_names.py`` keeps the two in agreement. Extractors
+are in :mod:`skescore.registry`, which is as light.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from skescore._text import did_you_mean, nearest_names
+
+#: Of :data:`skescore.black_boxes.BLACK_BOXES`.
+BLACK_BOX_NAMES = (
+    "random-forest", "gradient-boosting", "hist-gradient-boosting", "xgboost", "lightgbm",
+    "catboost", "mlp", "svm", "knn", "decision-tree",
+)  # fmt: skip
+#: Endings of files with models that can run code when they are read.
+PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
+#: Endings of files with models.
+MODEL_KINDS = (".skops", *PICKLE_KINDS)
+#: The tasks of :data:`skescore.datasets.BUILT_IN`.
+DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
+    {
+        "iris": "classification", "wine": "classification", "breast_cancer": "classification",
+        "digits": "classification", "diabetes": "regression", "friedman1": "regression",
+        "friedman2": "regression", "friedman3": "regression", "moons": "classification",
+        "circles": "classification",
+    }
+)  # fmt: skip
+#: Of :data:`skescore.metrics.MEASURES`, of single rules.
+MEASURE_NAMES = (
+    "accuracy", "binary_entropy", "c1", "c2", "cfoil", "cn2_significance", "coleman",
+    "correlation", "coverage", "f_bayesian_confirmation", "f_measure", "full_coverage", "geo_rss",
+    "g_measure", "information_gain", "j_measure", "kappa", "klosgen", "laplace", "lift",
+    "logical_sufficiency", "m_estimate", "mutual_support", "novelty", "odds_ratio",
+    "one_way_support", "pawlak_dependency_factor", "q2", "precision", "relative_risk", "ripper",
+    "rule_interest", "rss", "s_bayesian", "sensitivity", "specificity", "two_way_support",
+    "weighted_laplace", "weighted_relative_accuracy", "yails",
+)  # fmt: skip
+#: Of :data:`skescore.metrics.METRICS`, which scores take of predictions.
+METRIC_NAMES = (
+    "accuracy", "balanced_accuracy", "f1_weighted", "f1_macro", "r2", "mean_absolute_error",
+    "mean_squared_error", "root_mean_squared_error", "median_absolute_error",
+)  # fmt: skip
+#: Of :data:`skescore.scorers.PERFORMANCE_SCORERS`, which a search may be after.
+PERFORMANCE_SCORER_NAMES = (
+    "accuracy", "neg_zero_one_loss", "balanced_accuracy", "cohen_kappa", "rules_per_example",
+    "neg_voting_conflicts", "neg_negative_voting_conflicts", "neg_cross_entropy", "margin",
+    "neg_soft_margin_loss", "neg_logistic_loss", "precision", "recall", "specificity",
+    "negative_predictive_value", "neg_fallout", "youden", "geometric_mean", "psep", "lift", "f1",
+    "neg_false_positive", "neg_false_negative", "true_positive", "true_negative",
+    "neg_mean_absolute_error", "neg_relative_error", "neg_relative_error_lenient",
+    "neg_relative_error_strict", "neg_normalized_absolute_error", "neg_mean_squared_error",
+    "neg_root_mean_squared_error", "neg_root_relative_squared_error", "correlation",
+    "squared_correlation",
+)  # fmt: skip
+#: The extractor of a benchmark that is the best of a search.
+SEARCH = "search"
+#: What of a rule an SQL expression gives.
+SQL_KINDS = ("predict", "assign")
+#: How rules that hold together predict, for people.
+VOTING_TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        "votes": "all rules that hold vote with their weights",
+        "probabilities": "all rules that hold share out their weights by what they saw of each "
+        "class",
+        "logistic": "the weights of all rules that hold add up to log odds",
+        "mean": "the weighted mean of all rules that hold",
+        "sum": "the weighted sum of all rules that hold",
+    }
+)
+#: The data sets of the ICE paper by what it calls them, and its extractors in its columns' order.
+ICE_DATA: Mapping[str, str] = MappingProxyType({"wine": "Wine", "breast_cancer": "WBC"})
+ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
+#: Of :data:`skescore.reproduce.BREX_METHODS`.
+BREX_METHOD_NAMES = (
+    "brex-paper", "brex-literal", "brex-certified", "brex-patient", "shapley-unassigned",
+    "shapley-completions", "shapley-sampled", "kernel-shap-25", "kernel-shap",
+    *(
+        f"{method}:{values}-valued"
+        for values in ("three", "two")
+        for method in (
+            "ShapleyValueSampling", "KernelShap", "Saliency", "DeepLift", "InputXGradient",
+            "IntegratedGradients",
+        )
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight of a score, which a person may choose.
+
+    Parameters
+    ----------
+    name : str
+        The formula's keyword.
+    text : str, default=""
+        What it says, for help texts.
+    symbol : str, optional
+        How it is written in formulas; by default its name.
+    default : float, default=1.0
+        The neutral value.
+    """
+
+    name: str
+    text: str = ""
+    symbol: str = ""
+    default: float = 1.0
+
+
+class ScoreName(NamedTuple):
+    """What of a :class:`skescore.scorers.ScoreSpec` can be known without its formula."""
+
+    label: str
+    greater_is_better: bool
+    uses_completeness: bool
+    weights: tuple[Weight, ...] = ()
+
+
+#: The scores of rule sets; the other columns are in :data:`skescore.scorers.SCORE_SPECS`.
+SCORES: Mapping[str, ScoreName] = MappingProxyType(
+    {
+        "ice": ScoreName(
+            "ICE",
+            True,
+            True,
+            (
+                Weight("phi", "importance of predictions", "φ"),
+                Weight("rho", "importance of few rules", "ρ"),
+            ),
+        ),
+        "fire": ScoreName(
+            "FiRe", False, False, (Weight("psi", "so many rules count as one", "ψ"),)
+        ),
+        "q": ScoreName("Q", False, True),
+    }
+)
+
+
+def no_data_text(where: str) -> str:
+    """Say that there are no data of that name, and which names are near.
+
+    Examples
+    --------
+    >>> from skescore._names import no_data_text
+    >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
+    "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
+    """  # noqa: E501 - as it is printed
+    path = Path(where).expanduser()
+    try:
+        files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+        close = nearest_names(path.name, files)
+        near = f" Similar in {os.fspath(path.parent)!r}: {close}." if close else ""
+    except OSError:
+        near = f" There is no folder {os.fspath(path.parent)!r} that can be read."
+    if "://" in where:
+        near = " Addresses are not read: download the file first."
+    return (
+        f"{where!r} is neither a built-in data set nor an existing file.{near} "
+        f"{did_you_mean(where, DATA_SET_TASKS)}"
+    )
+
+
+def no_model_text(file: Path, where: str) -> str:
+    """Say that there is no file of a model of that name, and which are near."""
+    text = f"{where!r} does not exist."
+    try:
+        entries = file.parent.iterdir()
+        models = [entry.name for entry in entries if entry.suffix.lower() in MODEL_KINDS]
+    except OSError:
+        return f"{text} There is no folder {os.fspath(file.parent)!r} that can be read."
+    return f"{text} {did_you_mean(file.name, models)}" if models else f"{text} Pass another path."
