@@ -548,7 +548,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
                 f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
             )
-        self.leaderboard_ = pd.concat([board[chosen], board[~chosen]], ignore_index=True)
+        others = board[~chosen].sort_values(  # the former winner goes back to its place
+            ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
+        )
+        self.leaderboard_ = pd.concat([board[chosen], others], ignore_index=True)
         self._name_best()
         weights = self._weights(
             X if y is None else y, sample_weight, black_box_task(self.estimator)
