@@ -32,7 +32,7 @@ def make(name: str, folder: Path) -> Asked:
     return MADE[name](folder / name) if name in MADE else SHIPPED[name](folder / name, folder)
 
 
-def measure(asked: Asked, seconds: float) -> dict[str, Any]:
+def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
     """Run the command on one table."""
     begin = time.perf_counter()
     try:
@@ -47,6 +47,7 @@ def measure(asked: Asked, seconds: float) -> dict[str, Any]:
         done = subprocess.run(
             command, cwd=asked.path.parent, capture_output=True, text=True, timeout=seconds,
             encoding="utf-8", stdin=subprocess.DEVNULL,
+            env=os.environ | {"XDG_CACHE_HOME": cache},  # no trials of a run that was broken off
         )  # fmt: skip
         code, out, err = str(done.returncode), done.stdout, done.stderr
     except subprocess.TimeoutExpired as stopped:
@@ -86,7 +87,7 @@ def main() -> int:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for number, name in enumerate(options.only):
-            row = measure(make(name, folder), options.seconds)
+            row = measure(make(name, folder), options.seconds, str(Path(temporary, name, "cache")))
             if number == 0:
                 print(f"| {' | '.join(row)} |\n|{' --- |' * len(row)}")
             print(f"| {' | '.join(map(str, row.values()))} |", flush=True)

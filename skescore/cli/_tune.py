@@ -62,6 +62,8 @@ __all__ = [
 
 
 _SHOWN = 10
+#: With so many values, several processes are soon quicker than one.
+_LARGE = 20_000
 _SHOWN_CLASSES = 6
 
 
@@ -525,8 +527,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
         "--n-jobs": (
-            arguments.jobs, 1, "N",
-            "processes that evaluate candidates (default 1; -1: as many as there are cores)",
+            arguments.jobs, None, "N",
+            "processes that evaluate candidates (-1: as many as there are cores; default 1, for "
+            f"tables of {_LARGE:,} values or more and a black box that is trained here -1)",
         ),
     }  # fmt: skip
     for name, (kind, default, metavar, text) in numbers.items():
@@ -779,6 +782,14 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
     return StratifiedKFold(cv, shuffle=True, random_state=seed)
 
 
+def _n_jobs(options: argparse.Namespace, dataset: Dataset) -> int:
+    """How many processes evaluate candidates: for a few values they are not worth starting."""
+    if options.n_jobs is not None:
+        return int(options.n_jobs)
+    alone = options.workers == 1 and options.black_box in BLACK_BOX_NAMES
+    return -1 if alone and dataset.X.size >= _LARGE else 1
+
+
 def _search(
     options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes, kept: Kept
 ) -> ExtractorSearchCV:
@@ -801,7 +812,7 @@ def _search(
         max_rules=options.max_rules,
         min_performance=options.min_performance,
         refit=options.workers != 0,
-        n_jobs=options.n_jobs,
+        n_jobs=_n_jobs(options, dataset),
         random_state=options.seed,
         storage=kept.storage,
         study_name=kept.study,

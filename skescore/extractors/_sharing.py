@@ -26,12 +26,7 @@ class Sharing:
 
     @classmethod
     def of(cls, extraction: Extraction) -> Sharing | None:
-        """Give what an extraction can share: None unless a search hands out the black box.
-
-        Neither where there are categories, whose codes depend on more than the rows.
-        """
-        if extraction.categories:
-            return None
+        """Give what an extraction can share: None unless a search hands out the black box."""
         black_box, rows = extraction.oracle.estimator, extraction.oracle.first_query
         if not isinstance(black_box, CachedBlackBox) or rows is None:
             return None
@@ -39,7 +34,13 @@ class Sharing:
         n_classes = None if extraction.classes is None else len(extraction.classes)
         bounds = np.asarray([domain.lower, domain.upper], dtype=float)
         names = tuple(extraction.settings["feature_names"])
-        about = rows, digest(extraction.predictions, bounds), extraction.X.shape, n_classes, names
+        content = [extraction.predictions, bounds]
+        if extraction.categories:  # their codes depend on more than the rows
+            content.append(extraction.X)
+        about = (
+            rows, digest(*content), extraction.X.shape, n_classes, names,
+            tuple(extraction.categories.items()), extraction.no_quantities,
+        )  # fmt: skip
         return cls(black_box.cache, about)
 
     def narrowed(self, about: Hashable) -> Sharing:

@@ -16,6 +16,7 @@ import optuna
 import pandas as pd
 from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
@@ -76,11 +77,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Search extractors and their hyper-parameters for the rules that score best.
 
     One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
-    and the winner is refitted on all rows. The black box is fitted once per fold, once on all rows
-    and once for the winner, and queried once on the same rows. Extractors that cannot catch up get
-    no more trials, and the leaderboard says why. Whatever the search was after, the whole trade-off
-    between loss, size and completeness can be looked at, and other weights tried, without another
-    extraction.
+    and the winner is refitted on all rows. The black box is fitted once per fold and once on all
+    rows, for the winner as well, and queried once on the same rows. Extractors that cannot catch up
+    get no more trials, and the leaderboard says why. Whatever the search was after, the whole
+    trade-off between loss, size and completeness can be looked at, and other weights tried, without
+    another extraction.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     features : sequence of str or int, optional
         Features that rules may use, by name or index, of all extractors; the black box always sees
         all columns.
-    max_rows : int or None, default=50_000
+    max_rows : int or None, default=10_000
         Of more rows, trials are measured on a sample of so many, stratified by class and drawn by
         `random_state`; the best three candidates are then extracted from all rows, and the one
         whose rules score best there wins. None always takes all rows, as does a `cv` of given
@@ -276,7 +277,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         standard_errors: float = 0.5,
         class_weight: Any = None,
         features: Any = None,
-        max_rows: int | None = 50_000,
+        max_rows: int | None = 10_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
         refit: Any = True,
@@ -395,14 +396,17 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
-        if sample is not None and interrupt is None:
-            finalists_rows = fold_of_all_rows(
+        if sample is not None and (self.refit or interrupt is None):
+            all_rows = fold_of_all_rows(
                 self.estimator, X_all, y_all, fitted=fitted, sample_weight=weights_all
             )
-            self._judge_finalists(finalists_rows)
+        if sample is not None and interrupt is None:
+            self._judge_finalists(all_rows)
         if self.refit:
             y_fit = None if checked is None else y_all
-            self._refit(self.leaderboard_.iloc[0], X_all, y_fit, weights_all)
+            # It was fitted on the same rows already.
+            model = None if fitted else all_rows.black_box
+            self._refit(self.leaderboard_.iloc[0], X_all, y_fit, weights_all, model)
         if interrupt is not None:
             raise interrupt
         return self
@@ -437,8 +441,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return idle
         outcome = ["extractor", "score", "n_rules", "completeness_volume"]
         others = board[equal & ~board.duplicated(subset=outcome)].drop(0, errors="ignore")
+        model = None if y is None else FrozenEstimator(winner.estimator_)
         for _, row in others.head(_MOST_TRIED).iterrows():
-            self.choose(row, X, y)
+            self._take(row, X, y, model=model)
             if not self._winner().features_without_influence(some):
                 return []
         self.leaderboard_, self.best_extractor_ = board, winner
@@ -501,12 +506,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         by_class = compute_sample_weight(self.class_weight, y)
         return by_class if weights is None else by_class * weights
 
-    def _refit(self, row: Any, X: Any, y: Any, weights: Any = None) -> None:
+    def _refit(self, row: Any, X: Any, y: Any, weights: Any = None, model: Any = None) -> None:
+        """Fit the extractor of a row; `model` is a black box that was fitted on these rows."""
         best = self.make_candidate(row)
         if y is not None:  # else the black box as it is
-            best.set_params(estimator=clone(self.estimator))
+            best.set_params(estimator=clone(self.estimator) if model is None else model)
         options = {} if weights is None else {"sample_weight": weights}
         self.best_extractor_ = best.fit(X, **options) if y is None else best.fit(X, y, **options)
+        if y is not None and model is not None:
+            best.set_params(estimator=clone(self.estimator))
+            best.estimator_ = best.oracle_.estimator = model.estimator
         if is_classifier(self.estimator):
             self.classes_ = self.best_extractor_.classes_
 
@@ -539,6 +548,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If the search has no such candidate.
         """
         check_is_fitted(self, "leaderboard_")
+        self._take(row, X, y, sample_weight=sample_weight)
+        return self
+
+    def _take(
+        self, row: Any, X: Any, y: Any, *, sample_weight: Any = None, model: Any = None
+    ) -> None:
+        """Make a candidate the winner."""
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "trial": row.trial}
         board = self.leaderboard_
@@ -556,8 +572,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         weights = self._weights(
             X if y is None else y, sample_weight, black_box_task(self.estimator)
         )
-        self._refit(self.leaderboard_.iloc[0], X, y, weights)
-        return self
+        self._refit(self.leaderboard_.iloc[0], X, y, weights, model)
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
         """What is tried, by its name in the leaderboard: names, classes and instances."""

@@ -153,9 +153,13 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
         "trials": 60, "cv": 5, "seed": 0, "n_jobs": 1, "psi": 1, "phi": 1, "rho": 1,
         "scoring": "ice", "black_box": "random-forest", "format": "text",
     }  # fmt: skip
+    if name == "tune":
+        promised["n_jobs"] = None  # it depends on the table
     for action in parser._actions:
         if action.dest in promised:
-            assert f"default {promised[action.dest]}" in action.help
+            assert (
+                promised[action.dest] is None or f"default {promised[action.dest]}" in action.help
+            )
             assert action.default == promised[action.dest]
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from skescore.extractors import (
     CachedBlackBox,
     CallableClassifier,
+    CREAMExtractor,
     Discretiser,
+    GridExExtractor,
     REALExtractor,
     TrepanExtractor,
 )
@@ -109,6 +111,33 @@ def test_codes_of_categories_are_not_mixed_up(cls):
         frame = pd.DataFrame({"level": pd.Categorical(values, order), "x": ROWS[:, 1]})
         single = cls(CallableClassifier(answer), **options).fit(frame)
         assert learned(cls(shared, **options).fit(frame)) == learned(single)
+
+
+def test_tables_with_categories_and_gaps_are_shared_as_well():
+    level = np.where(ROWS[:, 0] > 0.6, "high", np.where(ROWS[:, 0] > 0.3, "middle", "low"))
+    frame = pd.DataFrame({"level": level, "x": ROWS[:, 1], "y": ROWS[:, 2]})
+    frame.loc[::7, "level"], frame.loc[::5, "x"] = np.nan, np.nan
+
+    def answer(rows):
+        high = rows["level"].isna() | (rows["level"] == "high")
+        return np.where(high & ~(rows["x"] > 4), "yes", np.where(rows["y"] > 0.05, "no", "well"))
+
+    shared, calls = CachedBlackBox(CallableClassifier(answer)), 0
+    trepan = {"random_state": 0, "min_sample": 100}
+    candidates = [(TrepanExtractor, trepan | {"max_leaf_nodes": n}) for n in (3, 5)]
+    candidates += [(REALExtractor, {"max_rules": n}) for n in (2, 9)]
+    candidates += [(CREAMExtractor, {"depth": n, "random_state": 0}) for n in (1, 2)]
+    candidates += [(GridExExtractor, {"depth": n, "max_rules": 9}) for n in (1, 2)]
+    for rows in (
+        frame,
+        frame.assign(level=frame["level"].replace("low", "tall")),
+        frame[["x", "y", "level"]],
+    ):
+        for cls, options in candidates:
+            single = cls(CallableClassifier(answer), **options).fit(rows)
+            calls += single.oracle_.n_calls
+            assert learned(cls(shared, **options).fit(rows)) == learned(single)
+    assert shared.oracle.n_calls < 0.7 * calls
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])

@@ -377,9 +377,12 @@ def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_row
     black_box = counting()
     search = search_of(black_box, cv=FOLDS, n_trials=8, spaces=SAME_ROWS).fit(X, LABELS)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
-    assert black_box.fits == [*sizes[::2], len(X), len(X)]  # the last is the refit
+    assert black_box.fits == [*sizes[::2], len(X)]  # the last is the winner's as well
     # Held-out rows for the black box's own quality, training rows once for all extractors.
-    assert sorted(black_box.questions) == sorted([*sizes, len(X), len(X)])
+    assert sorted(black_box.questions) == sorted([*sizes, len(X)])
+    winner = search.best_extractor_
+    assert type(winner.estimator) is type(winner.estimator_) is type(winner.oracle_.estimator)
+    assert not hasattr(winner.estimator, "classes_")  # not fitted, so that a clone learns anew
     # The table tells what each candidate asked, whoever had asked before.
     assert (search.leaderboard_["black_box_calls"] == 1).all()
     assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)

@@ -183,8 +183,7 @@ class REALExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         sharing = None
-        # Codes of categories depend on more than the rows, cuts on the discretiser.
-        if self.discretiser is None and not extraction.categories:
+        if self.discretiser is None:  # on which cuts depend
             sharing = Sharing.of(extraction)
         chosen = extraction.important_features(self.n_features_to_select)
         if sharing is not None and len(chosen) < extraction.X.shape[1]:

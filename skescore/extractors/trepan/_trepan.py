@@ -201,8 +201,7 @@ class TrepanExtractor(BaseExtractor):
                 stacklevel=3,
             )
         sharing = None
-        # Codes of categories depend on more than the rows; a seed of None is never used again.
-        if self.random_state is not None and not extraction.categories:
+        if self.random_state is not None:  # a seed of None is never used again
             sharing = Sharing.of(extraction)
         tree = TreeGrower(
             extraction=extraction,
