@@ -640,7 +640,7 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
         elif r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
             found.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
-                "another --scoring such as r2"
+                "--scoring neg_root_relative_squared_error"
             )
         return found
     counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
