@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_number
-from skescore.scorers import RuleScorer, ScoreSpec, get_rule_scorer
+from skescore.scorers import PerformanceScorer, RuleScorer, ScoreSpec, get_rule_scorer
 from skescore.scorers._evaluation import SIZES
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
 
@@ -93,6 +93,11 @@ class SearchObjective:
     def metric_names(self) -> list[str]:
         """What to call the values of a trial."""
         return list(self.minimised) or [self.name]
+
+    @property
+    def weighs_size(self) -> bool:
+        """Whether it looks at how many rules there are; measures of predictions do not."""
+        return bool(self.minimised) or not isinstance(self.scorer, PerformanceScorer)
 
     @property
     def shown(self) -> str:

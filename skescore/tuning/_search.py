@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import time
 import warnings
 import zlib
@@ -741,8 +742,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name, space in spaces.items()
         }
         each = (self.n_trials or 20 * len(objectives)) // len(objectives)
+        most = None if objective.weighs_size else (self.max_rules or math.inf)
         first = {
-            name: starting_points(self._given[name], space, np.asarray(y), task)
+            name: starting_points(self._given[name], space, np.asarray(y), task, max_rules=most)
             for name, space in spaces.items()
         }
         return Studies(

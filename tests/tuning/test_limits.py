@@ -43,6 +43,18 @@ def test_the_best_within_limits(plain, limits) -> None:
         assert found["performance"] >= limits["min_performance"]
 
 
+@pytest.mark.parametrize(
+    ("scoring", "max_rules", "leaves"),
+    [("ice", 6, 3), ("accuracy", 6, 6), ("accuracy", None, 32), (("loss", "n_rules"), 6, 3)],
+)
+def test_where_size_does_not_count_the_largest_tree_is_tried_first(
+    scoring, max_rules, leaves
+) -> None:
+    search = search_of(extractors=("cart",), n_trials=1, scoring=scoring, max_rules=max_rules)
+    search.fit(X, Y)
+    assert search.leaderboard_["params"][0]["max_leaf_nodes"] == leaves
+
+
 def test_without_limits_that_matter_the_winner_is_that_of_the_search(plain) -> None:
     found = plain.best_for(max_rules=1000)
     assert (found["extractor"], found["params"]) == (plain.best_name_, plain.best_params_)

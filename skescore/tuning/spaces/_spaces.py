@@ -97,7 +97,12 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
 
 
 def starting_points(
-    extractor: Any, space: Mapping[str, BaseDistribution], y: Any, task: str
+    extractor: Any,
+    space: Mapping[str, BaseDistribution],
+    y: Any,
+    task: str,
+    *,
+    max_rules: float | None = None,
 ) -> list[dict[str, Any]]:
     """Give settings that are worth trying first, as far as they lie in a space.
 
@@ -116,6 +121,9 @@ def starting_points(
         The target.
     task : {"classification", "regression"}
         What the rules are for.
+    max_rules : float, optional
+        For scores that do not look at the number of rules, such as accuracy: how many there may
+        be. Trees of so many leaves then come first. None for scores that weigh size.
 
     Returns
     -------
@@ -128,13 +136,15 @@ def starting_points(
     >>> space = search_space("cart", [[0.0]] * 100, y).without("min_samples_leaf", "criterion")
     >>> starting_points("cart", space, y, "classification")[0]
     {'max_leaf_nodes': 2, 'max_depth': 4}
+    >>> starting_points("cart", space, y, "classification", max_rules=16)[0]
+    {'max_leaf_nodes': 16, 'max_depth': 8}
     """
     search = _search_of(extractor)[1]
     space = as_search_space(space)
     found: list[dict[str, Any]] = []
     if search is None or not space:
         return found
-    for point in search.points(_Problem(len(y), 1, np.asarray(y), task)):
+    for point in search.points(_Problem(len(y), 1, np.asarray(y), task, max_rules)):
         known = {key: value for key, value in point.items() if key in space}
         if known and space.holds(known) and (active := space.active(known)) not in found:
             found.append(active)
@@ -211,12 +221,16 @@ _MOST_LEAVES = 32
 
 
 class _Problem(NamedTuple):
-    """What the ranges depend on: the size of the data, the target and the task."""
+    """What the ranges depend on: the size of the data, the target and the task.
+
+    `max_rules` is how many rules there may be where scores do not look at their number.
+    """
 
     n_rows: int
     n_features: int
     y: np.ndarray
     task: str
+    max_rules: float | None = None
 
     @property
     def classifies(self) -> bool:
@@ -260,9 +274,9 @@ def _selections(problem: _Problem, default: int) -> Space:
     return {"n_features_to_select": CategoricalDistribution((default, None))}
 
 
-def _at_most(value: int, distribution: IntDistribution) -> int:
-    """The value, or the largest one that there is."""
-    return min(value, distribution.high)
+def _at_most(value: float, distribution: IntDistribution) -> int:
+    """The value, or the nearest one that there is."""
+    return int(min(max(value, distribution.low), distribution.high))
 
 
 def _cart(problem: _Problem) -> SearchSpace:
@@ -291,7 +305,11 @@ def _cart_points(problem: _Problem) -> _Points:
     few, fewest, more, most = (
         default | {"max_leaf_nodes": number, "max_depth": 4} for number in (n, 2, n + 1, n + 3)
     )
-    return [few, fewest, more, default, most]
+    if problem.max_rules is None:
+        return [few, fewest, more, default, most]
+    leaves = _at_most(problem.max_rules, _leaves(problem))
+    large = default | {"max_leaf_nodes": leaves, "max_depth": 8}
+    return [p for p in (large, default, most, more, few) if p["max_leaf_nodes"] <= leaves]
 
 
 def _gridex(problem: _Problem) -> SearchSpace:
@@ -446,15 +464,19 @@ def _trepan(problem: _Problem) -> SearchSpace:
 
 
 def _trepan_points(problem: _Problem) -> _Points:
+    leaves = _leaves(problem, _MOST_LEAVES // 2)
     default = {
-        "max_leaf_nodes": _at_most(16, _leaves(problem, _MOST_LEAVES // 2)),  # of 15 tests at most
+        "max_leaf_nodes": _at_most(16, leaves),  # of 15 tests at most
         "max_literals": 4,
         "min_sample": 1000,
     }
     # One leaf per class whose tests may hold several literals; a sample of 200 has all that these
     # need.
     small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
-    return [*(small | {"max_literals": m} for m in (4, 2, 1)), default]
+    few = [small | {"max_literals": m} for m in (4, 2, 1)]
+    if problem.max_rules is None:
+        return [*few, default]
+    return [default | {"max_leaf_nodes": _at_most(problem.max_rules, leaves)}, *few]
 
 
 #: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one

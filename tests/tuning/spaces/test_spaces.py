@@ -136,6 +136,24 @@ def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -
     assert not all(found)
 
 
+@pytest.mark.parametrize("max_rules", [1, 5, 16, math.inf])
+@pytest.mark.parametrize("name", ["cart", "trepan"])
+def test_where_size_does_not_count_the_largest_tree_comes_first(
+    name: str, max_rules: float
+) -> None:
+    y = np.arange(200) % 3
+    space = search_space(name, np.zeros((200, 2)), y)
+    points = starting_points(name, space, y, "classification", max_rules=max_rules)
+    assert all(space.holds(point) for point in points)
+    first, *others = (point["max_leaf_nodes"] for point in points)
+    least, most = space["max_leaf_nodes"].low, space["max_leaf_nodes"].high
+    assert first == min(max(max_rules, least), most)
+    assert max(others, default=2) <= max(first, 3)
+    assert ("max_depth" in space) == (name == "cart")
+    if name == "cart":
+        assert points[0]["max_depth"] == space["max_depth"].high
+
+
 def test_starting_points_respect_a_space_of_ones_own() -> None:
     y = np.arange(30) % 3
     # The points have max_leaf_nodes 3, 2, 4, 8 and 6, max_depth 3 or 4, min_samples_leaf 1, gini.
