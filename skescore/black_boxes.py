@@ -376,7 +376,7 @@ def make_black_box(
     return make_pipeline(encoded, model)
 
 
-def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
+def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | None = None) -> None:
     """Refuse a fitted black box that was made for other data.
 
     Use it before a model that was trained elsewhere is queried: one for other columns either fails
@@ -388,6 +388,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
         Fitted classifier or regressor, frozen or not.
     dataset : Dataset
         What it shall be explained on.
+    output : int, optional
+        Index of the output that predicts the target, of a model with several.
 
     Raises
     ------
@@ -408,8 +410,9 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
     if not (is_classifier(black_box) or is_regressor(black_box)):
         raise BlackBoxError(
             f"The black box {type_name(black_box)} is neither a classifier nor a regressor, so it "
-            "does not predict the target. Pass a model that does; from Python, extractors explain "
-            "the labels of clusterers and outlier detectors too: CARTExtractor(model).fit(X)."
+            "does not predict the target. Pass a model that does. Extractors and `skescore tune` "
+            "explain the labels of clusterers and outlier detectors too: CARTExtractor(model)."
+            "fit(X)."
         )
     if kind != dataset.task:
         raise BlackBoxError(
@@ -419,6 +422,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset) -> None:
         )
     _check_features(black_box, dataset)
     known = getattr(black_box, "classes_", None)
+    if output is not None and isinstance(known, list):
+        known = known[output]
     if kind == "classification" and known is not None:
         labels, known = list(dataset.class_counts), np.asarray(known).ravel().tolist()
         if not set(labels) & set(known):

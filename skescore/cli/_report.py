@@ -16,7 +16,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_FOLDER
 from skescore.cli._bench import ranking_record
 from skescore.cli._rule_files import check_output
-from skescore.cli._tune import REPORT
+from skescore.cli._tune import REPORT, chosen_output
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -151,7 +151,7 @@ def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
     """The black box of the run, if it can be had again; a note says why not."""
-    from skescore.black_boxes import check_matches, load_black_box, make_black_box
+    from skescore.black_boxes import load_black_box, make_black_box
 
     told = about["black_box"]
     name, task = told["name"], about["data"]["task"]
@@ -167,7 +167,7 @@ def _black_box(
         if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
             raise ValueError("it has changed since the run")
         model = load_black_box(name, trust=options.trust)
-        check_matches(model, data)
+        model = chosen_output(model, data, told.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(f"the black box {name} is not read, so that only the winner's rules are shown: "
                   f"{error}")  # fmt: skip

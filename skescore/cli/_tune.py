@@ -13,12 +13,13 @@ import platform
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES
+from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, no_data_text
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore.cli import _arguments as arguments
@@ -32,6 +33,7 @@ from skescore.cli._arguments import (
     OF_FOLDER,
     OF_SCORING,
 )
+from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     Kept,
     Workers,
@@ -47,13 +49,14 @@ from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suit
 if TYPE_CHECKING:
     import pandas as pd
 
-    from skescore.datasets import Dataset
+    from skescore.datasets import Dataset, Preparation
     from skescore.tuning import ExtractorSearchCV
 
 __all__ = [
     "FILES",
     "add_report_option",
     "check_output",
+    "chosen_output",
     "output_folder",
     "report_path",
     "write_files",
@@ -446,9 +449,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust), or "
+        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust; of clusterers and "
+        "outlier detectors the labels are explained, no --target is needed), or "
         f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
         "prediction per line on its standard output",
+    )
+    group.add_argument(
+        "--outputs",
+        type=arguments.names_from,
+        metavar="NAME,...",
+        help="names of the outputs of a model file that has several, in its order: the one called "
+        "as --target is explained, the others are no features",
     )
     group.add_argument(
         "--trust",
@@ -569,7 +580,7 @@ def run(options: argparse.Namespace) -> str:
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
-    test = _test_rows(options, dataset, notes)
+    test = _test_rows(options, dataset, given, notes)
     model, about_model = _black_box(options, dataset, given)
     if options.workers == 0:
         if options.storage is None:
@@ -675,11 +686,15 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
 
 
 def _test_rows(
-    options: argparse.Namespace, dataset: Dataset, notes: output.Notes
+    options: argparse.Namespace, dataset: Dataset, given: Any, notes: output.Notes
 ) -> Dataset | None:
     """The rows of ``--test``, read as the others were: before the search, which takes longer."""
     if options.test is None:
         return None
+    from skescore.extractors import is_unsupervised
+
+    if is_unsupervised(given):
+        return _labelled(options, given, options.test, dataset.preparation)
     test = arguments.data_from(
         options,
         data=options.test,
@@ -727,9 +742,14 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
 def _data(options: argparse.Namespace, given: Any) -> Dataset:
     """The data; where the model was trained elsewhere, its columns, with all their categories."""
     from skescore.datasets import DatasetError
+    from skescore.extractors import is_unsupervised
 
+    if options.outputs:
+        _check_outputs(options, given)
     if given is None:
         return arguments.data_from(options)
+    if is_unsupervised(given):
+        return _labelled(options, given, options.data)
     names = getattr(given, "feature_names_in_", None)
     if names is not None:
         with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
@@ -739,11 +759,93 @@ def _data(options: argparse.Namespace, given: Any) -> Dataset:
     return arguments.data_from(options, max_categories=sys.maxsize)
 
 
+def _check_outputs(options: argparse.Namespace, given: Any) -> None:
+    """Refuse names that are of no use; leave out the columns of the outputs not explained."""
+    from skescore.extractors import is_unsupervised
+
+    if given is None or is_unsupervised(given):
+        options.parser.error("argument --outputs: goes with --black-box FILE, whose model has them")
+    if options.target not in options.outputs:
+        raise ValueError(
+            f"--target must be one of --outputs {','.join(options.outputs)}, got "
+            f"{options.target!r}: it says which of them is explained."
+        )
+    there = set(read_table(options.data, sep=options.sep, encoding=options.encoding).columns)
+    others = [name for name in options.outputs if name != options.target and name in there]
+    options.drop = [*options.drop, *others]
+
+
+def _labelled(
+    options: argparse.Namespace, given: Any, data: str, preparation: Preparation | None = None
+) -> Dataset:
+    """Rows with the labels of a clusterer or outlier detector for their target."""
+    import pandas as pd
+
+    from skescore.datasets import Dataset
+    from skescore.datasets import read_table as read_prepared
+    from skescore.extractors import Oracle
+
+    names = getattr(given, "feature_names_in_", None)
+    features = None if names is None else list(map(str, names))
+    if data in DATA_SET_TASKS:
+        whole = arguments.data_from(options, data=data, task="auto", features=features)
+    else:
+        reading = arguments.reading_from(options)
+        if features is None and options.target is not None:
+            reading["drop"] = [*reading["drop"], options.target]
+        if not (path := Path(data).expanduser()).exists():
+            raise FileNotFoundError(no_data_text(data))
+        with arguments.with_remedies(options):
+            table = read_prepared(
+                path,
+                features=features,
+                preparation=preparation,
+                max_categories=sys.maxsize,
+                sample=options.sample if preparation is None else None,
+                **reading,
+            )
+        X, n_rows = table.frame, len(table.frame)
+        if options.missing != "keep" and X.isna().any(axis=None):
+            if options.missing == "error":
+                raise ValueError(
+                    f"{data} has missing values, which --missing error refuses. Fill them, or "
+                    "leave out their rows with --missing drop."
+                )
+            X = X.dropna().reset_index(drop=True)
+        whole = Dataset(
+            X, pd.Series(0, index=X.index), "classification", path.stem, data,
+            hashlib.sha256(path.read_bytes()).hexdigest(), n_rows - len(X), table.findings,
+            table.preparation,
+        )  # fmt: skip
+    y = pd.Series(Oracle(given).query(whole.X), index=whole.X.index, name="label")
+    if y.nunique() < 2:
+        raise ValueError(
+            f"The black box {options.black_box} gives all {len(y)} rows of {data} the label "
+            f"{y.iloc[0]!r}, so that there is nothing to explain. Pass other rows."
+        )
+    return replace(whole, y=y, task="classification")
+
+
+def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
+    """What predicts the target of a model from a file: it, or one of its outputs, by name."""
+    from skescore.black_boxes import check_matches
+    from skescore.extractors import CallableClassifier, Oracle, is_unsupervised, select_output
+
+    if is_unsupervised(model):
+        return CallableClassifier(Oracle(model).query, classes=list(dataset.class_counts))
+    if not outputs:
+        check_matches(model, dataset)
+        return model
+    place = list(outputs).index(dataset.y.name)
+    check_matches(model, dataset, output=place)
+    return select_output(model, place)
+
+
 def _black_box(
     options: argparse.Namespace, dataset: Dataset, given: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
-    from skescore.black_boxes import check_matches, make_black_box
+    from skescore.black_boxes import make_black_box
     from skescore.extractors import CallableClassifier, CallableRegressor, CommandFunction
 
     name = options.black_box
@@ -754,9 +856,10 @@ def _black_box(
         return CallableRegressor(function), {}
     if given is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    check_matches(given, dataset)
-    content = Path(name).expanduser().read_bytes()
-    return given, {"checksum_sha256": hashlib.sha256(content).hexdigest()}
+    about = {"checksum_sha256": hashlib.sha256(Path(name).expanduser().read_bytes()).hexdigest()}
+    if options.outputs:
+        about["outputs"] = options.outputs
+    return chosen_output(given, dataset, options.outputs), about
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:

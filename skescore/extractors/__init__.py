@@ -9,6 +9,7 @@ from skescore.extractors._black_boxes import (
     fit_black_box,
     is_fitted,
     is_prefit,
+    is_unsupervised,
     select_output,
 )
 from skescore.extractors._cart import CARTExtractor
@@ -59,6 +60,7 @@ __all__ = [
     "has_categories",
     "is_fitted",
     "is_prefit",
+    "is_unsupervised",
     "repeated_rows",
     "select_output",
     "time_limit",

@@ -580,6 +580,9 @@ def select_output(
 
 
 def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
+    unnamed = getattr(estimator, "feature_names_in_", None) is None
+    if unnamed and hasattr(estimator, "n_features_in_"):  # scikit-learn's, fitted on an array
+        rows = np.asarray(rows)
     given = np.asarray(estimator.predict(rows))
     if given.ndim != 2 or not 0 <= index < given.shape[1]:
         raise ValueError(

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -480,6 +481,91 @@ def test_classes_that_are_not_shared(iris):
         check_matches(FrozenEstimator(coded), iris)
     some = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
     check_matches(FrozenEstimator(some), iris)
+
+
+# Clusterers, outlier detectors, several outputs --------------------------------------------------
+
+FEW = ("--extractors", "cart", "--trials", "2", "--cv", "2", "--quiet", "--format", "json")
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(model):
+        joblib.dump(model, path := tmp_path / "model.joblib")
+        return ("--black-box", str(path), "--trust")
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (KMeans(3, n_init=1, random_state=0), {0, 1, 2}),
+        (
+            make_pipeline(StandardScaler(), IsolationForest(n_estimators=20, random_state=0)),
+            {-1, 1},
+        ),
+    ],
+)
+def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path, capsys):
+    box = save(model.fit(iris.X))
+    table, run = tmp_path / "flowers.csv", tmp_path / "run"
+    iris.X.assign(more=range(150)).to_csv(table, index=False)
+    words = ["tune", str(table), *box, *FEW, "--output", str(run), "--test", str(table)]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["data"]["target"] == "label"
+    assert result["data"]["features"] == list(iris.X.columns)
+    assert result["black_box"]["quality"]["accuracy"] == 1.0
+    rules = RuleSet.from_json((run / "rules.json").read_text())
+    assert set(rules.classes) == labels
+    same = (rules.predict(iris.X) == model.predict(iris.X)).mean()
+    assert same > 0.75
+    assert result["test"]["fidelity"] == result["best"]["fidelity"] == same
+    assert main(["report", str(run)]) == 0
+
+
+def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):
+    box = save(KMeans(2, n_init=1, random_state=0).fit(iris.X.to_numpy()))
+    table = tmp_path / "flowers.csv"
+    iris.X.assign(species=iris.y).to_csv(table, index=False)
+    assert main(["tune", "iris", *box, *FEW]) == 0
+    built_in = json.loads(capsys.readouterr().out)
+    # The target of the table is no feature; a row without a value goes where it is asked for.
+    assert main(["tune", str(table), "--target", "species", *box, *FEW]) == 0
+    assert json.loads(capsys.readouterr().out)["rules"]["rules"] == built_in["rules"]["rules"]
+    iris.X.where(iris.X > 0.15).to_csv(table, index=False)
+    assert main(["tune", str(table), "--missing", "error", *box, *FEW]) == 1
+    assert "--missing drop" in capsys.readouterr().err
+    assert main(["tune", str(table), "--missing", "drop", *box, *FEW]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["rows_dropped"] > 0
+    iris.X[:10].to_csv(table, index=False)
+    assert main(["tune", str(table), *box, *FEW]) == 1
+    assert "gives all 10 rows of" in capsys.readouterr().err
+    assert main(["tune", str(tmp_path / "flower.csv"), *box, *FEW]) == 1
+    assert "is neither a built-in data set nor an existing file" in capsys.readouterr().err
+
+
+def test_one_output_of_several_is_explained(iris, save, tmp_path, capsys):
+    Y = np.column_stack([iris.y, np.where(iris.X["petal width (cm)"] > 1, "wide", "narrow")])
+    table, run = tmp_path / "flowers.csv", tmp_path / "run"
+    iris.X.assign(kind=Y[:, 0], size=Y[:, 1]).to_csv(table, index=False)
+    box = save(RandomForestClassifier(5, random_state=0).fit(iris.X.to_numpy(), Y))
+    words = ["tune", str(table), *box, *FEW, "--target", "size", "--outputs"]
+    assert main([*words, "kind,size", "--output", str(run), "--report"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["black_box"]["outputs"] == ["kind", "size"]
+    assert result["data"]["features"] == list(iris.X.columns)
+    rules = RuleSet.from_json((run / "rules.json").read_text())
+    assert (rules.predict(iris.X) == Y[:, 1]).mean() > 0.95
+    # The page of the folder is made with the same output.
+    assert main(["report", str(run), "--trust", "--overwrite"]) == 0
+    assert "is not read" not in capsys.readouterr().err
+    assert main([*words, "kind,width"]) == 1
+    assert "--target must be one of --outputs kind,width, got 'size'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["tune", "iris", "--outputs", "a,b", *FEW])
+    assert "--outputs: goes with --black-box FILE" in capsys.readouterr().err
 
 
 # Commands -----------------------------------------------------------------------------------------

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
+import threading
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -90,6 +95,7 @@ def test_one_output_of_several_labels(model):
     assert chosen.classes_.tolist() == ["kind 0", "kind 1", "kind 2"]
     extractor = CARTExtractor(chosen, max_leaf_nodes=4, random_state=0).fit(X.to_numpy())
     assert np.mean(extractor.predict(X.to_numpy()) == Y[:, 0]) > 0.9
+    assert (chosen.predict(X) == chosen.predict(X.to_numpy())).all()  # without a warning
 
 
 def test_outputs_that_there_are_not():
@@ -162,6 +168,31 @@ def test_what_commands_write():
     assert command(header)(rows).tolist() == [1, 2]
     assert command("print(1.5); print(2)")(rows).tolist() == [1.5, 2.0]
     assert CommandFunction(f"{sys.executable} -c 'print(1); print(2)'")(rows).tolist() == [1, 2]
+
+
+class Service(BaseHTTPRequestHandler):
+    def do_POST(self):
+        rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(["yes" if row[0] > 5.5 else "no" for row in rows]).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_model_behind_http():
+    """As the guide does it, with a service that is there."""
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "python.md").read_text(encoding="utf-8")
+    source = page[page.index("def over_http") : page.index("service = ")]
+    with ThreadingHTTPServer(("localhost", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        there = {"json": json, "np": np, "urllib": urllib}
+        exec(source.replace(":8000", f":{server.server_port}"), there)
+        service = CallableClassifier(there["over_http"], classes=["no", "yes"])
+        extractor = CARTExtractor(service, random_state=0).fit(X)
+        server.shutdown()
+    assert extractor.predict(X).tolist() == ["yes" if v > 5.5 else "no" for v in X.iloc[:, 0]]
 
 
 def test_frames_of_polars():
