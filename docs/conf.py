@@ -25,6 +25,7 @@ from docutils import nodes
 import skescore
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
 
 project = "skescore"
 author = "The skescore developers"
@@ -132,7 +133,7 @@ for _package, _names in HOMES.items():
         PLACES.setdefault(_name, set()).add(f"{_package}.{_name}")
 
 
-def write_reference(app: Any) -> None:
+def write_reference(app: Any, config: Any) -> None:
     """Write one page per public package and an index into ``docs/api``."""
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
@@ -165,7 +166,7 @@ def skip_what_others_wrote(
     """Leave out members that a class has from scikit-learn or from Python."""
     function = inspect.unwrap(getattr(thing, "fget", None) or getattr(thing, "__func__", thing))
     home = getattr(function, "__module__", None)
-    return True if callable(function) and home and not home.startswith("skescore") else None
+    return True if callable(function) and not (home or "").startswith("skescore") else None
 
 
 def constants_as_commented(
@@ -209,6 +210,55 @@ def _candidates(target: str) -> list[str]:
     return found
 
 
+# Pages from elsewhere in the repository -----------------------------------------------------------
+
+#: Files that the site shows too, and what they are called there.
+COPIES = {
+    ROOT / "CONTRIBUTING.md": "contributing",
+    ROOT / "SECURITY.md": "security",
+    ROOT / "CODE_OF_CONDUCT.md": "code_of_conduct",
+    ROOT / "benchmarks" / "README.md": "benchmarks",
+    ROOT / "benchmarks" / "paper" / "README.md": "papers",
+    ROOT / "benchmarks" / "paper" / "tables.md": "papers_tables",
+}
+
+
+def site_links(text: str, origin: Path, folder: Path) -> str:
+    """Turn links that lead somewhere in the repository into links that do so in the site."""
+
+    def turned(match: re.Match[str]) -> str:
+        label, target, anchor = match[1], match[2], match[3] or ""
+        file = (origin / target).resolve()
+        if "://" in target or not file.exists():
+            return match[0]
+        if file.is_dir():
+            return label
+        if file in COPIES:
+            return f"[{label}](/project/{COPIES[file]}.md{anchor})"
+        kept = os.path.relpath(file, folder)
+        if file.suffix == ".md" and HERE not in file.parents:
+            return f"[{label}](<path:{kept}>)"
+        return f"[{label}]({kept}{anchor})"
+
+    return re.sub(r"\[([^\]\[]*)\]\(([^)#\s]+)(#[^)\s]+)?\)", turned, text)
+
+
+def copy_pages(app: Any, config: Any) -> None:
+    """Write the pages from elsewhere into ``docs/project``."""
+    folder = HERE / "project"
+    folder.mkdir(exist_ok=True)
+    for file, name in COPIES.items():
+        text = file.read_text(encoding="utf-8")
+        _write(folder / f"{name}.md", site_links(text, file.parent, folder))
+
+
+def links_of_a_page(app: Any, docname: str, source: list[str]) -> None:
+    """Let the links of a hand-written page lead somewhere in the site."""
+    page = HERE / f"{docname}.md"
+    if page.exists() and not docname.startswith("project/"):
+        source[0] = site_links(source[0], page.parent, page.parent)
+
+
 # Programs of the guide ----------------------------------------------------------------------------
 
 
@@ -246,7 +296,9 @@ def _run(program: str, page: str) -> str:
 def setup(app: Any) -> dict[str, Any]:
     """Register what is said above."""
     sys.setrecursionlimit(10_000)
-    app.connect("builder-inited", write_reference, priority=1)
+    app.connect("config-inited", write_reference)  # before documents are looked for
+    app.connect("config-inited", copy_pages)
+    app.connect("source-read", links_of_a_page)
     app.connect("autodoc-skip-member", skip_what_others_wrote)
     app.connect("autodoc-process-docstring", constants_as_commented, priority=1)
     app.connect("missing-reference", find_public)

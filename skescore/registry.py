@@ -29,6 +29,21 @@ from typing import Any, NamedTuple
 
 from skescore._text import did_you_mean, listed
 
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "EXTRACTORS",
+    "PSYKE_EXTRACTORS",
+    "ExtractorSpec",
+    "extractor_class",
+    "extractor_label",
+    "extractor_names",
+    "extractor_spec",
+    "make_extractor",
+    "register_extractor",
+    "registered_name",
+    "suitable_extractors",
+]
+
 #: The entry-point group by which installed packages register extractors.
 ENTRY_POINT_GROUP = "skescore.extractors"
 

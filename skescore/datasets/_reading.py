@@ -953,7 +953,7 @@ def read_table(
     numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
     first, as far as they differ. All other text is a category. Row numbers, identifiers and text
     that hardly ever repeats are left out. Missing text, and dates, are found by
-    :class:`skrub.Cleaner`.
+    ``skrub.Cleaner``.
 
     Examples
     --------

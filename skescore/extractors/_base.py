@@ -209,7 +209,7 @@ def _is_classifier(extractor: Any) -> bool:
 class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all extractors: a scikit-learn meta-estimator around a black box.
 
-    A subclass implements :meth:`_extract` and :meth:`_check_parameters`, and has at least the
+    A subclass implements ``_extract`` and ``_check_parameters``, and has at least the
     parameters below.
 
     Parameters

@@ -172,11 +172,11 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     cut_points_ : list of ndarray
         Cuts of each feature, increasing; a value equal to a cut lies in the bin below it.
-    n_bins_ : ndarray of int, shape (n_features_in_,)
+    n_bins_ : ndarray of int, shape (`n_features_in_`,)
         Bins of each feature, one more than it has cuts.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had string column names.
 
     Notes

@@ -87,7 +87,7 @@ classes_ : ndarray of shape (n_classes,)
     Class labels. Classification only.
 n_features_in_ : int
     Number of features.
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Their names, if X had string column names.
 """,
 }

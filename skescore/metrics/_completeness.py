@@ -121,8 +121,7 @@ def volume_completeness(
     such as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, ``or missing`` adds
     :math:`m`. The measure of the domain is the product, as if values were missing at random.
 
-    Boxes are measured by :func:`skescore.rules._volumes.union_volume`, which is exact unless many
-    boxes are entangled in many dimensions. Rules with conditions other than intervals lie between
+    The volume of a union of boxes is exact unless many boxes are entangled in many dimensions. Rules with conditions other than intervals lie between
     two such unions: that of the pure boxes alone and that of all rules with the other conditions
     left out. Where these agree, for instance because the pure boxes cover everything, the share
     is exact. Otherwise uniform points of the domain are put to the rules, with a Clopper-Pearson

@@ -221,7 +221,7 @@ def confusion(
     ValueError
         If there are no rows, or the labels do not fit the rows or the rule set; if weights are
         negative, not finite, all zero or not one per row; if rules that predict together
-        (:attr:`RuleSet.voting`) are to count assigned rows.
+        (``RuleSet.voting``) are to count assigned rows.
 
     Notes
     -----

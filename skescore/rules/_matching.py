@@ -299,7 +299,7 @@ class BoxTable:
         """Rewrite all boxes as ``start <= x < stop`` on floating-point numbers, exactly.
 
         ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next`` with the float after b. A
-        stop of inf can mean either a free side or one that keeps out infinity alone: :attr:`upper`
+        stop of inf can mean either a free side or one that keeps out infinity alone: ``upper``
         tells which.
         """
         with np.errstate(over="ignore"):  # infinity comes after the largest float

@@ -283,7 +283,7 @@ class Rule:
         names : sequence of str, optional
             Feature names; ``x0``, ``x1``, ... by default.
         number : callable, optional
-            Writes the bounds; see :func:`skescore.rules._text.number_format`.
+            Writes the bounds.
         numeric : bool, optional
             Whether the output is a number rather than a label; by default floats are.
         output_index : int, optional

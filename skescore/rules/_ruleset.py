@@ -356,7 +356,7 @@ class RuleSet(Sequence[Rule]):
         return np.lexsort((-np.asarray(rows, float), -np.asarray(purity, float)))
 
     def output_index(self, rule: Rule) -> int | None:
-        """The index of a rule's label in :attr:`classes`; None in regression."""
+        """The index of a rule's label in ``classes``; None in regression."""
         return None if self.classes is None else self.classes.index(rule.output)
 
     @cached_property
@@ -447,7 +447,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If the rules predict together (:attr:`voting`).
+            If the rules predict together (``voting``).
         """
         self.check_one_rule_per_row("assign")
         first = self._matcher_by_priority.first(Table.of(X, self.feature_names))
@@ -491,7 +491,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of :attr:`classes`. A rule without counts is sure of its class; where an
+            In the order of ``classes``. A rule without counts is sure of its class; where an
             abstaining rule set has no rule, all classes get the same probability.
         """
         if self.classes is None:
@@ -1206,9 +1206,8 @@ class RuleSet(Sequence[Rule]):
         - A missing value satisfies only conditions that say so. A rule that needs it for its number
           predicts ``nan``.
         - The first clause that holds predicts, whatever prediction is asked about; rules of
-        unordered
-          sets stand in the order in which they predict. Without a fallback the query fails where no
-          rule holds.
+          unordered sets stand in the order in which they predict. Without a fallback the query
+          fails where no rule holds.
         - Code is plain ASCII (but for rare characters such as emoji), so that atoms are the same
           under every locale; only comments hold other letters.
         - SWI-Prolog computes with floats, as Python does, and predicts alike to the last bit; it

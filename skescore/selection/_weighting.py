@@ -78,7 +78,7 @@ def with_weights(
     :math:`\sum_i w_i` over the rules of that class that hold, the first of equal ones; in a
     regression the mean :math:`\sum_i w_i v_i / \sum_i w_i` of what they say. A signed measure gives
     negative weights to rules that are worse than chance, which then speak against their class. A
-    symmetric one (:attr:`Measure.symmetric`) gives them great weights, and RuleKit lets them vote.
+    symmetric one (``Measure.symmetric``) gives them great weights, and RuleKit lets them vote.
 
     Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here
     a row without any rule gets the fallback's prediction.

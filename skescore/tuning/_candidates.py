@@ -42,7 +42,7 @@ class SearchObjective:
     name : str
         What to call that score.
     minimised : tuple of str, default=()
-        Names of :data:`OBJECTIVES` to minimise together; none to maximise the score.
+        Names of ``OBJECTIVES`` to minimise together; none to maximise the score.
     """
 
     scorer: Any

@@ -137,7 +137,7 @@ def evaluate_on_fold(
     measures : dict of str to callable, optional
         Further scorers.
     knowledge : RuleScorer, optional
-        That of :func:`knowledge_like` the scorer, where other processes may know fewer scores.
+        That of ``knowledge_like`` the scorer, where other processes may know fewer scores.
 
     Returns
     -------

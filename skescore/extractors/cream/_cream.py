@@ -120,7 +120,7 @@ classes_ : ndarray of shape (n_classes,)
     Class labels. Classification only.
 n_features_in_ : int
     Number of features.
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Their names, if X had string column names.
 """,
     "clustering": """
@@ -141,7 +141,7 @@ importances_ : ndarray of shape (n_features,)
     Importance of each feature, the largest is 1; all 0 where `ignore_threshold` is 0.
 n_features_in_ : int
     Number of features.
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
     Their names, if X had string column names.
 """,
 }

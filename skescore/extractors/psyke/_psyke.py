@@ -107,7 +107,7 @@ class PSyKEExtractor(BaseExtractor):
         Class labels. Classification only.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had string column names.
 
     Notes

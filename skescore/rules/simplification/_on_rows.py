@@ -426,7 +426,7 @@ class RuleRows:
     ) -> np.ndarray:
         """Which of some rules may hold together with boxes, shape (n_boxes, n_places).
 
-        The sides are where the boxes start and stop, and what :func:`gaps_of` tells of them.
+        The sides are where the boxes start and stop, and what ``gaps_of`` tells of them.
         """
         start, stop, gaps = sides
         met = np.zeros((len(start), len(indices)), dtype=bool)

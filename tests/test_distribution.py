@@ -1,0 +1,110 @@
+"""What is handed out: wheel, sdist, the conda recipe and the citation file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+RECIPE = ROOT / "conda" / "recipe" / "meta.yaml"
+
+
+def _python(*words: object, **environment: str) -> str:
+    run = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, cwd="/",
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    """The wheel, made from the sdist, and the sdist."""
+    for tool in ("build", "hatchling", "twine", "check_wheel_contents"):
+        pytest.importorskip(tool)
+    folder = tmp_path_factory.mktemp("dist")
+    _python("-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_pass_the_checks_of_the_index(built):
+    assert _python("-m", "twine", "check", "--strict", *built).count("PASSED") == 2
+    assert "OK" in _python("-m", "check_wheel_contents", built[0])
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_hold_what_they_must(built):
+    wheel, sdist = built
+    licence = (ROOT / "LICENSE").read_bytes()
+    with zipfile.ZipFile(wheel) as files:
+        names = set(files.namelist())
+        (found,) = (name for name in names if name.endswith("licenses/LICENSE"))
+        assert files.read(found) == licence
+        assert {name.partition("/")[0] for name in names} == {"skescore", found.partition("/")[0]}
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "skescore").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {name for name in names if name.startswith("skescore/")} == sources
+    with tarfile.open(sdist) as files:
+        names = {name.partition("/")[2] for name in files.getnames()}
+        assert files.extractfile(f"skescore-{PROJECT['version']}/LICENSE").read() == licence
+    assert sources | {"CITATION.cff", "README.md", "tests/conftest.py", "docs/conf.py"} <= names
+
+
+@pytest.mark.slow
+def test_it_installs_from_the_sdist_and_runs(built, tmp_path):
+    _python(
+        "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
+        "--target", tmp_path, built[1],
+    )  # fmt: skip
+    words = ("-m", "skescore", "tune", "titanic", "--trials", "2", "--extractors", "cart")
+    assert "IF sex = female THEN yes" in _python(*words, "--quiet", PYTHONPATH=str(tmp_path))
+
+
+def test_the_recipe_says_what_the_package_says():
+    """And keeps the rules of conda-forge's linter that need no network and no public address."""
+    text = RECIPE.read_text(encoding="utf-8")
+    stated = dict(re.findall(r'{% set (\w+) = "(.+?)" %}', text))
+    assert stated["name"] == PROJECT["name"]
+    assert stated["version"] == PROJECT["version"]
+    assert PROJECT["requires-python"] == f">={stated['python_min']}"
+    sections = re.findall(r"^(\w+):$", text, flags=re.M)
+    assert sections == ["package", "source", "build", "requirements", "test", "about", "extra"]
+    run = text.partition("  run:\n")[2].partition("\ntest:")[0]
+    needed = {line.strip("- ") for line in run.strip().splitlines()}
+    expected = {re.sub(r"(?=[<>=])", " ", need, count=1) for need in PROJECT["dependencies"]}
+    assert needed == expected | {"python >={{ python_min }}"}
+    for line in text.splitlines():
+        assert line == line.rstrip()
+        assert "\t" not in line
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    for rule in (
+        "  number: 0", "  noarch: python", "    - pip check", "  license: BSD-3-Clause",
+        "  license_file: LICENSE", "    - python {{ python_min }}", "  name: {{ name|lower }}",
+        "    - skescore = skescore.cli:main",
+    ):  # fmt: skip
+        assert f"\n{rule}\n" in text, rule
+    summary = re.search(r"^  summary: (.+)$", text, flags=re.M)[1]
+    assert len(summary) < 100
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {PROJECT['version']}\n" in text
+    assert f"\nlicense: {PROJECT['license']}\n" in text
+    assert '- name: "The skescore developers"' in text
