@@ -121,11 +121,11 @@ def volume_completeness(
     such as ``age ≤ 30`` measures :math:`1 - m` times its share of the interval, ``or missing`` adds
     :math:`m`. The measure of the domain is the product, as if values were missing at random.
 
-    The volume of a union of boxes is exact unless many boxes are entangled in many dimensions. Rules with conditions other than intervals lie between
-    two such unions: that of the pure boxes alone and that of all rules with the other conditions
-    left out. Where these agree, for instance because the pure boxes cover everything, the share
-    is exact. Otherwise uniform points of the domain are put to the rules, with a Clopper-Pearson
-    interval cut to what the two unions allow.
+    The volume of a union of boxes is exact unless many boxes are entangled in many dimensions.
+    Rules with conditions other than intervals lie between two such unions: that of the pure boxes
+    alone and that of all rules with the other conditions left out. Where these agree, for instance
+    because the pure boxes cover everything, the share is exact. Otherwise uniform points of the
+    domain are put to the rules, with a Clopper-Pearson interval cut to what the two unions allow.
 
     References
     ----------
