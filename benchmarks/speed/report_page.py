@@ -29,7 +29,7 @@ from skescore.report._candidates_file import candidates_json
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
 from skescore.tuning import Candidate, Candidates
 
-OPEN_SECONDS, MEGABYTES, RANK_MILLISECONDS = 2.0, 6.0, 100.0
+OPEN_SECONDS, MEGABYTES, RANK_MILLISECONDS = 1.0, 2.0, 100.0
 SWITCHES = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",

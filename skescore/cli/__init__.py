@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "predict": ("_predict", "predict the rows of a table by saved rules"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
         "import": ("_import", "make rules of other tools and models our own"),
-        "report": ("_report", "write a run as one HTML page with sliders for the weights"),
+        "report": ("_report", "write a run, or two, as one HTML page to read and to send on"),
         "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
         "reproduce": ("_reproduce", "make the papers' tables again, beside the printed"),
         "doctor": ("_doctor", "list what is installed, and how to get what is missing"),

@@ -662,7 +662,7 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
 
         rankings = rank_extractors(result.rows, options.rank_by, alpha=options.alpha)
         records = [ranking_record(ranking) for ranking in rankings]
-        write_report(folder, options.report, rankings=records)
+        write_report(folder, path=options.report, rankings=records)
         written.append(options.report)
     if written and not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, written))}\n")

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from skescore.datasets import Dataset
 
 DESCRIPTION = """\
-Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page. It needs no
-network and no Python: readers move the weights of the scores and see at once who wins, read the
-rules with what each is worth, type a row and see which rule predicts it, and copy the rules as SQL,
-Python or Prolog.
+Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page, or two runs
+of tune side by side. It needs no network and no Python: readers see the rules, what they get right
+and where they fail, move from fewer rules to fewer errors, type a row and see which rule predicts
+it, and copy the rules as SQL, Python or Prolog.
 """
 EXAMPLES = """\
 examples:
   skescore report run
   skescore report run --output wine.html
+  skescore report monday tuesday --output both.html
   skescore report run --data houses.csv --time-limit 120
 
-Without --output the page is report.html in the folder, and replaces an
-earlier one there.
+Without --output the page is report.html in the folder, of two runs
+comparison.html in the first, and replaces an earlier one there.
 
 Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
 """
@@ -43,14 +44,19 @@ Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument(
-        "folder", action=OF_FOLDER, metavar="RUN_DIR", type=Path, help="the folder of the run"
+        "folders",
+        action=OF_FOLDER,
+        metavar="RUN_DIR",
+        nargs="+",
+        type=Path,
+        help="the folder of the run, or those of two",
     )
     parser.add_argument(
         "--output",
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help=f"the page (default {REPORT} in the folder)",
+        help=f"the page (default {REPORT} in the folder, comparison.html for two)",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the file of --output if it is there"
@@ -84,7 +90,15 @@ def run(options: argparse.Namespace) -> str:
 
     notes = output.Notes(options.quiet)
     check_output(options.output, overwrite=options.overwrite)
-    about = _about(options.folder)
+    if len(options.folders) > 2:
+        options.parser.error(f"argument RUN_DIR: one folder or two, got {len(options.folders)}")
+    if len(options.folders) == 2:
+        if options.data is not None:
+            options.parser.error("argument --data: goes with one folder")
+        path = write_report(options.folders, path=options.output, time_limit=0)
+        return _told(path, options)
+    folder = options.folders[0]
+    about = _about(folder)
     if about is None and options.data is not None:
         options.parser.error("argument --data: goes with the folder of a tune run")
     data = model = None
@@ -93,13 +107,17 @@ def run(options: argparse.Namespace) -> str:
         if options.time_limit > 0 and data is not None:
             model = _black_box(options, about, data, notes)
     path = write_report(
-        options.folder,
-        options.output,
-        rankings=_rankings(options.folder) if about is None else (),
+        folder,
+        path=options.output,
+        rankings=_rankings(folder) if about is None else (),
         data=data,
         black_box=model,
         time_limit=max(0.0, options.time_limit),
     )
+    return _told(path, options)
+
+
+def _told(path: Path, options: argparse.Namespace) -> str:
     if not options.quiet:
         sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
     return ""

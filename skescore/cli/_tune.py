@@ -281,8 +281,8 @@ def add_report_option(group: Any) -> None:
         const=REPORT,
         action=OF_FILE,
         metavar="FILE",
-        help="write one self-contained HTML page: sliders for the weights, the trade-off, rules "
-        f"and rows to try (default {REPORT} in the folder of --output, which it needs)",
+        help="write one self-contained HTML page: the rules, what they get right, where they fail, "
+        f"the trade-off, rows to try (default {REPORT} in the folder of --output, which it needs)",
     )
 
 
@@ -302,8 +302,7 @@ def check_output(options: argparse.Namespace) -> None:
     """Find what speaks against the folder now: an hour's search must not end in an error."""
     page = report_path(options)
     if page is not None:
-        for module in ("jinja2", "plotly"):
-            import_optional(module, extra="report", purpose="--report")
+        import_optional("jinja2", extra="report", purpose="--report")
     folder: Path | None = options.output
     if folder is None:
         return
@@ -395,7 +394,7 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
     page = report_path(options)
     if page is None:
         return
-    write_report(options.output, page, data=dataset, black_box=model)
+    write_report(options.output, path=page, data=dataset, black_box=model)
     if not options.quiet:
         sys.stderr.write(f"wrote {page}\n")
 

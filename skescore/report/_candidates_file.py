@@ -28,8 +28,8 @@ NEEDED = (
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
     """What is kept of every fold, or of the rules of all rows."""
-    more = () if all_rows else ("score", "seconds", "black_box_calls", "black_box_rows")
-    return (*dict.fromkeys((*NEEDED, *measured_names())), *more)
+    more = () if all_rows else ("seconds", "black_box_calls", "black_box_rows")
+    return (*dict.fromkeys((*NEEDED, *measured_names())), "score", *more)
 
 
 @dataclass(frozen=True)

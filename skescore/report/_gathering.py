@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from skescore._text import listed
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
@@ -22,12 +25,19 @@ from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.scorers import SCORE_SPECS, Weight
-from skescore.scorers._specs import all_weights
-from skescore.tuning import SHARE_OF_ALL_ROWS
-from skescore.tuning._candidates import Candidates
+from skescore.scorers._specs import COMPLETENESSES, all_weights
+from skescore.tuning import SHARE_OF_ALL_ROWS, ExtractorSearchCV, choose_winner, judged
+from skescore.tuning._candidates import Candidate, Candidates, SearchObjective
 from skescore.tuning._pareto import pareto_mask
 
-__all__ = ["data_of_run", "front_of", "gather", "remake_rules"]
+__all__ = [
+    "TO_FEWER_ERRORS", "data_of_arrays", "data_of_run", "front_of", "gather", "remake_rules",
+]  # fmt: skip
+
+#: Positions of the page's one slider, and which way each weight goes as it moves to fewer errors:
+#: by a factor of ten at most.
+SLIDER_STEPS = 41
+TO_FEWER_ERRORS = {"phi": 1, "rho": -1, "psi": 1}
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -45,6 +55,32 @@ def front_of(candidates: Candidates) -> list[int]:
     return [int(place) for place in found[np.lexsort([losses[found, 0], losses[found, 1]])]]
 
 
+def slider_stops(
+    kept: Kept, score: str, completeness: str, weights: Mapping[str, float]
+) -> list[int]:
+    """Indices of the candidates that the page's one slider leads to."""
+    spec = SCORE_SPECS.get(score)
+    if score not in PAGE_SCORES or spec is None or not spec.weights or not len(kept.candidates):
+        return []
+    found: dict[int, None] = {}
+    for position in np.linspace(-1, 1, SLIDER_STEPS):
+        moved = {
+            name: weights[name] * 10 ** (position * TO_FEWER_ERRORS.get(name, 0))
+            for name in spec.weight_names
+        }
+        choice: dict[str, Any] = {"score": score, "completeness": completeness, **moved}
+        scores = spec.signed(kept.candidates.scores(**choice))
+        size = kept.candidates.means("size")
+        order = np.lexsort([size, -scores.mean(axis=1)])
+        with_all_rows = spec.signed(kept.candidates.scores_with_all_rows(**choice))
+        best = choose_winner(
+            judged(scores, with_all_rows)[order], size[order],
+            kept.candidates.means("black_box_rows")[order], kept.standard_errors,
+        )  # fmt: skip
+        found[int(order[best])] = None
+    return list(found)
+
+
 def remake_rules(
     kept: Kept,
     places: Iterable[int],
@@ -53,10 +89,11 @@ def remake_rules(
     data: Dataset,
     black_box: Any,
     time_limit: float,
+    make: Callable[[Candidate], Any] | None = None,
 ) -> tuple[dict[int, RuleSet], str]:
     """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
-    if kept.winner is None or kept.extractor_seed is None:
+    if kept.winner is None or (kept.extractor_seed is None and make is None):
         return {}, "the run does not say how its rules can be made again"
     found: dict[int, RuleSet] = {}
     wanted = [kept.winner, *(place for place in places if place != kept.winner)]
@@ -76,10 +113,14 @@ def remake_rules(
                 return found, f"the time for making them again ({time_limit:g} s) was over"
             candidate = kept.candidates[place]
             try:
-                extractor = make_extractor(candidate.extractor, model)
-                if "random_state" in extractor.get_params(deep=False):
-                    extractor.set_params(random_state=kept.extractor_seed)
-                found[place] = extractor.set_params(**candidate.params).fit(data.X).rules_
+                if make is not None:
+                    extractor = make(candidate).set_params(estimator=model)
+                else:
+                    extractor = make_extractor(candidate.extractor, model)
+                    if "random_state" in extractor.get_params(deep=False):
+                        extractor.set_params(random_state=kept.extractor_seed)
+                    extractor.set_params(**candidate.params)
+                found[place] = extractor.fit(data.X).rules_
             except Exception as error:
                 if place == kept.winner:
                     return {}, f"the winner's rules could not be made again: {error}"
@@ -97,8 +138,15 @@ _OTHERS_AT_MOST = 700_000
 _FAILED = ("fail", "pruned")
 
 
-def gather(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
-    """Read a run and all that belongs to it."""
+def gather(
+    source: Any, data: Dataset | None, black_box: Any, time_limit: float
+) -> tuple[dict[str, Any], Dataset | None]:
+    """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
+    if isinstance(source, RuleSet):
+        return _rules(source, data), data
+    if isinstance(source, ExtractorSearchCV):
+        return _search(source, data, time_limit), data
+    folder = Path(source)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"There is no folder {folder}. Name the folder that `skescore tune --output` or "
@@ -110,7 +158,7 @@ def gather(folder: Path, data: Dataset | None, black_box: Any, time_limit: float
     if rows is not None:
         if not len(rows):
             raise ValueError(f"{folder} holds a bench run without any rows yet. Go on with it.")
-        return _bench(folder, rows)
+        return _bench(folder, rows), None
     there = sorted(path.name for path in folder.iterdir())
     if "rules.json" in there and "run.json" in there:
         raise ValueError(
@@ -121,6 +169,88 @@ def gather(folder: Path, data: Dataset | None, black_box: Any, time_limit: float
         f"{folder} is not the folder of a run: it must hold candidates.json (skescore tune "
         f"--output) or the rows of a bench as CSV, and holds {listed(there) or 'nothing'}."
     )
+
+
+def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Dataset:
+    """Make a data set of rows and labels that were handed over."""
+    if not isinstance(X, pd.DataFrame):
+        X = pd.DataFrame(np.asarray(X))
+    if X.shape[1] == ruleset.n_features and set(X.columns) != set(ruleset.feature_names):
+        X = X.set_axis(list(ruleset.feature_names), axis=1)
+    y = pd.Series(np.asarray(y), index=X.index, name=getattr(y, "name", None) or "target")
+    if len(y) != len(X):  # pragma: no cover - pandas has refused it
+        raise ValueError(f"y must have as many rows as X, got {len(y)} and {len(X)}.")
+    return Dataset(X, y, ruleset.task, name or str(y.name), "arrays", "")
+
+
+def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
+    """Rules without a search."""
+    name = "rules" if data is None else data.name
+    group = {
+        "name": name, "data": name, "black_box": None, "task": ruleset.task, "quality": {},
+        "candidates": [], "winner": None, "failures": [], "standard_errors": None,
+        "share_of_all_rows": SHARE_OF_ALL_ROWS,
+    }  # fmt: skip
+    return {
+        "kind": "rules",
+        "run": {},
+        "groups": [group],
+        "scores": page_scores([]),
+        "start": {"score": "ice", "completeness": "volume", **all_weights()},
+        "views": {"-1": rule_view(ruleset, data)},
+        "rows": None if data is None else sample_rows(data, ruleset),
+        "target": None if data is None else str(data.y.name),
+        "notes": [] if data is not None else [
+            "Without rows the page cannot say how good the rules are: pass X and y."
+        ],
+    }  # fmt: skip
+
+
+def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
+    """A search that is in memory."""
+    check_is_fitted(search, "leaderboard_")
+    rules, board = search.rules_, search.leaderboard_
+    first = board.iloc[0]
+    trial = int(first["trial"] if pd.isna(first["same_as"]) else first["same_as"])
+    keys = [(c.extractor, c.trial) for c in search.candidates_]
+    key = (str(first["extractor"]), trial)
+    kept = Kept(
+        search.candidates_, keys.index(key) if key in keys else None, search.standard_errors,
+        search.extractor_seed_,
+    )  # fmt: skip
+    objective = SearchObjective.of(search.scoring)
+    settings = getattr(objective.scorer, "settings", {})
+    completeness = settings.get("completeness")
+    black_box = search.estimator
+    inner = black_box.estimator if is_prefit(black_box) else black_box
+    name = None if data is None else data.name
+    run = {
+        "data": {
+            "name": name or "this data", "task": rules.task,
+            "rows": None if data is None else len(data.X),
+            "features": list(rules.feature_names), "rows_dropped": 0,
+            "target": None if data is None else str(data.y.name),
+        },
+        "black_box": {
+            "name": type(inner).__name__, "trained_here": not is_prefit(black_box),
+            "quality": search.black_box_quality_,
+        },
+        "search": {
+            "scoring": list(objective.minimised) or objective.name,
+            "weights": {name: settings[name] for name in all_weights() if name in settings},
+            "completeness": completeness if completeness in COMPLETENESSES else "volume",
+            "reference": "data", "extractors": list(search.extractors_), "trials": len(board),
+            "cv": max((len(c.folds) for c in search.candidates_), default=0),
+            "seed": search.random_state if isinstance(search.random_state, int) else None,
+            "seconds": search.search_seconds_,
+        },
+    }  # fmt: skip
+    failed = board[board["state"].isin([*_FAILED])]
+    return _run_content(
+        run, kept, rules, data, same=data is not None, black_box=black_box, time_limit=time_limit,
+        make=search.make_candidate, failures=_counted_failures(failed.to_dict("records")), notes=[],
+        lacking="X and y",
+    )  # fmt: skip
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -137,7 +267,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float) -> dict[str, Any]:
+def _tune(
+    folder: Path, data: Dataset | None, black_box: Any, time_limit: float
+) -> tuple[dict[str, Any], Dataset | None]:
     run = _read_json(folder / "run.json")
     try:
         kept = read_candidates((folder / "candidates.json").read_text(encoding="utf-8"))
@@ -145,27 +277,56 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
     except (OSError, ValueError) as error:
         raise ValueError(f"{folder}: {error}") from error
     notes: list[str] = []
-    about, search = run["data"], run["search"]
     if data is None:
-        data, note = data_of_run(about)
+        data, note = data_of_run(run["data"])
         notes += [note] if note else []
-    same = data is not None and data.checksum == about["checksum_sha256"]
+    same = data is not None and data.checksum == run["data"]["checksum_sha256"]
     if data is not None and not same:
         notes.append(
             f"The rows shown, and the measures of the rules, are of {data.source}, not of the data "
             "of the search."
         )
-    places = [place for place in front_of(kept.candidates) if place != kept.winner]
+    content = _run_content(
+        run, kept, rules, data, same=same, black_box=black_box, time_limit=time_limit, make=None,
+        failures=_failures(folder / "leaderboard.csv"), notes=notes,
+        lacking="its black box" if same else "its data and black box",
+    )  # fmt: skip
+    return content, data
+
+
+def _run_content(
+    run: dict[str, Any],
+    kept: Kept,
+    rules: RuleSet,
+    data: Dataset | None,
+    *,
+    same: bool,
+    black_box: Any,
+    time_limit: float,
+    make: Callable[[Candidate], Any] | None,
+    failures: list[dict[str, Any]],
+    notes: list[str],
+    lacking: str,
+) -> dict[str, Any]:
+    """What the page shows of a search: its candidates, and the rules of those on the front."""
+    about, search = run["data"], run["search"]
+    score, recorded = _score_of(search["scoring"])
+    weights = {**all_weights(), **search["weights"]}
+    stops = slider_stops(kept, score, search["completeness"], weights)
+    places = [
+        place
+        for place in dict.fromkeys([*front_of(kept.candidates), *stops])
+        if place != kept.winner
+    ]
     others: dict[int, RuleSet] = {}
     if places and same and data is not None and black_box is not None:
         made, why = remake_rules(
-            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit
+            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit, make=make
         )
         others = {place: found for place, found in made.items() if place != kept.winner}
         if why:
             notes.append(f"Not all rules of the front are in this page: {why}.")
     elif places:
-        lacking = "its black box" if same else "its data and black box"
         notes.append(
             f"Only the winner's rules are in this page: the run was read without {lacking}, by "
             "which others could be made again."
@@ -181,7 +342,6 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
             break
         views[place] = view
         shown.append(ruleset)
-    score = _score_of(search["scoring"])
     groups = [
         {
             "name": about["name"],
@@ -189,27 +349,24 @@ def _tune(folder: Path, data: Dataset | None, black_box: Any, time_limit: float)
             "black_box": run["black_box"]["name"],
             "task": about["task"],
             "quality": run["black_box"]["quality"],
-            "candidates": [_candidate(kept, place, score) for place in range(len(kept.candidates))],
+            "candidates": [
+                _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
+            ],
             "winner": kept.winner,
-            "failures": _failures(folder / "leaderboard.csv"),
+            "failures": failures,
             "standard_errors": kept.standard_errors,
             "share_of_all_rows": SHARE_OF_ALL_ROWS,
         }
     ]
-    scores = page_scores(groups)
     return {
         "kind": "tune",
         "run": run,
         "groups": groups,
-        "scores": scores,
-        "start": {
-            "score": score if score in scores else "ice",
-            "completeness": search["completeness"],
-            **all_weights(),
-            **search["weights"],
-        },
+        "scores": page_scores(groups, recorded),
+        "start": {"score": score, "completeness": search["completeness"], **weights},
         "views": {str(place): view for place, view in views.items()},
         "rows": None if data is None else sample_rows(data, rules, shown),
+        "target": about["target"],
         "notes": [*run.get("notes", []), *notes],
     }
 
@@ -242,42 +399,74 @@ def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
     return data, ""
 
 
-def _candidate(kept: Kept, place: int, score: str) -> dict[str, Any]:
+def _candidate(kept: Kept, place: int, score: str, recorded: Recorded | None) -> dict[str, Any]:
     candidate = kept.candidates[place]
     folds = {
         name: [_finite(fold[name]) for fold in candidate.folds]
         for name in kept_names()
         if all(name in fold for fold in candidate.folds)
     }
-    if score not in PAGE_SCORES and "score" in folds:
-        spec = SCORE_SPECS[score]
-        folds[score] = [None if v is None else spec.signed(v) for v in folds["score"]]
-    names = kept_names(all_rows=True)
+    names = [name for name in kept_names(all_rows=True) if name in folds]
+    all_rows = candidate.all_rows and {
+        name: [_finite(candidate.all_rows.get(name))] for name in names
+    }
+    if recorded is not None and "score" in folds:
+        for kept_as in (folds, all_rows) if all_rows else (folds,):
+            kept_as[score] = [None if v is None else recorded.sign * v for v in kept_as["score"]]
     return {
         "extractor": extractor_label(candidate.extractor),
         "params": candidate.params,
         "trial": candidate.trial,
         "folds": folds,
-        "all_rows": candidate.all_rows
-        and {name: [_finite(candidate.all_rows.get(name))] for name in names if name in folds},
+        "all_rows": all_rows,
         "missing": 0,
     }
 
 
 def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _score_of(scoring: Any) -> str:
-    """The score that the page starts with: the search's own, if it is one of rule sets."""
-    name = scoring.removeprefix("neg_") if isinstance(scoring, str) else ""
-    return name if name in SCORE_SPECS else "ice"
+class Recorded(NamedTuple):
+    """A score without a formula in the page, which shows it as the search recorded it."""
+
+    label: str
+    sign: float
 
 
-def page_scores(groups: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
+    """The score that the page starts with, the search's own, and how it was recorded."""
+    if not isinstance(scoring, str):
+        return "ice", None  # several measures, of which none is the one
+    name = scoring.removeprefix("neg_")
+    if name in PAGE_SCORES:
+        return name, None
+    sign = -1.0 if scoring.startswith("neg_") else 1.0
+    spec = SCORE_SPECS.get(name)
+    return name, Recorded(spec.label if spec else name.replace("_", " "), sign)
+
+
+def page_scores(
+    groups: list[dict[str, Any]], recorded: Recorded | None = None
+) -> dict[str, dict[str, Any]]:
     """What the page is told of the scores that it can show: computed there, or recorded."""
     folds = [candidate["folds"] for group in groups for candidate in group["candidates"]]
-    return {
+    found: dict[str, dict[str, Any]] = {}
+    if recorded is not None:
+        known = {*kept_names(), *PAGE_SCORES}
+        for name in dict.fromkeys(name for some in folds for name in some if name not in known):
+            found[name] = {
+                "label": recorded.label,
+                "greater": recorded.sign > 0,
+                "prediction": "performance",
+                "kept_as": name,
+                "completeness": False,
+                "least_size": 0.0,
+                "weights": [],
+                "text": "",
+                "recorded": True,
+            }
+    return found | {
         name: {
             "label": spec.label,
             "greater": spec.greater_is_better,
@@ -301,18 +490,23 @@ def page_weights(scores: Iterable[str]) -> list[Weight]:
 
 def _failures(path: Path) -> list[dict[str, Any]]:
     """Trials without a score, by extractor, with the first error of each."""
-    failures: dict[str, dict[str, Any]] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row.get("state") in _FAILED:
-                    name = str(row.get("extractor"))
-                    entry = failures.setdefault(
-                        name, {"extractor": name, "count": 0, "error": row.get("error") or ""}
-                    )
-                    entry["count"] += 1
+            return _counted_failures(
+                row for row in csv.DictReader(file) if row.get("state") in _FAILED
+            )
     except (OSError, ValueError, csv.Error):
         return []
+
+
+def _counted_failures(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+    failures: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = str(row.get("extractor"))
+        entry = failures.setdefault(
+            name, {"extractor": name, "count": 0, "error": row.get("error") or ""}
+        )
+        entry["count"] += 1
     return list(failures.values())
 
 
@@ -328,6 +522,7 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
         "start": {"score": "ice", "completeness": "volume", **all_weights()},
         "views": {},
         "rows": None,
+        "target": None,
         "notes": [
             "A bench keeps what was measured, not the rules. skescore tune keeps rules.",
             *_left_out(run),

@@ -16,15 +16,18 @@ from skescore._io import write_atomically
 from skescore._optional import import_optional
 from skescore.datasets import Dataset
 from skescore.registry import extractor_label
-from skescore.report._gathering import gather, page_weights
+from skescore.report._gathering import TO_FEWER_ERRORS, data_of_arrays, gather, page_weights
+from skescore.report._quality import predictions_on
 from skescore.report._rule_views import plain
+from skescore.rules import RuleSet
+from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["write_report"]
 
 #: Our own script, in the order in which its parts need each other.
 SCRIPTS = (
-    "scores.js", "rules.js", "counterfactuals.js", "dom.js", "trade_off.js", "rule_views.js",
-    "page.js",
+    "scores.js", "rules.js", "counterfactuals.js", "dom.js", "scatter.js", "leaderboard.js",
+    "trade_off.js", "quality.js", "rule_cards.js", "try_row.js", "comparison.js", "page.js",
 )  # fmt: skip
 #: Signs that could end a script early or that JavaScript once took for the end of a line.
 _ESCAPES = {
@@ -42,31 +45,44 @@ _QUALITY_NAMES = {
 
 
 def write_report(
-    folder: str | Path,
-    path: str | Path | None = None,
+    source: Any,
+    X: Any = None,
+    y: Any = None,
     *,
+    path: str | Path | None = None,
+    title: str | None = None,
     data: Dataset | None = None,
     black_box: Any = None,
     time_limit: float = 30.0,
     rankings: Sequence[Mapping[str, Any]] = (),
 ) -> Path:
-    """Write a run as one self-contained HTML file.
+    """Write a run, a search or rules as one self-contained HTML file.
 
-    Use it to hand a search or a benchmark to people who have neither Python nor the data: they can
-    move the weights of the scores and see who wins, read the rules and try rows.
+    Use it to hand rules to people who have neither Python nor the data: they read the rules and
+    what each is worth, see where they fail, try rows, and move from fewer rules to fewer errors.
 
     Parameters
     ----------
-    folder : str or Path
-        What ``skescore tune --output`` or ``skescore bench --output`` wrote.
+    source : str, Path, ExtractorSearchCV, RuleSet or sequence of two
+        What ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted search, or
+        rules. Two of them are set side by side (but no benches).
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        The rows of a search, or on which rules are measured.
+    y : array-like of shape (n_rows,), optional
+        Their labels or numbers.
     path : str or Path, optional
-        The file; by default ``report.html`` in the folder. Replaced if it is there.
+        The file; by default ``report.html`` in the folder of the run, or in the current one. Two
+        runs are ``comparison.html`` in the folder of the first. Replaced if it is there.
+    title : str, optional
+        What the page is called; by default by the data.
     data : Dataset, optional
-        The rows, see :func:`skescore.datasets.load_dataset`. By default those of the run, if they
-        are built in or still where they were. Without rows there are no measures of single rules.
+        The rows of a run's folder, see :func:`skescore.datasets.load_dataset`. By default those of
+        the run, if they are built in or still where they were. Without rows there are no measures
+        of single rules.
     black_box : estimator, optional
-        The run's black box, fitted in ``FrozenEstimator`` or not fitted. With it (and the rows) the
-        rules of the other candidates on the front are made again and are part of the page.
+        The black box of a run's folder, fitted in ``FrozenEstimator`` or not fitted. With it (and
+        the rows) the rules of the other candidates on the front are made again and are part of the
+        page. A search has its own.
     time_limit : float, default=30.0
         Seconds after which no further rules are made again.
     rankings : sequence of mapping, default=()
@@ -82,55 +98,59 @@ def write_report(
     Raises
     ------
     ValueError, FileNotFoundError
-        If the folder is not that of a run, is damaged, or the file cannot be written.
+        If the folder is not that of a run, is damaged, X comes without y, or the file cannot be
+        written.
     ImportError
-        If jinja2 or plotly is missing.
+        If jinja2 is missing.
 
     Notes
     -----
     The page computes scores, predictions and counterfactuals itself, by the formulas of
     :mod:`skescore.metrics` and :mod:`skescore.rules`; tests hold both against each other.
     A policy in the page forbids it to load or send anything.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.report import write_report
+    >>> from skescore.rules import as_ruleset
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_report(rules, X, y, path=f"{folder}/iris.html", title="Three irises")
+    ...     "<h1>Three irises</h1>" in page.read_text(encoding="utf-8")
+    True
     """
     if not time_limit >= 0:
         raise ValueError(f"time_limit must be 0 seconds or more, got {time_limit!r}.")
-    folder = Path(folder)
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together: one of them is None.")
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
-    offline = import_optional("plotly.offline", extra="report", purpose=_PURPOSE)
-    content = gather(folder, data, black_box, time_limit)
-    parts = files("skescore.report").joinpath("static")
-    library = str(offline.get_plotlyjs())
-    own = "\n".join(parts.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
-    scripts = [_as_script(text) for text in (library, own)]
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["label"] = extractor_label
-    template = environment.from_string(
-        parts.joinpath("page.html.jinja").read_text(encoding="utf-8")
-    )
-    html = template.render(
-        title=_title(content),
-        kind=content["kind"],
-        groups=content["groups"],
-        run=content["run"],
-        notes=content["notes"],
-        rankings=rankings,
-        scores=content["scores"],
-        weights=page_weights(content["scores"]),
-        command=shlex.join(map(str, (content["run"].get("run") or {}).get("command_line") or ())),
-        quality_names=_QUALITY_NAMES,
-        winners_text=_winners_text(content),
-        policy=_policy(scripts),
-        style=parts.joinpath("style.css").read_text(encoding="utf-8"),
-        library=scripts[0],
-        own=scripts[1],
-        content=_as_json(content),
-        version=_version(),
-    )
-    path = folder / "report.html" if path is None else Path(path)
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if not 1 <= len(sources) <= 2:
+        raise ValueError(f"source must be one run or two, got {len(sources)}.")
+    contents, tables = [], []
+    for one in sources:
+        rows = data
+        if X is not None:
+            if not isinstance(one, RuleSet | ExtractorSearchCV):
+                raise ValueError(
+                    "X and y go with a search or rules; pass the rows of a run's folder as data."
+                )
+            rules = one if isinstance(one, RuleSet) else one.rules_
+            rows = data_of_arrays(rules, X, y, title)
+        content, rows = gather(one, rows, black_box, time_limit)
+        contents.append(content | {"directions": TO_FEWER_ERRORS})
+        tables.append(rows)
+    content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
+    if path is None:
+        folder = sources[0] if isinstance(sources[0], str | Path) else "."
+        path = Path(folder) / ("report.html" if len(contents) == 1 else "comparison.html")
+    path = Path(path)
     try:
-        write_atomically(path, html)
+        write_atomically(path, _rendered(jinja2, content, title, rankings))
     except OSError as error:
         raise ValueError(
             f"The report cannot be written to {path}: {error.strerror or error}. Name another file."
@@ -138,7 +158,99 @@ def write_report(
     return path
 
 
+def _rendered(
+    jinja2: Any,
+    content: dict[str, Any],
+    title: str | None,
+    rankings: Sequence[Mapping[str, Any]],
+) -> str:
+    parts = files("skescore.report").joinpath("static")
+    own = _as_script(
+        "\n".join(parts.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    )
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["label"] = extractor_label
+    template = environment.from_string(
+        parts.joinpath("page.html.jinja").read_text(encoding="utf-8")
+    )
+    compared = content["kind"] == "compare"
+    run = {} if compared else content["run"]
+    text = template.render(
+        title=title or _title(content),
+        kind=content["kind"],
+        names=content["names"] if compared else (),
+        agreement=content["agreement"] if compared else "",
+        groups=content.get("groups", ()),
+        run=run,
+        notes=content["notes"],
+        rankings=rankings,
+        scores=content.get("scores", {}),
+        weights=page_weights(content.get("scores", {})),
+        command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
+        quality_names=_QUALITY_NAMES,
+        winners_text="\n\n".join(map(_winners_text, content["runs"] if compared else [content])),
+        policy=_policy(own),
+        style=parts.joinpath("style.css").read_text(encoding="utf-8"),
+        own=own,
+        content=_as_json(content),
+        version=_version(),
+    )
+    return str(text)
+
+
+def _side_by_side(
+    sources: Sequence[Any], contents: list[dict[str, Any]], tables: Sequence[Dataset | None]
+) -> dict[str, Any]:
+    """Two runs as one page."""
+    for content in contents:
+        if content["kind"] == "bench":
+            raise ValueError(
+                "Two runs are set side by side by their rules, and a bench keeps none. Write a "
+                "report of each, or name folders of skescore tune."
+            )
+    names = [
+        Path(one).resolve().name if isinstance(one, str | Path) else content["groups"][0]["name"]
+        for one, content in zip(sources, contents, strict=True)
+    ]
+    if names[0] == names[1]:
+        names = [f"{name} ({letter})" for name, letter in zip(names, "AB", strict=True)]
+    for content in contents:
+        winner = content["groups"][0]["winner"]
+        first = str(-1 if winner is None else winner)
+        content["views"] = {first: content["views"][first]}
+    return {
+        "kind": "compare",
+        "runs": contents,
+        "names": names,
+        "agreement": _agreement(contents, tables),
+        "notes": [
+            f"{name}: {note}"
+            for name, content in zip(names, contents, strict=True)
+            for note in content["notes"]
+            if not note.startswith("Only the winner's rules")
+        ],
+    }
+
+
+def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None]) -> str:
+    """On how many rows two rule sets predict the same, if both have the same rows."""
+    one, two = tables
+    if one is None or two is None or not one.X.equals(two.X):
+        return "Two rule sets side by side."
+    said = []
+    for content, data in zip(contents, (one, two), strict=True):
+        view = next(iter(content["views"].values()))
+        predicted, silent = predictions_on(RuleSet.from_json(json.dumps(view["set"])), data)
+        said.append([None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)])
+    same = sum(a == b for a, b in zip(*said, strict=True))
+    return f"Both predict the same for {same} of {len(one.X)} rows."
+
+
 def _title(content: dict[str, Any]) -> str:
+    if content["kind"] == "compare":
+        return " and ".join(content["names"])
     names = list(dict.fromkeys(group["data"] for group in content["groups"]))
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"Benchmark on {shown}" if content["kind"] == "bench" else f"Rules for {shown}"
@@ -172,15 +284,11 @@ def _as_script(text: str) -> str:
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _policy(scripts: list[str]) -> str:
-    """What the page may do: run these very scripts, and load nothing."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(f"\n{text}\n".encode()).digest()).decode()
-        for text in scripts
-    ]
-    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+def _policy(script: str) -> str:
+    """What the page may do: run this very script, and load nothing."""
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 

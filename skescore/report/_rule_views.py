@@ -12,9 +12,11 @@ import pandas as pd
 
 from skescore.datasets import Dataset
 from skescore.metrics._rule_reports import rule_report
+from skescore.report._quality import quality_on
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
 from skescore.rules._text import format_label
+from skescore.rules.exporters._sentences import condition_words, last_sentence
 
 __all__ = ["rule_view", "sample_rows"]
 
@@ -55,12 +57,15 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
             ),
             "weight": rule.weight_text(names) if ruleset.voting else None,
             "conditions": [_condition_text(c, ruleset) for c in rule.conditions],
+            "words": [condition_words(c, ruleset) for c in rule.conditions],
+            "used": sorted({j for c in rule.conditions for j in c.features}),
         }
         for i, rule in enumerate(ruleset.rules)
     ]
     view: dict[str, Any] = {
         "set": json.loads(ruleset.to_json(indent=None)),
         "text": ruleset.to_text(),
+        "otherwise": last_sentence(ruleset),
         "class_texts": None if classes is None else [format_label(label) for label in classes],
         "abstention": abstention,
         "rules": rules,
@@ -105,13 +110,19 @@ def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
 def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     """What each rule is worth on the rows, and how many rows it holds for and is assigned."""
     held = ruleset.match(data.X)
-    result: dict[str, Any] = {"holds": held.sum(axis=0).tolist(), "assigned": None, "report": None}
+    result: dict[str, Any] = {
+        "total": len(data.X), "holds": held.sum(axis=0).tolist(), "assigned": None, "report": None,
+    }  # fmt: skip
     if ruleset.voting is None:
         assigned = ruleset.assign(data.X)
         result["assigned"] = np.bincount(
             assigned[assigned >= 0], minlength=len(ruleset)
         ).tolist()  # fmt: skip
     result["uncovered"] = int((~held.any(axis=1)).sum())
+    try:
+        result["quality"] = quality_on(ruleset, data)
+    except ValueError as error:
+        result["quality_error"] = str(error)
     try:
         # In an ordered list most rules hold for rows assigned to earlier ones.
         report = rule_report(ruleset, data.X, data.y, assigned=ruleset.ordered)

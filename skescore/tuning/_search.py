@@ -9,8 +9,10 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import optuna
@@ -978,6 +980,28 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def rules_(self) -> RuleSet:
         """The winner's rules."""
         return self._winner().rules_
+
+    def report(self, X: Any = None, y: Any = None, **options: Any) -> Path:
+        """Write the search as one HTML page; see :func:`skescore.report.write_report`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            The rows of the search; without them there are no measures of single rules.
+        y : array-like of shape (n_rows,), optional
+            Their labels or numbers.
+        **options
+            ``path`` (by default ``report.html`` in the current folder), ``title`` and what else
+            that function takes.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        # By its name: reports stand above searches, which know nothing of them.
+        page = import_module("skescore.report").write_report(self, X, y, **options)
+        return cast("Path", page)
 
     @property
     def oracle_(self) -> Any:

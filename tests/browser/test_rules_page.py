@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from skescore.datasets import load_dataset
-from skescore.report import rule_view
+from skescore.metrics import rule_report
+from skescore.report import rule_view, write_report
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -244,56 +245,110 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
 
 
 def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
-    from skescore.datasets import load_dataset
-    from skescore.metrics import rule_report
-
     iris, rules = load_dataset("iris"), runs.iris_rules()
     report = rule_report(rules, iris.X, iris.y, assigned=True)
-    heads = usual.texts("#rule-table thead th")
+    cards = usual.run(
+        "return [...document.querySelectorAll('#cards > .card')].map((card) => ({"
+        "  premise: card.querySelector('.premise').textContent.trim().replace(/\\s+/g, ' '),"
+        "  outcome: card.querySelector('.outcome strong')?.textContent,"
+        "  record: card.querySelector('.record').textContent }))"
+    )
+    sentences = rules.to_sentences().splitlines()
+    held, assigned = rules.match(iris.X), rules.assign(iris.X)
+    for i, card in enumerate(cards[:3]):
+        # In the words of the sentences, but for commas.
+        words = sentences[i].split(".", 1)[1].split(", then")[0].strip()
+        said = card["premise"].replace("Else if", "Otherwise, if")
+        assert said.replace(",", "") == words.replace(",", "")
+        assert card["outcome"] == rules.rules[i].output
+        wrong = int((assigned == i).sum() - report["p"].iloc[i])
+        told = "all right" if not wrong else f"{wrong} wrong"
+        assert card["record"] == f"decides {(assigned == i).sum()} of 150 rows, {told}"
+        usual.run("document.querySelectorAll('.rule-details')[arguments[0]].open = true", i)
+        figures = usual.wait_until(
+            "const box = document.querySelectorAll('.rule-details')[arguments[0]]"
+            "  .querySelector('.figures'); return box && Object.fromEntries("
+            "  [...box.children].map((row) => [row.children[0].textContent,"
+            "    row.children[1].textContent]))".replace("arguments[0]", str(i))
+        )
+        assert figures["Right"].startswith(f"{report['p'].iloc[i]:g} of ")
+        assert float(figures["Right"].split()[-1]) == pytest.approx(
+            report["precision"].iloc[i], abs=6e-4
+        )
+        assert float(figures["Finds of its class"].split()[-1]) == pytest.approx(
+            report["coverage"].iloc[i], abs=6e-4
+        )
+        assert float(figures["Both in one figure"].split()[0]) == pytest.approx(
+            report["c2"].iloc[i], abs=6e-4
+        )
+        assert figures["Could be chance"].startswith("no")
+        assert figures["Holds for"].startswith(f"{held[:, i].sum()} rows")
+    assert cards[3]["premise"] == sentences[3]
+    assert cards[3]["record"] == f"{(~held.any(axis=1)).sum()} of 150 rows"
+
+
+def test_rows_of_a_rule_are_rows_that_it_decides_with_its_own_columns_first(usual, runs) -> None:
+    iris, rules = load_dataset("iris"), runs.iris_rules()
+    assigned = rules.assign(iris.X)
+    for i in range(3):
+        usual.run("document.querySelectorAll('.rule-details')[arguments[0]].open = true", i)
+        usual.wait_until(f"return document.querySelectorAll('.rule-rows').length > {i} || null")
+        heads, rows = usual.run(
+            "const table = document.querySelectorAll('.rule-rows')[arguments[0]];"
+            "const texts = (row) => [...row.cells].map((cell) => cell.textContent);"
+            "return [texts(table.tHead.rows[0]), [...table.tBodies[0].rows].map(texts)]",
+            i,
+        )
+        own = sorted({j for c in rules.rules[i].conditions for j in c.features})
+        assert heads[1 : 1 + len(own)] == [iris.X.columns[j] for j in own]
+        assert 10 <= len(rows) <= 30
+        for cells in rows:
+            cells = dict(zip(heads, cells, strict=True))
+            row = int(cells["Row"]) - 1
+            assert assigned[row] == i
+            for j in (2, 3):
+                assert float(cells[iris.X.columns[j]]) == iris.X.iloc[row, j]
+            assert cells["species"] == iris.y.iloc[row]
+            wrong = iris.y.iloc[row] != rules.rules[i].output
+            assert cells["Rules say"] == rules.rules[i].output + " ✗" * wrong
+        assert (
+            f"{len(rows)} of the {(assigned == i).sum()} rows"
+            in usual.texts(".rule-rows caption")[i]
+        )
+    usual.run("document.querySelectorAll('.rule-rows')[2].querySelector('tbody button').click()")
+    assert usual.run("return byId('value-2').value") == cells_of_first(usual, 2)
+
+
+def cells_of_first(browser: Any, i: int) -> str:
+    """Petal length in the first row of a rule's table."""
+    return str(
+        browser.run(
+            "const row = document.querySelectorAll('.rule-rows')[arguments[0]].tBodies[0].rows[0];"
+            "return row.querySelector('[data-label=\"petal length (cm)\"]').textContent",
+            i,
+        )
+    )
+
+
+def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
+    iris, rules = load_dataset("iris"), runs.iris_rules()
+    predicted = rules.predict(iris.X)
     rows = usual.run(
-        "return [...document.querySelectorAll('#rule-table tbody tr')]"
+        "return [...document.querySelectorAll('#class-table tbody tr')]"
         ".map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
-    assert [row[0] for row in rows] == ["1", "2", "3"]
-    held = rules.match(iris.X)
-    for i, row in enumerate(rows):
-        cells = dict(zip(heads, row, strict=True))
-        assert cells["If"] == rules.rules[i].premise_text(rules.feature_names, rules.number)
-        assert cells["Then"] == rules.rules[i].output
-        assert int(cells["Holds for"]) == held[:, i].sum()
-        assert int(cells["Assigned rows"]) == (rules.assign(iris.X) == i).sum()
-        for title, column in (("Precision", "precision"), ("Coverage", "coverage"), ("C2", "c2")):
-            assert float(cells[title]) == pytest.approx(report[column].iloc[i], abs=6e-4)
-        assert cells["Significant"] == "yes"
-        alone = held[:, i] & (held.sum(axis=1) == 1)
-        assert int(cells["Only it"]) == alone.sum()
-        assert float(cells["Overlap"]) == pytest.approx(
-            1 - alone.sum() / held[:, i].sum(), abs=6e-4
+    for name, count, found, trusted in rows:
+        right = ((predicted == iris.y) & (iris.y == name)).sum()
+        assert int(count) == (iris.y == name).sum()
+        assert float(found.split()[0]) == pytest.approx(100 * right / 50, abs=0.51)
+        assert float(trusted.split()[0]) == pytest.approx(
+            100 * right / (predicted == name).sum(), abs=0.51
         )
-    assert "rows of 150 without a rule" in usual.text("#rule-closing")
-
-
-def test_rows_of_a_rule_are_rows_of_the_data_that_it_holds_for(usual, runs) -> None:
-    from skescore.datasets import load_dataset
-
-    iris, rules = load_dataset("iris"), runs.iris_rules()
-    held = rules.match(iris.X)
-    for i in range(3):
-        usual.run("document.querySelectorAll('#rule-table button')[arguments[0]].click()", i)
-        rows = usual.run(
-            "return [...document.querySelectorAll('#rule-rows tbody tr')]"
-            ".map((row) => [...row.cells].map((cell) => cell.textContent))"
-        )
-        assert 10 <= len(rows) <= 30
-        for number, length, width, species, answer, _ in rows:
-            row = int(number) - 1
-            assert held[row, i]
-            assert [float(length), float(width)] == iris.X.iloc[row, 2:].tolist()
-            assert species == iris.y.iloc[row]
-            assert answer == rules.predict(iris.X.iloc[[row]])[0]
-        assert f"{len(rows)} of the {held[:, i].sum()} rows" in usual.text("#rule-rows caption")
-    usual.run("document.querySelector('#rule-rows tbody button').click()")
-    assert usual.run("return byId('value-2').value") == rows[0][1]
+    loss = runs.random_candidates(20).means("loss")[0]
+    beside = usual.texts(".bars .bar-value")
+    assert [float(text.split()[0]) for text in beside] == [round(100 * (1 - loss)), 95, 33]
+    assert usual.texts(".bars .bar-name") == ["These rules", "Black box (knn)", "Always “setosa”"]
+    assert usual.text(".tile strong") == str(round(100 * (1 - loss)))
 
 
 def test_copied_texts_are_the_exports_of_python(usual, runs) -> None:
@@ -355,50 +410,57 @@ def test_names_cannot_become_code(opened, runs) -> None:
         "const n = byId('value-0'); n.value = '5'; n.dispatchEvent(new Event('input'));"
     )
     assert f"Prediction: {rules.predict([[5, 0, NASTY[2], 0]])[0]}" in browser.text("#prediction")
-    browser.run(
-        "byId('plot').emit('plotly_hover', { points: [{ customdata: 0 }],"
-        "  event: { clientX: 300, clientY: 300 } })"
-    )
-    assert NASTY[0] in browser.text("#tip")
-    assert "<img src=x onerror=hacked()>" in browser.text("#tip")
+    browser.run("const { scatter } = page.tradeOff; scatter.showTip(scatter.data.points[0])")
+    assert any(name in browser.text("#plot .tip") for name in NASTY)
     assert browser.run("return document.querySelectorAll('main img, main b').length") == 0
 
 
-def test_linear_formulae_and_all_measures_fit_beside_each_other(opened, runs) -> None:
-    """At the width of a laptop no column of the rules is cut off, and no word broken."""
-    names = load_dataset("iris").X.columns
-    terms = [(j, 0.1234 * (j + 1)) for j in range(4)]
-    rules = RuleSet(
+def test_many_rules_are_shown_when_they_are_asked_for_and_all_are_printed(opened, runs) -> None:
+    names = list(load_dataset("iris").X.columns)
+    many = RuleSet(
         [
-            Rule([Interval(2, upper=2.5)], LinearOutput(1.5, terms)),
-            Rule([Interval(2, lower=2.5)], LinearOutput(-2.5, terms)),
+            Rule([Interval(2, k / 4, k / 4 + 0.25)], ("setosa", "versicolor")[k % 2])
+            for k in range(30)
         ],
-        list(names),
-        task="regression",
-        fallback=Fallback(1.0),
+        names,
+        task="classification",
+        fallback=Fallback("virginica"),
     )
-    view = rule_view(rules, None)
-    browser = opened()
-    # Iris is no regression: the page is given the measures of its own rules for these.
-    found = browser.settled(
-        """
-        const rules = new Rules({ ...page.content.views["0"], ...arguments[0] });
-        rules.view.report = Object.fromEntries(Object.entries(page.rules.view.report)
-          .map(([name, values]) => [name, Array.isArray(values) ? values.slice(0, 2) : values]));
-        rules.view.holds = [347, 95];
-        rules.view.assigned = [347, 95];
-        showRules(rules, page.content.rows, true, "gridrex");
-        //then
-        const table = document.getElementById("rule-table"), box = table.parentElement;
-        const lines = (cell) => cell.getClientRects().length && cell.offsetHeight;
-        return { wide: table.scrollWidth, room: box.clientWidth,
-                 heads: [...table.tHead.rows[0].cells].map((cell) => cell.textContent),
-                 buttons: [...table.querySelectorAll("button")].map((b) => b.offsetHeight),
-                 tall: lines(table.tBodies[0].rows[0].cells[2]) };
-        """,
-        view,
+    browser = opened(rules=many)
+    seen = (
+        "return [...document.querySelectorAll('#cards > .card')]"
+        ".filter((card) => card.offsetHeight).length"
     )
-    assert {"Then", "Significant", "Rows"} <= set(found["heads"])
-    assert found["wide"] <= found["room"]
-    assert found["tall"] < 250
-    assert max(found["buttons"]) < 40  # one line
+    assert browser.run(seen) == 12
+    browser.command("Emulation.setEmulatedMedia", media="print", features=[])
+    assert browser.run(seen) == 31
+    browser.command("Emulation.setEmulatedMedia", media="screen", features=[])
+    browser.run("document.querySelector('.more button').click()")
+    assert browser.run(seen) == 31
+
+
+def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None:
+    iris, rules = load_dataset("iris"), runs.iris_rules()
+    browser.open(write_report(rules, iris.X, iris.y, path=tmp_path / "rules.html"))
+    right = (rules.predict(iris.X) == iris.y).sum()
+    assert browser.text(".tile strong") == f"{100 * right / 150:.0f}"
+    assert browser.run("return byId('trade-off').hidden && byId('all').hidden")
+    assert f"Prediction: {rules.predict(iris.X.iloc[[0]])[0]}" in browser.text("#prediction")
+    one = runs.write_run(tmp_path / "a")
+    two = runs.write_run(tmp_path / "b", runs.random_candidates(9, seed=3), rules[:1], winner=2)
+    browser.open(write_report([one, two]))
+    assert browser.texts("h2 ~ .cards .number-sign") == ["1", "2", "3", "–", "1", "–"]
+    figures = dict(
+        browser.run(
+            "return [...document.querySelectorAll('#versus tbody tr')]"
+            ".map((row) => [row.cells[0].textContent, [row.cells[1].textContent,"
+            "  row.cells[2].textContent]])"
+        )
+    )
+    assert figures["Rules"] == ["3", "1"]
+    scores = [
+        runs.random_candidates(20).scores("ice").mean(axis=1)[0],
+        runs.random_candidates(9, seed=3).scores("ice").mean(axis=1)[2],
+    ]
+    assert [float(text) for text in figures["ICE"]] == pytest.approx(scores, abs=6e-5)
+    assert browser.complaints() == []

@@ -125,7 +125,6 @@ def test_files_beside_the_rows(run, tmp_path):
 
 def test_a_report(run, tmp_path):
     pytest.importorskip("jinja2")
-    pytest.importorskip("plotly")
     code, _, _ = run(*SMALL, "--output", str(tmp_path), "--report", "--quiet")
     assert code == 0
     page = (tmp_path / "report.html").read_text()

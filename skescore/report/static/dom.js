@@ -44,6 +44,25 @@ function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+// So many of 100; 100 and 0 only where it is all or none.
+function ofHundred(value) {
+  if (!Number.isFinite(value)) return "–";
+  const whole = Math.round(value);
+  if (whole === 100 && value < 100 - 1e-9) return value < 99.9 ? value.toFixed(1) : "> 99.9";
+  if (whole === 0 && value > 1e-9) return value >= 0.1 ? value.toFixed(1) : "< 0.1";
+  return String(whole);
+}
+
+// A mean of folds is seldom whole: 3, or 3.4.
+function countText(value) {
+  return Math.abs(value - Math.round(value)) < 0.05 ? String(Math.round(value)) : value.toFixed(1);
+}
+
+function listed(texts, last = "and") {
+  return texts.length < 2 ? texts.join("")
+    : `${texts.slice(0, -1).join(", ")} ${last} ${texts[texts.length - 1]}`;
+}
+
 // In full: a value just beyond a bound would round to the bound.
 function fullValue(value) {
   return isMissing(value) ? "missing" : String(value);

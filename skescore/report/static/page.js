@@ -5,11 +5,18 @@ const page = {};
 function start() {
   const content = JSON.parse(byId("content").textContent);
   page.content = content;
-  Object.assign(SCORES, content.scores);
-  content.groups.forEach((group) => {
-    group.has_rules = Object.keys(content.views).length > 0;
-    prepare(group);
-  });
+  if (content.kind === "compare") {
+    page.comparison = new Comparison(content);
+  } else {
+    Object.assign(SCORES, content.scores);
+    startRun(content);
+  }
+  page.ready = performance.now();
+  document.documentElement.dataset.ready = "true";
+}
+
+function startRun(content) {
+  content.groups.forEach(prepare);
   const made = new Map();
   const rulesOf = (place) => {
     const view = content.views[String(place)];
@@ -18,17 +25,16 @@ function start() {
   };
   tryRow = new TryRow();
   page.tryRow = tryRow;
+  if (content.kind === "rules") {
+    for (const id of ["trade-off", "all"]) byId(id).hidden = true;
+    showHero(content, content.groups[0], null, rulesOf(-1));
+    return;
+  }
   const onChoose = (place, anew) => {
     const { group, ranking, settings } = page.tradeOff;
-    const rules = rulesOf(place);
-    showCandidate(group, place, ranking, settings, rules !== null);
-    if (!anew) return;
-    for (const id of ["rules", "try", "exports"]) byId(id).hidden = rules === null;
-    if (rules === null) return;
-    page.rules = rules;
-    showRules(rules, content.rows, place === group.winner, group.candidates[place].extractor);
-    tryRow.show(rules, content.rows);
-    showExports(rules.view);
+    showCandidate(group, place, ranking, settings);
+    if (anew) showHero(content, group, place, rulesOf(place));
+    if (content.kind !== "bench") tellChoice(content, group, place, ranking, settings);
   };
   page.tradeOff = new TradeOff(content, onChoose);
   const show = (at) => {
@@ -36,39 +42,62 @@ function start() {
     page.tradeOff.show(group);
     describeGroup(content, group);
     // A winner that cannot be ranked has rules nevertheless.
-    if (group.winner === null && content.views["-1"]) showLonelyRules(content, rulesOf(-1));
+    if (group.winner === null && content.views["-1"]) showHero(content, group, null, rulesOf(-1));
   };
   const select = byId("group");
   if (select) select.addEventListener("change", () => show(Number(select.value)));
   show(0);
-  const recolour = () => page.tradeOff.recolour();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
-  matchMedia("print").addEventListener("change", recolour);
-  page.ready = performance.now();
-  document.documentElement.dataset.ready = "true";
 }
 
-function showLonelyRules(content, rules) {
-  for (const id of ["rules", "try", "exports"]) byId(id).hidden = false;
+// The first screen, and all that goes with the rules that are shown.
+function showHero(content, group, place, rules) {
+  for (const id of ["try", "exports"]) byId(id).hidden = rules === null;
+  const none = content.kind === "bench";
+  byId("headline").replaceChildren(...headline(content, group, place, rules));
   page.rules = rules;
-  showRules(rules, content.rows, true, "the search's winner");
+  if (!none) {
+    byId("tiles").replaceChildren(...tiles(content, group, place, rules));
+    showQuality(content, group, place, rules);
+  }
+  byId("rules").hidden = none;
+  byId("rules-hint").textContent = rules ? howTheyPredict(rules) : "";
+  byId("no-rules").hidden = rules !== null || none;
+  byId("cards").hidden = rules === null;
+  if (rules === null) return;
+  showCards(byId("cards"), rules, content.rows);
   tryRow.show(rules, content.rows);
   showExports(rules.view);
 }
 
-function describeGroup(content, group) {
-  const order = page.tradeOff.ranking.order;
-  const start = page.tradeOff.settings;
-  const first = group.winner !== null ? group.winner : order[0];
-  if (first !== undefined && group.candidates[first].count) {
-    const candidate = group.candidates[first];
-    const what = group.winner !== null ? `The search chose ${candidate.extractor}`
-      : `${candidate.extractor} has the best score`;
-    byId("headline").textContent = `${what} out of ` +
-      `${plural(group.candidates.length, "candidate")}: ${fixed(candidate.means.size, 1)} rules on ` +
-      `average, performance ${fixed(candidate.means.performance)}, ` +
-      `${kind_label(start)} ${fixed(page.tradeOff.ranking.scored[first].score, 4)}.`;
+function headline(content, group, place, rules) {
+  if (content.kind === "bench") {
+    const best = page.tradeOff.ranking.order[0];
+    return best === undefined ? [] : [`${group.candidates[best].extractor} is best out of ` +
+      `${plural(group.candidates.length, "candidate")} by ${scoreLabel(page.tradeOff.settings)}.`];
   }
+  const count = rules ? rules.rules.length : Math.round(group.candidates[place].means.size);
+  const parts = [`${plural(count, "rule")} that ${count === 1 ? "predicts" : "predict"} `,
+                 element("b", { text: content.target || "the target" })];
+  if (group.black_box) parts.push(", in place of the black box ", element("b", { text: group.black_box }));
+  return [...parts, "."];
+}
+
+// By which measure the rules that are shown were chosen, and how they stand by it.
+function tellChoice(content, group, place, ranking, settings) {
+  const entry = ranking.scored[place], label = scoreLabel(settings);
+  const count = group.candidates.length;
+  const own = place === group.winner;
+  const best = ranking.order[0];
+  let text = `${own ? "The search’s choice" : "Not the search’s choice"}: ${label} ` +
+    `${fixed(entry.score, 3)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
+  if (own && entry.rank > 1) {
+    text += `. The best has ${fixed(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
+      "chosen for its size or for its rules of all rows";
+  }
+  byId("chosen-by").textContent = `${text}.`;
+}
+
+function describeGroup(content, group) {
   if (content.kind !== "bench") return;
   byId("fact-data").textContent = `${group.data}${group.task ? ` (${group.task})` : ""}`;
   const quality = group.quality.quality;

@@ -63,7 +63,18 @@ function prepare(group) {
   });
 }
 
-// Scores of all candidates and their order: best mean first, then fewer rules, then the earlier.
+// Whether a candidate keeps to the limits, as Limits.allow of skescore.tuning has it.
+function allowed(candidate, settings) {
+  const { max_rules: most, min_performance: least } = settings;
+  const known = candidate.all_rows && candidate.all_rows.n_rules;
+  const rules = known && typeof known[0] === "number" ? known[0] : candidate.means.n_rules;
+  const within = (value) => value <= 1e-9;  // not a number is beyond any limit
+  return (typeof most !== "number" || within(rules - most)) &&
+    (typeof least !== "number" || within(least - candidate.means.performance));
+}
+
+// Scores of all candidates and their order: what keeps to the limits first, then best mean first,
+// then fewer rules, then the earlier.
 function rank(group, settings) {
   const greater = SCORES[settings.score].greater;
   const scored = group.candidates.map((candidate) => {
@@ -73,7 +84,9 @@ function rank(group, settings) {
              spread: folds.length ? spread(folds) : NaN };
   });
   const order = scored.map((_, place) => place);
+  for (const one of scored) one.beyond = !allowed(group.candidates[one.place], settings);
   order.sort((a, b) => {
+    if (scored[a].beyond !== scored[b].beyond) return scored[a].beyond - scored[b].beyond;
     const first = scored[a].score, second = scored[b].score;
     if (Number.isNaN(first) || Number.isNaN(second)) {
       return Number.isNaN(first) - Number.isNaN(second) || a - b;
@@ -93,6 +106,11 @@ function scoresWithAllRows(candidate, settings, share, sign) {
     [name, [value === null ? NaN : value]]));
   if (!(rows.size[0] > 0)) return null;
   const mix = (heldOut, all) => (1 - share) * heldOut + share * all;
+  if (!FORMULAS[settings.score]) {
+    const recorded = candidate.folds[settings.score].map((v) =>
+      mix(v === null ? NaN : v, rows[settings.score][0]));
+    return recorded.some(Number.isNaN) ? null : recorded;
+  }
   const parts = Object.fromEntries(Object.entries(rows).map(([name, [all]]) =>
     [name, candidate.folds[name].map((heldOut) => mix(heldOut, all))]));
   const found = candidate.folds.size.map((size, k) => {
@@ -111,7 +129,7 @@ function judged(group, settings, scored, places, sign) {
   const known = new Map(), unknown = [], failed = new Set();
   for (const place of places) {
     const candidate = group.candidates[place];
-    if (!candidate.all_rows) {
+    if (!candidate.all_rows || !(FORMULAS[settings.score] || settings.score in candidate.all_rows)) {
       unknown.push(place);
       continue;
     }
@@ -132,8 +150,8 @@ function judged(group, settings, scored, places, sign) {
 // The rule by which a search chooses: the smallest of those that are as good as the best as far as
 // one can tell from the differences on the folds.
 function choice(group, settings, scored, order) {
-  const known = order.filter((place) => !Number.isNaN(scored[place].score));
-  if (!FORMULAS[settings.score]) return null;
+  const known = order.filter((place) => !Number.isNaN(scored[place].score) && !scored[place].beyond);
+  if (!FORMULAS[settings.score] && !SCORES[settings.score].recorded) return null;
   if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
   const found = judged(group, settings, scored, known, sign);
@@ -162,15 +180,34 @@ function choice(group, settings, scored, order) {
   }).place;
 }
 
+// How good predictions are in the picture: of 100 rows so many right, a mean error, or the score that
+// was searched for where the page has no formula for it.
+function qualityAxis(group, settings) {
+  const score = SCORES[settings.score];
+  if (score && score.recorded) {
+    return { title: score.label, greater: score.greater, of: (c) => c.means[settings.score],
+             text: (value) => `${score.label} ${fixed(value)}` };
+  }
+  if (group.task === "regression") {
+    return { title: "average error", greater: false, of: (c) => c.means.loss,
+             text: (value) => `average error ${shortNumber(value)}` };
+  }
+  return { title: "right, of 100 rows", greater: true, of: (c) => 100 * (1 - c.means.loss),
+           text: (value) => `${ofHundred(value)} of 100 right` };
+}
+
 // Places of the candidates that no other beats in both size and errors, fewest rules first.
-function frontOf(group) {
-  const order = group.candidates.map((c) => c.place).filter((p) => group.candidates[p].count);
-  const at = (place, name) => group.candidates[place].means[name];
-  order.sort((a, b) => at(a, "size") - at(b, "size") || at(a, "loss") - at(b, "loss") || a - b);
+function frontOf(group, axis) {
+  const sign = axis.greater ? -1 : 1;
+  const order = group.candidates.map((c) => c.place).filter((p) =>
+    group.candidates[p].count && !Number.isNaN(axis.of(group.candidates[p])));
+  const size = (place) => group.candidates[place].means.size;
+  const error = (place) => sign * axis.of(group.candidates[place]);
+  order.sort((a, b) => size(a) - size(b) || error(a) - error(b) || a - b);
   let least = Infinity;
   return order.filter((place) => {
-    if (at(place, "loss") >= least) return false;
-    least = at(place, "loss");
+    if (error(place) >= least) return false;
+    least = error(place);
     return true;
   });
 }

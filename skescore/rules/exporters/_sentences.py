@@ -58,12 +58,13 @@ def _lines(ruleset: RuleSet) -> Iterator[str]:
         yield f"{position + 1:>{width}}. {_sentence(ruleset, position)}"
     if not len(ruleset):
         yield "There are no rules."
-    last = _last_sentence(ruleset)
+    last = last_sentence(ruleset)
     if last:
         yield last
 
 
-def _last_sentence(ruleset: RuleSet) -> str:
+def last_sentence(ruleset: RuleSet) -> str:
+    """Say in words what is predicted where no rule holds; empty where that cannot be."""
     fallback = ruleset.fallback
     if fallback is None or not can_be_lost(ruleset):
         return ""
@@ -165,6 +166,11 @@ def _condition(condition: Condition, names: Sequence[str] | None, number: Number
     count = _NUMBERS[condition.m] if condition.m < len(_NUMBERS) else str(condition.m)
     hold = "holds" if condition.m == 1 else "hold"
     return f"at least {count} of the following {hold}: ({inner})"
+
+
+def condition_words(condition: Condition, ruleset: RuleSet) -> str:
+    """Write one condition of a rule set in words, such as ``age is above 30``."""
+    return _condition(condition, ruleset.feature_names, ruleset.number)
 
 
 def _bounds(condition: Interval | Linear, write: Callable[[float], str]) -> str:

@@ -1,0 +1,83 @@
+// Two runs side by side: their rules, their figures, and both trade-offs in one picture.
+
+class Comparison {
+  constructor(content) {
+    this.content = content;
+    this.runs = content.runs.map((run, at) => {
+      Object.assign(SCORES, run.scores);
+      const group = run.groups[0];
+      prepare(group);
+      const place = group.winner === null ? -1 : group.winner;
+      const rules = new Rules(run.views[String(place)]);
+      const box = byId(`run-${at}`);
+      const candidate = group.winner === null ? null : group.winner;
+      box.querySelector(".tiles").replaceChildren(...tiles(run, group, candidate, rules));
+      box.querySelector(".hint").textContent = howTheyPredict(rules);
+      showCards(box.querySelector(".cards"), rules, null, { details: false });
+      return { run, group, rules, candidate };
+    });
+    this.table();
+    this.plot();
+  }
+
+  table() {
+    const measured = this.runs.map(({ run, group, rules, candidate }) => ({
+      ...measuredOf(run, group, candidate, rules), group, rules, candidate,
+    }));
+    const of = (value) => (value === null || value === undefined ? "–" : `${ofHundred(value)} of 100`);
+    const rows = [["Rules", (m) => String(m.rules.rules.length)],
+      ["Conditions", (m) => String(m.rules.rules.reduce((sum, rule) => sum + rule.if.length, 0))],
+      ["Columns used", (m) => String(m.rules.view.used.length)]];
+    if (measured.some((m) => m.right !== null)) rows.unshift(["Right", (m) => of(m.right)]);
+    if (measured.some((m) => m.error !== null)) {
+      rows.unshift(["Average error", (m) => (m.error === null ? "–" : shortNumber(m.error))]);
+    }
+    rows.push(["Left without a rule", (m) => of(m.without)]);
+    const accuracy = (m) => m.group.quality && m.group.quality.accuracy;
+    if (measured.some((m) => Number.isFinite(accuracy(m)))) {
+      rows.push(["Black box right", (m) => of(100 * accuracy(m))]);
+    }
+    for (const [name, score] of Object.entries(SCORES)) {
+      if (score.recorded) continue;
+      rows.push([score.label, (m) => {
+        if (m.candidate === null) return "–";
+        const { start } = this.runs[measured.indexOf(m)].run;
+        return fixed(rank(m.group, { ...start, score: name }).scored[m.candidate].score, 4);
+      }]);
+    }
+    byId("versus").tBodies[0].replaceChildren(...rows.map(([title, value]) => element("tr", {},
+      element("th", { scope: "row", class: "text", text: title }),
+      ...measured.map((m, at) => element("td", {
+        class: "number", "data-label": this.content.names[at], text: value(m) })))));
+  }
+
+  plot() {
+    const axes = this.runs.map(({ group, run }) =>
+      qualityAxis(group, { ...run.start, score: "ice" }));
+    const points = this.runs.flatMap(({ group, candidate }, at) => {
+      const front = new Set(frontOf(group, axes[at]));
+      return group.candidates.filter((c) => c.count).map((c) => ({
+        key: `${at}-${c.place}`, x: c.means.size, y: axes[at].of(c), series: at,
+        front: front.has(c.place) || c.place === candidate, candidate: c, axis: axes[at],
+      }));
+    });
+    byId("both").hidden = !points.length || axes[0].title !== axes[1].title;
+    if (byId("both").hidden) return;
+    const known = new Map(points.map((point) => [point.key, point]));
+    this.scatter = new Scatter(byId("plot"), {
+      onChoose: (key) => {
+        this.scatter.mark(key, null);
+        byId("announcer").textContent = this.scatter.describe(key).join(", ");
+      },
+      describe: (key) => {
+        const { candidate, axis, series, y } = known.get(key);
+        return [`${this.content.names[series]}: ${countText(candidate.means.size)} rules, ${axis.text(y)}`,
+                candidate.extractor];
+      },
+      label: "Candidates of both runs that no others of their run beat",
+    });
+    this.scatter.show({ points, lines: [], axis: { title: axes[0].title,
+      most: axes[0].greater ? 100 : undefined } });
+    byId("better").textContent = axes[0].greater ? "higher" : "lower";
+  }
+}

@@ -1,0 +1,243 @@
+// All candidates as a table that sorts by any column, and what was measured of the chosen one.
+
+const PRINTED = 20;
+// Rows until all are asked for.
+const SHOWN = 20;
+const FOLDS_SHOWN = 12;
+
+// In a span of its own, which stays in sight when the table is scrolled sideways.
+function caption(text) {
+  return element("caption", {}, element("span", { text }));
+}
+
+function qualityNames(group) {
+  const regression = group.task === "regression";
+  return { performance: regression ? "R²" : "F1", loss: regression ? "mean absolute error"
+    : "1 − accuracy" };
+}
+
+class Leaderboard {
+  constructor(content, { onChoose, announce }) {
+    Object.assign(this, { content, onChoose, announce });
+    byId("show-all").addEventListener("click", () => {
+      this.limit = Infinity;
+      byId("show-all").hidden = true;
+      this.fill();
+    });
+  }
+
+  show(group, settings) {
+    this.group = group;
+    this.settings = settings;
+    const names = qualityNames(group);
+    this.columns = [
+      { key: "rank", title: "Rank", value: (c, s) => s.rank, digits: 0 },
+      { key: "extractor", title: "Extractor", text: true, value: (c) => c.extractor },
+      { key: "score", title: "Score", value: (c, s) => s.score, digits: 4,
+        greater: () => SCORES[this.settings.score].greater },
+      { key: "spread", title: "±", value: (c, s) => s.spread, digits: 4 },
+      { key: "performance", title: names.performance, greater: () => true },
+      { key: "loss", title: names.loss },
+      { key: "size", title: "Rules", digits: 1 },
+      { key: "completeness_volume", title: "c volume", greater: () => true },
+      { key: "completeness_instances", title: "c rows", greater: () => true },
+      { key: "fidelity", title: "Fidelity", greater: () => true },
+      { key: "seconds", title: "Seconds" },
+      { key: "params", title: "Parameters", text: true, value: (c) => paramsText(c.params) },
+    ].filter((column) => (column.key === "params"
+      ? group.candidates.some((c) => paramsText(c.params))
+      : column.value || group.candidates.some((c) => column.key in c.means)));
+    this.sorted = { key: "rank", down: false };
+    this.chosen = null;
+    const head = byId("board").tHead.rows[0];
+    head.replaceChildren(...this.columns.map((column) => {
+      const button = element("button", {
+        type: "button", class: "sort", text: column.title, onclick: () => this.sortBy(column),
+      });
+      column.button = button;
+      column.head = element("th", { scope: "col", class: column.text ? "text" : "number" }, button);
+      return column.head;
+    }));
+    this.rows = new Map();
+    this.limit = SHOWN;
+    const count = group.candidates.length;
+    byId("show-all").hidden = count <= SHOWN;
+    byId("show-all").textContent = `Show all ${count}`;
+    byId("board-caption").textContent =
+      `${plural(count, "candidate")}${this.content.kind === "bench" ? ` on ${group.name}` : ""}: means ` +
+      `over ${this.content.kind === "bench" ? "seeds and folds" : "the folds, on held-out rows"}; ` +
+      "± is the deviation between them, c the completeness";
+    byId("board-print").textContent = count > PRINTED
+      ? `Printed are the first ${PRINTED} of ${count} candidates.` : "";
+    this.makeFailures();
+  }
+
+  // Rows are made when they are first shown: there may be very many.
+  rowOf(place) {
+    if (this.rows.has(place)) return this.rows.get(place);
+    const candidate = this.group.candidates[place];
+    const row = element("tr", { "data-place": place });
+    row.texts = {};
+    for (const column of this.columns) {
+      const isHead = column.key === "extractor";
+      const cell = element(isHead ? "th" : "td", {
+        class: `${column.text ? "text" : "number"} ${column.key}`, scope: isHead ? "row" : null,
+        "data-label": isHead ? null : column.title,
+      });
+      row.append(cell);
+      if (["rank", "score", "spread"].includes(column.key)) {
+        row.texts[column.key] = cell.appendChild(document.createTextNode(""));
+        if (column.key === "score") row.scoreCell = cell;
+      } else if (isHead) {
+        row.button = element("button", {
+          type: "button", class: "choose", text: candidate.extractor,
+          "aria-pressed": String(place === this.chosen),
+          onclick: () => this.onChoose(place),
+        });
+        const marks = element("span", { class: "marks" });
+        row.texts.marks = marks.appendChild(document.createTextNode(""));
+        cell.append(row.button, marks);
+      } else cell.textContent = this.cellText(column, candidate);
+    }
+    row.classList.toggle("chosen", place === this.chosen);
+    row.classList.toggle("winner", place === this.group.winner);
+    this.rows.set(place, row);
+    return row;
+  }
+
+  cellText(column, candidate) {
+    if (column.text) return column.value(candidate);
+    return fixed(candidate.means[column.key], column.digits === undefined ? 3 : column.digits);
+  }
+
+  makeFailures() {
+    const failures = this.group.failures, box = byId("failures");
+    const total = failures.reduce((sum, failure) => sum + failure.count, 0);
+    if (!total) { box.replaceChildren(); return; }
+    const what = this.content.kind === "bench" ? "run" : "trial";
+    box.replaceChildren(element("details", {},
+      element("summary", { text: `${plural(total, what)} gave no score and cannot be ranked` }),
+      element("ul", {}, ...failures.map((failure) => element("li", {
+        text: `${failure.extractor}: ${failure.count}, the first: ${failure.error || "unknown"}`,
+      })))));
+  }
+
+  sortBy(column) {
+    const first = column.greater ? column.greater() : false;
+    this.sorted = this.sorted.key === column.key
+      ? { key: column.key, down: !this.sorted.down } : { key: column.key, down: first };
+    this.fill();
+    this.announce(`Sorted by ${column.title}, ${this.sorted.down ? "greatest" : "least"} first.`);
+  }
+
+  fill(ranking = this.ranking, settings = this.settings) {
+    this.ranking = ranking;
+    this.settings = settings;
+    const { scored, order, choice } = ranking, label = scoreLabel(settings);
+    for (const column of this.columns) {
+      if (column.key === "score") column.button.textContent = label;
+      const sorted = column.key === this.sorted.key;
+      if (sorted) column.head.setAttribute("aria-sort", this.sorted.down ? "descending" : "ascending");
+      else column.head.removeAttribute("aria-sort");
+    }
+    const column = this.columns.find((c) => c.key === this.sorted.key);
+    const value = (place) => (column.value
+      ? column.value(this.group.candidates[place], scored[place])
+      : this.group.candidates[place].means[column.key]);
+    const places = order.slice();
+    if (column.key !== "rank" || this.sorted.down) {
+      const turn = this.sorted.down ? -1 : 1;
+      places.sort((a, b) => {
+        const first = value(a), second = value(b);
+        if (column.text) return turn * first.localeCompare(second);
+        if (Number.isNaN(first) || Number.isNaN(second)) {
+          return Number.isNaN(first) - Number.isNaN(second);
+        }
+        return turn * (first - second);
+      });
+    }
+    const shown = places.slice(0, this.limit).map((place) => {
+      const row = this.rowOf(place), entry = scored[place];
+      row.scoreCell.dataset.label = label;
+      put(row.texts.rank, String(entry.rank));
+      put(row.texts.score, fixed(entry.score, 4));
+      put(row.texts.spread, fixed(entry.spread, 4));
+      const missing = this.group.candidates[place].missing;
+      put(row.texts.marks, [
+        place === order[0] && !Number.isNaN(entry.score) && !entry.beyond ? "best score" : "",
+        place === choice && place !== order[0] ? "chosen by these weights" : "",
+        place === this.group.winner ? "search's winner" : "",
+        entry.beyond ? "beyond the limits" : "",
+        missing ? `${missing} missing` : "",
+      ].filter(Boolean).join(", "));
+      row.classList.toggle("best", place === order[0]);
+      return row;
+    });
+    const body = byId("board").tBodies[0];
+    // Rows that stay where they are need no new layout.
+    const same = body.rows.length === shown.length && shown.every((row, k) => body.rows[k] === row);
+    if (!same) body.replaceChildren(...shown);
+  }
+
+  choose(place) {
+    this.chosen = place;
+    for (const [at, row] of this.rows) {
+      const chosen = at === place;
+      row.button.setAttribute("aria-pressed", String(chosen));
+      row.classList.toggle("chosen", chosen);
+    }
+  }
+}
+
+function put(node, text) {
+  if (node.data !== text) node.data = text;
+}
+
+// The numbers of the chosen candidate, and those of each fold.
+function showCandidate(group, place, ranking, settings) {
+  const candidate = group.candidates[place], entry = ranking.scored[place];
+  const marks = [];
+  if (place === group.winner) marks.push("the search's winner");
+  if (place === ranking.order[0]) marks.push("the best score with these weights");
+  const params = Object.entries(candidate.params);
+  const facts = [
+    ["Extractor", candidate.extractor + (marks.length ? ` – ${marks.join(", ")}` : "")],
+    ["Parameters", params.length ? paramsText(candidate.params) : "none searched"],
+    [scoreLabel(settings), `${fixed(entry.score, 4)} ± ${fixed(entry.spread, 4)}, rank ` +
+      `${entry.rank} of ${group.candidates.length}`],
+    ["Held-out rows", `performance ${fixed(candidate.means.performance)}, errors ` +
+      `${fixed(candidate.means.loss)}, ${fixed(candidate.means.size, 1)} rules, complete ` +
+      `${fixed(candidate.means.completeness_volume)} by volume and ` +
+      `${fixed(candidate.means.completeness_instances)} by rows`],
+  ];
+  if (candidate.missing) {
+    facts.push(["Missing", `${candidate.missing} of ${candidate.missing + candidate.count} runs ` +
+      "gave no score; the means are those of the others"]);
+  }
+  const list = element("dl", { class: "facts" }, ...facts.map(([name, text]) =>
+    element("div", {}, element("dt", { text: name }), element("dd", { text }))));
+  const parts = [list];
+  if (candidate.count && candidate.count <= FOLDS_SHOWN) parts.push(foldTable(candidate, entry, settings));
+  byId("chosen-body").replaceChildren(...parts);
+}
+
+function foldTable(candidate, entry, settings) {
+  const names = { performance: "performance", loss: "errors", size: "rules",
+                  completeness_volume: "c volume", completeness_instances: "c rows" };
+  const row = (title, values, digits) => element("tr", {},
+    element("th", { scope: "row", class: "text", text: title }),
+    ...values.map((value, k) => element("td", { class: "number", "data-label": `Fold ${k + 1}`,
+                                                text: fixed(value, digits) })));
+  return element("details", {},
+    element("summary", { text: "Fold by fold" }),
+    element("div", { class: "scroll", role: "region", tabindex: "0",
+                     "aria-label": "Folds, can be scrolled" },
+      element("table", { class: "stacked" },
+        caption("What was measured on each fold"),
+        element("thead", {}, element("tr", {},
+          element("th", { scope: "col", class: "text", text: "Measure" }),
+          ...entry.folds.map((_, k) => element("th", { scope: "col", class: "number",
+                                                       text: String(k + 1) })))),
+        element("tbody", {}, row(scoreLabel(settings), entry.folds, 4),
+          ...Object.entries(names).map(([key, title]) => row(title, candidate.folds[key], 3))))));
+}

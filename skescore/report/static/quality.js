@@ -1,0 +1,154 @@
+// How good the rules are: three figures, beside the black box and a constant, class by class, and
+// where they fail most.
+
+// What was measured of a candidate on held-out rows, or else of its rules on the rows of the page.
+function measuredOf(content, group, place, rules) {
+  const candidate = place === null || place === undefined ? null : group.candidates[place];
+  const view = rules ? rules.view : null, quality = view && view.quality;
+  const heldOut = Boolean(candidate && candidate.count);
+  const regression = (rules ? rules.set.task : group.task) === "regression";
+  const found = { heldOut, regression, right: null, error: null, explained: null, without: null,
+                  // Rules that are shown are counted; of others the mean of the folds is known.
+                  size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
+                  always: quality ? quality.always : null, total: quality ? quality.total : null };
+  if (heldOut) {
+    const { means } = candidate;
+    found.without = 100 * (1 - means.completeness_instances);
+    if (regression) {
+      found.error = means.loss;
+      found.explained = 100 * means.performance;
+    } else found.right = 100 * (1 - means.loss);
+  } else if (quality) {
+    found.without = 100 * view.uncovered / quality.total;
+    if (regression) {
+      found.error = quality.error;
+      found.explained = quality.r2 === null ? null : 100 * quality.r2;
+    } else found.right = 100 * quality.right / quality.total;
+  } else if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
+  return found;
+}
+
+function tile(number, unit, text, note) {
+  return element("li", { class: "tile" },
+    element("p", { class: "big" }, element("strong", { text: number }), unit ? ` ${unit}` : ""),
+    element("p", { class: "what", text }), note ? element("p", { class: "note-line", text: note }) : "");
+}
+
+function tiles(content, group, place, rules) {
+  const m = measuredOf(content, group, place, rules), made = [];
+  const rowsName = m.heldOut ? "new rows" : "of these rows";
+  const accuracy = group.quality && group.quality.accuracy;
+  if (m.regression && m.error !== null && m.error !== undefined) {
+    made.push(tile(`± ${shortNumber(m.error)}`, "", m.heldOut ? "average error on new rows"
+      : "average error on these rows",
+      m.always ? `always the mean: ± ${shortNumber(m.always.error)}` : ""));
+  } else if (m.right !== null) {
+    const beside = [];
+    if (m.heldOut && Number.isFinite(accuracy)) beside.push(`black box: ${ofHundred(100 * accuracy)}`);
+    if (m.always) beside.push(`always ${m.always.text}: ${ofHundred(100 * m.always.right / m.total)}`);
+    made.push(tile(ofHundred(m.right), "of 100", m.heldOut ? "new rows are right" : "of these rows are right",
+      beside.join(" · ")));
+  }
+  if (m.without !== null) {
+    made.push(tile(ofHundred(m.without), "of 100", `${m.heldOut ? "new rows" : "rows"} are left without a rule`,
+      rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
+  }
+  if (m.size !== null) {
+    const columns = rules ? `using ${rules.view.used.length} of ${plural(rules.names.length, "column")}` : "";
+    made.push(tile(countText(m.size), "", m.size === 1 ? "rule" : "rules", columns));
+  }
+  return made;
+}
+
+// Bars from 0 to 100, each with its number in words.
+function bars(entries) {
+  return element("ul", { class: "bars" }, ...entries.map(({ name, value, text, kind }) => {
+    const fill = element("span", { class: `fill ${kind || ""}` });
+    fill.style.width = `${Math.max(0, Math.min(100, value))}%`;
+    return element("li", {}, element("span", { class: "bar-name", text: name }),
+      element("span", { class: "track", "aria-hidden": "true" }, fill),
+      element("span", { class: "bar-value", text }));
+  }));
+}
+
+function comparison(content, group, place, rules) {
+  const m = measuredOf(content, group, place, rules), entries = [];
+  const of = (value) => `${ofHundred(value)} of 100`;
+  const { accuracy, r2 } = group.quality || {};
+  if (!m.regression && m.right !== null) {
+    entries.push({ name: "These rules", value: m.right, text: of(m.right), kind: "ours" });
+    if (m.heldOut && Number.isFinite(accuracy)) {
+      entries.push({ name: `Black box (${group.black_box})`, value: 100 * accuracy, text: of(100 * accuracy) });
+    }
+    if (m.always) {
+      const share = 100 * m.always.right / m.total;
+      entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
+    }
+  } else if (m.regression && m.explained !== null) {
+    const part = (value) => `${value < 0 ? "worse than the mean" : `${ofHundred(value)} %`}`;
+    entries.push({ name: "These rules", value: m.explained, text: part(m.explained), kind: "ours" });
+    if (m.heldOut && Number.isFinite(r2)) {
+      entries.push({ name: `Black box (${group.black_box})`, value: 100 * r2, text: part(100 * r2) });
+    }
+    entries.push({ name: "Always the mean", value: 0, text: "0 %", kind: "base" });
+  }
+  if (!entries.length) return null;
+  return element("div", { class: "panel" },
+    element("h3", { text: m.regression ? "How much of the differences they explain" : "Right, of 100 rows" }),
+    bars(entries), element("p", { class: "hint", text: m.heldOut
+      ? "Measured on rows that were held back while rules and black box were made" +
+        (m.always ? "; “always” on all rows." : ".")
+      : "Counted on the rows that were given." }));
+}
+
+function classTable(rules) {
+  const { quality } = rules.view;
+  if (!quality || !quality.classes) return null;
+  const share = (part, whole) => (whole ? `${ofHundred(100 * part / whole)} of 100` : "–");
+  const cell = (label, text) => element("td", { class: "number", "data-label": label, text });
+  return element("div", { class: "panel" },
+    element("h3", { text: "Class by class" }),
+    element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Classes, can be scrolled" },
+      element("table", { class: "stacked", id: "class-table" },
+        caption("How many rows of each class are found, and how far a prediction of it can be trusted"),
+        element("thead", {}, element("tr", {},
+          element("th", { scope: "col", class: "text", text: "Class" }),
+          ...["Rows", "Found", "Right when predicted"].map((text) =>
+            element("th", { scope: "col", class: "number", text })))),
+        element("tbody", {}, ...quality.classes.map((one) => element("tr", {},
+          element("th", { scope: "row", class: "text", text: one.name }), cell("Rows", String(one.rows)),
+          cell("Found", share(one.right, one.rows)),
+          cell("Right when predicted", one.said ? share(one.right, one.said) : "never predicted")))))),
+    element("p", { class: "hint", text: `Counted on all ${quality.total} rows, of which the rules were made.` }));
+}
+
+function failures(rules) {
+  const { quality } = rules.view;
+  if (!quality) return null;
+  const box = element("div", { class: "panel", id: "segments" },
+    element("h3", { text: "Where they fail most" }));
+  if (!quality.segments.length) {
+    box.append(element("p", { text: quality.right === quality.total ? "They are right in all rows of the data."
+      : "No part of the data was found in which they fail clearly more often than elsewhere." }));
+    return box;
+  }
+  const regression = rules.regression, overall = regression ? quality.error
+    : 1 - quality.right / quality.total;
+  const text = (error) => (regression ? `average error ${shortNumber(error)}`
+    : `${ofHundred(100 * error)} of 100 wrong`);
+  box.append(element("ol", { class: "segments" }, ...quality.segments.map((one) =>
+    element("li", {}, element("span", { class: "condition", text: one.text }),
+      element("span", { class: "segment-error", text: `${text(one.error)}` }),
+      element("small", { text: ` ${plural(one.rows, "row")}` })))),
+    element("p", { class: "hint", text: `Over all rows: ${text(overall)}. Parts of the data, one column at a ` +
+      "time, in which errors are more frequent than chance explains." }));
+  return box;
+}
+
+function showQuality(content, group, place, rules) {
+  const parts = [comparison(content, group, place, rules)];
+  if (rules) parts.push(classTable(rules), failures(rules));
+  const shown = parts.filter(Boolean);
+  byId("quality").hidden = !shown.length;
+  byId("quality-body").replaceChildren(...shown);
+}

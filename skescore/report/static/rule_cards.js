@@ -1,0 +1,226 @@
+// Rules as cards: what each says in words, how often it is right, and behind a button its rows and
+// figures. Then the rules to take along.
+
+// More cards than these are shown when they are asked for.
+const CARDS_SHOWN = 12;
+const OTHER_COLUMNS = 3;
+
+const VOTES = "All rules that hold predict together.";
+
+function howTheyPredict(rules) {
+  if (rules.rules.length < 2) return "";
+  if (rules.voting) return VOTES;
+  if (rules.set.ordered) return "Read from the top: the first rule that holds decides.";
+  return rules.set.disjoint ? "No two rules hold for the same row."
+    : "Of several rules that hold, the one that is right most often decides.";
+}
+
+function showCards(list, rules, rows, { details = true } = {}) {
+  const cards = rules.view.rules.map((_, i) => ruleCard(rules, rows, i, details));
+  const last = otherwiseCard(rules, rows);
+  if (last) cards.push(last);
+  if (!cards.length) cards.push(element("li", { class: "card", text: "There are no rules." }));
+  if (cards.length <= CARDS_SHOWN + 2) {
+    list.replaceChildren(...cards);
+    return;
+  }
+  const late = cards.slice(CARDS_SHOWN);
+  for (const card of late) card.classList.add("late");
+  const more = element("li", { class: "more no-print" }, element("button", {
+    type: "button", text: `Show all ${rules.view.rules.length} rules`,
+    onclick: () => {
+      for (const card of late) card.classList.remove("late");
+      more.remove();
+      late[0].querySelector("summary, .premise").focus();
+    },
+  }));
+  list.replaceChildren(...cards.slice(0, CARDS_SHOWN), more, ...late);
+}
+
+// A condition in words, with the name of its column made to stand out.
+function conditionWords(rules, rule, at) {
+  const text = rule.words[at], name = rule.used.map((j) => rules.names[j])
+    .filter((known) => text.startsWith(`${known} is `))[0];
+  return name ? [element("b", { text: name }), text.slice(name.length)] : [text];
+}
+
+function premise(rules, i) {
+  const rule = rules.view.rules[i], later = rules.set.ordered && i > 0;
+  if (!rule.words.length) {
+    return element("p", { class: "premise" },
+      element("span", { class: "word", text: later ? "Otherwise" : "Always" }));
+  }
+  const parts = rule.words.flatMap((_, at) => [
+    element("span", { class: "word", text: at ? "and" : later ? "Else if" : "If" }), " ",
+    element("span", { class: "condition" }, ...conditionWords(rules, rule, at)), " ",
+  ]);
+  return element("p", { class: "premise" }, ...parts);
+}
+
+// How many rows a rule predicts, and how many of them it gets right.
+function record(rules, i) {
+  const { view } = rules, report = view.report;
+  const decided = view.assigned ? view.assigned[i] : view.holds ? view.holds[i] : null;
+  if (decided === null) return null;
+  const counted = report && (view.assigned === undefined || view.assigned === null ||
+    view.by_assigned || rules.set.disjoint);
+  return { rows: decided, total: view.total,
+           right: counted && !rules.regression && decided ? report.p[i] : null };
+}
+
+function recordText(rules, i) {
+  const found = record(rules, i);
+  if (!found) return rules.view.rules[i].seen;
+  const verb = rules.voting ? "holds for" : "decides";
+  const rows = `${verb} ${found.rows} of ${plural(found.total, "row")}`;
+  if (found.right === null) return rows;
+  const wrong = found.rows - found.right;
+  return `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
+}
+
+function outcome(rules, i) {
+  const rule = rules.view.rules[i];
+  const kind = rules.regression ? "" : ` class-${rules.codes[i] % 8}`;
+  return element("p", { class: `outcome${kind}` },
+    element("span", { class: "arrow", "aria-hidden": "true", text: "→" }),
+    element("span", { class: "unseen", text: "then" }), " ", element("strong", { text: rule.output }),
+    rules.voting ? element("small", { text: ` weight ${rule.weight}` }) : "");
+}
+
+function ruleCard(rules, rows, i, details) {
+  const found = record(rules, i);
+  const card = element("li", { class: "card", id: details ? `rule-${i + 1}` : null },
+    element("span", { class: "number-sign", "aria-hidden": "true", text: String(i + 1) }),
+    element("div", { class: rules.view.rules[i].output.length > 30 ? "says long" : "says" }, premise(rules, i), outcome(rules, i)));
+  const line = element("p", { class: "record" });
+  if (found && found.total) {
+    const right = found.right === null ? found.rows : found.right;
+    const bar = element("span", { class: "meter", "aria-hidden": "true" });
+    bar.append(element("span", { class: "meter-right" }), element("span", { class: "meter-wrong" }));
+    bar.children[0].style.width = `${100 * right / found.total}%`;
+    bar.children[1].style.width = `${100 * (found.rows - right) / found.total}%`;
+    line.append(bar);
+  }
+  line.append(recordText(rules, i));
+  card.append(line);
+  if (details && rules.view.holds) {
+    const box = element("div", { class: "rule-more" });
+    const open = element("details", { class: "rule-details no-print" },
+      element("summary", {}, rows ? "Rows and figures" : "Figures",
+        element("span", { class: "unseen", text: ` of rule ${i + 1}` })), box);
+    // Made when it is first opened: there may be many.
+    open.addEventListener("toggle", () => {
+      if (open.open && !box.childElementCount) box.append(...ruleFigures(rules, i), ...ruleRows(rules, rows, i));
+    });
+    card.append(open);
+  }
+  return card;
+}
+
+function otherwiseCard(rules, rows) {
+  const { view } = rules;
+  if (!view.otherwise) return null;
+  const some = view.uncovered === undefined ? "" : view.uncovered
+    ? `${view.uncovered} of ${plural(view.total, "row")}` : "none of the rows";
+  return element("li", { class: "card otherwise" },
+    element("span", { class: "number-sign", "aria-hidden": "true", text: "–" }),
+    element("p", { class: "premise", text: view.otherwise }),
+    element("p", { class: "record", text: some }));
+}
+
+// What a rule is worth, in words, with the measure's own name behind.
+function ruleFigures(rules, i) {
+  const { view } = rules, { report } = view, facts = [];
+  if (report) {
+    const of = report.p[i] + report.n[i];
+    facts.push(
+      ["Right", `${report.p[i]} of ${of}${rules.regression ? " near its value" : ""}`,
+       `precision ${fixed(report.precision[i])}`],
+      [rules.regression ? "Finds of the rows near its value" : "Finds of its class",
+       `${ofHundred(100 * report.coverage[i])} of 100`, `coverage ${fixed(report.coverage[i])}`],
+      ["Could be chance", report.significant[i] ? "no" : "yes, cannot be ruled out",
+       `corrected p-value ${fixed(report.fdr_p_value[i])}`],
+      ["Both in one figure", fixed(report.c2[i]), "C2, at most 1"]);
+    if (!rules.set.ordered) {
+      facts.push(["Only this rule holds for", plural(report.unique_rows[i], "row"),
+                  `overlap ${fixed(report.overlap[i])}`]);
+    }
+  }
+  facts.push(["Holds for", plural(view.holds[i], "row"), rules.set.ordered && i
+    ? "also those of earlier rules" : ""]);
+  const list = element("dl", { class: "figures" }, ...facts.map(([name, text, more]) =>
+    element("div", {}, element("dt", { text: name }), element("dd", {}, text, " ",
+      element("small", { text: more })))));
+  return view.report_error
+    ? [list, element("p", { class: "hint", text: `No measures of single rules: ${view.report_error}` })]
+    : [list];
+}
+
+function sampleRow(rules, rows, k) {
+  const row = new Array(rules.names.length).fill(null);
+  rows.features.forEach((feature, at) => { row[feature] = rows.columns[at][k]; });
+  return row;
+}
+
+// A sample of the rows that a rule holds for: its own columns first.
+function ruleRows(rules, rows, i) {
+  if (!rows) return [];
+  const own = rules.view.rules[i].used.filter((j) => rows.features.includes(j));
+  const others = rows.features.filter((j) => !own.includes(j)).slice(0, OTHER_COLUMNS);
+  const all = rows.numbers.map((_, k) => k);
+  const held = all.filter((k) => rules.ruleHolds(i, sampleRow(rules, rows, k)));
+  // In a list that is read from the top, a rule decides what earlier ones have left.
+  const found = rules.voting ? held
+    : held.filter((k) => rules.predict(sampleRow(rules, rows, k)).rule === i);
+  const total = rules.voting ? rules.view.holds[i] : rules.view.assigned[i];
+  const head = (text, kind = "number") => element("th", { scope: "col", text, class: kind });
+  const cell = (label, text, kind = "number") => element("td", { class: kind, "data-label": label, text });
+  const values = (features, k, kind) => features.map((j) =>
+    cell(rules.names[j], fullValue(rows.columns[rows.features.indexOf(j)][k]), kind));
+  return [element("div", { class: "scroll", role: "region", tabindex: "0",
+                           "aria-label": `Rows of rule ${i + 1}, can be scrolled` },
+    element("table", { class: "stacked rule-rows" },
+      caption(`${found.length} of the ${plural(total, "row")} that rule ${i + 1} ` +
+        `${rules.voting ? "holds for" : "decides"}${others.length ? "; its own columns first" : ""}`),
+      element("thead", {}, element("tr", {}, head("Row"), ...own.map((j) => head(rules.names[j])),
+        head(rows.target), head("Rules say"), element("td", {}), ...others.map((j) => head(rules.names[j])))),
+      element("tbody", {}, ...found.map((k) => {
+        const said = rules.says(rules.predict(sampleRow(rules, rows, k)));
+        const truth = fullValue(rows.targets[k]);
+        const wrong = !rules.regression && said !== truth;
+        return element("tr", { class: wrong ? "wrong" : null },
+          element("th", { scope: "row", class: "number", text: String(rows.numbers[k]) }),
+          ...values(own, k, "number own"), cell(rows.target, truth),
+          cell("Rules say", wrong ? `${said} ✗` : said),
+          element("td", {}, element("button", {
+            type: "button", class: "choose", text: "try", "aria-label": `Try row ${rows.numbers[k]}`,
+            onclick: () => {
+              tryRow.fill(sampleRow(rules, rows, k));
+              byId("try").scrollIntoView();
+              byId("try").focus({ preventScroll: true });
+            },
+          })),
+          ...values(others, k, "number"));
+      }))))];
+}
+
+function showExports(view) {
+  byId("export-list").replaceChildren(...view.exports.map(({ name, text, error }) => {
+    if (text === null) {
+      return element("details", {}, element("summary", { text: name }),
+        element("p", { class: "note", text: error }));
+    }
+    const said = element("span", { role: "status", class: "copied" });
+    const copy = element("button", {
+      type: "button", class: "copy", "data-export": name, text: `Copy ${name}`,
+      onclick: async () => {
+        const done = await copyText(text);
+        said.textContent = done ? "Copied." : "The browser did not let the page copy.";
+      },
+    });
+    return element("details", {}, element("summary", { text: name }),
+      element("p", { class: "buttons no-print" }, copy, said),
+      element("pre", { tabindex: "0", "aria-label": `${name} of the rules` },
+        element("code", { text })));
+  }));
+}
