@@ -37,10 +37,10 @@ def test_submodule_itself_is_returned_not_its_package():
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part.of_it"])
 def test_missing_package_names_purpose_and_command(module):
     with pytest.raises(ImportError) as caught:
-        import_optional(module, extra="report", purpose="Writing a report")
+        import_optional(module, extra="plots", purpose="Drawing a plot")
     assert str(caught.value) == (
-        "Writing a report needs the package 'no_such_package', which is not installed. "
-        'Run: pip install "jinja2>=3.1" "plotly>=5.22"'
+        "Drawing a plot needs the package 'no_such_package', which is not installed. "
+        'Run: pip install "matplotlib>=3.9"'
     )
     assert caught.value.name == "no_such_package"
 
@@ -57,22 +57,22 @@ def test_broken_package_is_not_called_missing(tmp_path, monkeypatch, source, det
     (tmp_path / "broken_module.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="installed but cannot be imported") as caught:
-        import_optional("broken_module", extra="report", purpose="Writing a report")
+        import_optional("broken_module", extra="plots", purpose="Drawing a plot")
     assert detail in str(caught.value)
-    assert str(caught.value).endswith('Run: pip install --upgrade "jinja2>=3.1" "plotly>=5.22"')
+    assert str(caught.value).endswith('Run: pip install --upgrade "matplotlib>=3.9"')
     assert isinstance(caught.value.__cause__, ImportError)
 
 
 def test_missing_part_of_a_present_package_is_not_called_a_missing_package():
     with pytest.raises(ImportError, match=r"No module named 'json\.no_such_part'"):
-        import_optional("json.no_such_part", extra="report", purpose="Writing a report")
+        import_optional("json.no_such_part", extra="plots", purpose="Drawing a plot")
 
 
 def test_other_errors_of_a_module_pass_through(tmp_path, monkeypatch):
     (tmp_path / "module_with_a_fault.py").write_text("1 / 0", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ZeroDivisionError):
-        import_optional("module_with_a_fault", extra="report", purpose="Writing a report")
+        import_optional("module_with_a_fault", extra="plots", purpose="Drawing a plot")
 
 
 def test_every_extra_that_the_code_recommends_exists():
