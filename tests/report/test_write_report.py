@@ -200,7 +200,7 @@ def test_folders_that_are_no_run_are_refused(runs, tmp_path) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(runs, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(ImportError, match="pip install .*jinja2"):
+    with pytest.raises(ImportError, match=r"pip install .*jinja2"):
         write_report(runs.write_run(tmp_path))
 
 
