@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import cache_folder, package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, MODEL_KINDS, SEARCH
 from skescore._optional import import_optional
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, plural
 from skescore.bench._suites import RANKED, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -153,18 +153,18 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
 def _about(result: BenchResult) -> str:
     config, run = result.plan.config, result.run
     parts = [
-        output.plural(len(config.data), "data set"),
+        plural(len(config.data), "data set"),
         "1 black box" if len(config.black_boxes) == 1 else f"{len(config.black_boxes)} black boxes",
-        output.plural(len(config.extractors), "extractor"),
+        plural(len(config.extractors), "extractor"),
     ]
     failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
-    measured = output.plural(len(result.rows), "row")
+    measured = plural(len(result.rows), "row")
     return f"{config.name}: {' × '.join(parts)}, {_runs(result)}: {measured}{failed}"
 
 
 def _runs(result: BenchResult) -> str:
     config = result.plan.config
-    seeds = output.plural(len(config.seeds), "seed")
+    seeds = plural(len(config.seeds), "seed")
     if config.folds == 0:
         return f"{seeds}, in sample"
     if config.folds == 1:
@@ -184,7 +184,7 @@ def _means(
 
     dataset = result.plan.datasets[data]
     measure = "weighted F1" if dataset.task == "classification" else "R²"
-    rows, columns = len(dataset.X), output.plural(dataset.X.shape[1], "feature")
+    rows, columns = len(dataset.X), plural(dataset.X.shape[1], "feature")
     quality = part.loc[part["black_box_quality_mean"].notna(), "black_box_quality_mean"]
     held = "held-out " if result.plan.config.folds else ""
     # From a file: what is held out here may be what it was trained on.
@@ -254,7 +254,7 @@ def _ranks(
 
     n_data = len(ranking.comparison.ranks)
     name = _called(options.rank_by)
-    data = output.plural(n_data, "data set")
+    data = plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
     also = [score for score in arguments.scores() if score != options.rank_by]
     others = {
@@ -314,7 +314,7 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     )
     if len(table) > len(shown):
         printer.line(
-            f"({output.plural(len(table) - len(shown), 'further error')}; --format json lists all.)"
+            f"({plural(len(table) - len(shown), 'further error')}; --format json lists all.)"
         )
 
 
@@ -589,9 +589,7 @@ def run(options: argparse.Namespace) -> str:
             )
         except KeyboardInterrupt:
             progress.__exit__()
-            notes.add(
-                f"{output.plural(progress.measured, 'row')} more measured; the same command goes on"
-            )
+            notes.add(f"{plural(progress.measured, 'row')} more measured; the same command goes on")
             raise
         progress.__exit__()
         _write_files(options, folder, result)

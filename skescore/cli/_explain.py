@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+from skescore._text import plural
 from skescore.cli import _output as output
 from skescore.cli._arguments import integer
 from skescore.cli._rule_files import add_rules_and_rows, read_rows, read_rules
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> str:
     beyond = [number for number in options.row if number > len(rows)]
     if beyond:
         raise ValueError(
-            f"--row {beyond[0]}: {options.data} has {output.plural(len(rows), 'row')}. Pass a "
+            f"--row {beyond[0]}: {options.data} has {plural(len(rows), 'row')}. Pass a "
             f"number from 1 to {len(rows)}."
         )
     found = [ruleset.explain(rows.iloc[[number - 1]]) for number in options.row]

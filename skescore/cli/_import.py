@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import MODEL_KINDS, VOTING_TEXTS
-from skescore._text import listed
+from skescore._text import listed, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE, OF_MODEL
@@ -180,7 +180,7 @@ def _conditions(path: Path) -> Any:
         if len(cells) != len(header):
             raise ValueError(
                 f"it cannot be read as a table: line {line} (the header is line 1) has "
-                f"{output.plural(len(cells), 'cell')}, the header {len(header)}. Put cells that "
+                f"{plural(len(cells), 'cell')}, the header {len(header)}. Put cells that "
                 f"hold {separator!r} in quotation marks."
             )
     table = pd.DataFrame([cells for _, cells in rows[1:]], columns=header, dtype=object)
@@ -413,7 +413,7 @@ def _named(
         source = "--feature-names" if columns is None else f"{options.data}"
         more = "" if columns is None else " Leave columns out with --target and --drop."
         raise ValueError(
-            f"The rules have {output.plural(len(own), 'feature')} ({listed(own)}), {source} has "
+            f"The rules have {plural(len(own), 'feature')} ({listed(own)}), {source} has "
             f"{len(names)}: {listed(list(names))}.{more}"
         )
     pairs = [f"{a!r} is {b!r}" for a, b in zip(own, names, strict=True) if a != b]
@@ -465,9 +465,9 @@ def _text(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet)
 
     printer = output.Printer(options.format == "markdown")
     printer.line(
-        f"{result['source']} ({result['model']}): {output.plural(len(ruleset), 'rule')} with "
-        f"{output.plural(ruleset.n_conditions, 'condition')}, for {ruleset.task} on "
-        f"{output.plural(ruleset.n_features, 'feature')}"
+        f"{result['source']} ({result['model']}): {plural(len(ruleset), 'rule')} with "
+        f"{plural(ruleset.n_conditions, 'condition')}, for {ruleset.task} on "
+        f"{plural(ruleset.n_features, 'feature')}"
     )
     printer.line(f"features: {listed(list(ruleset.feature_names))}")
     if ruleset.classes is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import package_versions, write_atomically
 from skescore._names import BREX_METHOD_NAMES, ICE_DATA, ICE_EXTRACTORS
 from skescore._optional import install_commands
+from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
@@ -302,7 +303,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     printer.line(
         "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
         "is FiRe of the printed accuracy and rules; on halves figures are means over "
-        f"{output.plural(splits, 'split')}, with the least and the greatest accuracy."
+        f"{plural(splits, 'split')}, with the least and the greatest accuracy."
     )
     printer.heading("figures")
     box = table["black_box"]
@@ -359,10 +360,10 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     splits = settings["n_splits"]
     printer.line(
         "ICE, Table 1: unbounded decision trees as black boxes. Best parameters of "
-        f"{output.plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
+        f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
         f"{settings['phi']:g} and rho = {settings['rho']:g}. 'Recomputed' is made of the printed "
         "F1, rules and completeness; held out figures are means over "
-        f"{output.plural(splits, 'split')} into halves."
+        f"{plural(splits, 'split')} into halves."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
+from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_RULES
-from skescore.cli._output import Printer, number, plural
+from skescore.cli._output import Printer, number
 from skescore.cli._rule_files import preparation_of, read_rules, used_features
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def run(options: argparse.Namespace) -> str:
     if unknown:
         listed = ", ".join(sorted(map(repr, unknown)))
         count = sum(dataset.class_counts[label] for label in unknown)
-        notes.add(f"{output.plural(count, 'row')} of classes that the rules do not know: {listed}")
+        notes.add(f"{plural(count, 'row')} of classes that the rules do not know: {listed}")
     result = {
         "rules": str(options.rules),
         "data": arguments.describe_data(options, dataset),
@@ -300,11 +301,11 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer = output.Printer(options.format == "markdown")
     data, number = result["data"], output.number
     dropped = data["rows_dropped"]
-    more = f" ({output.plural(dropped, 'row')} with missing values dropped)" if dropped else ""
+    more = f" ({plural(dropped, 'row')} with missing values dropped)" if dropped else ""
     printer.line(
-        f"{result['rules']}: {output.plural(result['n_rules'], 'rule')} with "
-        f"{output.plural(result['n_conditions'], 'condition')}, on "
-        f"{output.plural(data['rows'], 'row')} of "
+        f"{result['rules']}: {plural(result['n_rules'], 'rule')} with "
+        f"{plural(result['n_conditions'], 'condition')}, on "
+        f"{plural(data['rows'], 'row')} of "
         f"{data['name']}{more}"
     )
     printer.heading("scores")

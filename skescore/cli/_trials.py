@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, try_lock
+from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 
@@ -263,8 +264,7 @@ def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> 
     count = count_finished(kept, extractors)
     if count:
         notes.add(
-            f"going on after {output.plural(count, 'trial')} that were kept; to begin anew: "
-            f"{kept.remedy}"
+            f"going on after {plural(count, 'trial')} that were kept; to begin anew: {kept.remedy}"
         )
     return count
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, no_data_text
 from skescore._optional import import_optional
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
@@ -112,7 +112,7 @@ def tune_text(
     printer.heading(
         f"best: {extractor_label(best['extractor'])} with {name} "
         f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
-        f"{output.plural(best['n_rules'], 'rule')}, extracted from all rows"
+        f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
     printer.verbatim(str(search.rules_))
     measure = "accuracy" if dataset.task == "classification" else "R²"
@@ -124,7 +124,7 @@ def tune_text(
     )
     if (test := result.get("test")) is not None:
         printer.line(
-            f"on the {output.plural(test['rows'], 'row')} of {test['source']}: fidelity "
+            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity "
             f"{output.number(test['fidelity'])}; {measure} of the rules "
             f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
             f"completeness by rows {output.number(test['completeness_instances'])}"
@@ -148,8 +148,8 @@ def _leaderboard(
     failed = f", {len(board) - len(done)} without a score" if len(done) < len(board) else ""
     first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
     printer.heading(
-        f"leaderboard: {output.plural(len(board), 'trial')}{failed}, "
-        f"{first}{output.plural(len(different), 'different outcome')} by {name}, "
+        f"leaderboard: {plural(len(board), 'trial')}{failed}, "
+        f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
     measure = "f1_weighted" if dataset.task == "classification" else "r2"
@@ -255,9 +255,9 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
 def _describe(dataset: Dataset) -> str:
     from skescore.rules._text import format_number
 
-    text = f"{dataset.name}: {len(dataset.X)} rows, {output.plural(dataset.X.shape[1], 'feature')}"
+    text = f"{dataset.name}: {len(dataset.X)} rows, {plural(dataset.X.shape[1], 'feature')}"
     if dataset.n_rows_dropped:
-        text += f" ({output.plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
+        text += f" ({plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
     if dataset.task == "classification":
         counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
@@ -625,7 +625,7 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
     front = search.pareto_front_
     if options.pick > len(front):
         raise ValueError(
-            f"--pick {options.pick}: the trade-off has only {output.plural(len(front), 'row')}. "
+            f"--pick {options.pick}: the trade-off has only {plural(len(front), 'row')}. "
             f"Pass --pick 1 to --pick {len(front)}."
         )
     search.choose(front.iloc[options.pick - 1], dataset.X, dataset.y)
@@ -672,7 +672,7 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
                 "or try --scoring balanced_accuracy"
             )
     never = [
-        f"{name!r} ({output.plural(count, 'row')})"
+        f"{name!r} ({plural(count, 'row')})"
         for name, count in counts
         if not (predicted == name).any()
     ]
@@ -728,7 +728,7 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
         options.extractors = suitable[: options.trials]
         if left_out := suitable[options.trials :]:
             notes.add(
-                f"with {output.plural(options.trials, 'trial')} these extractors are not tried: "
+                f"with {plural(options.trials, 'trial')} these extractors are not tried: "
                 f"{', '.join(left_out)}"
             )
     if options.trials < len(options.extractors):
@@ -835,7 +835,7 @@ def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -
     if not outputs:
         check_matches(model, dataset)
         return model
-    place = list(outputs).index(dataset.y.name)
+    place = list(outputs).index(str(dataset.y.name))
     check_matches(model, dataset, output=place)
     return select_output(model, place)
 
@@ -930,7 +930,7 @@ def _search(
                 raise
             options.exit_code = 1
             notes.add(
-                f"interrupted after {output.plural(len(search.leaderboard_), 'trial')}; the same "
+                f"interrupted after {plural(len(search.leaderboard_), 'trial')}; the same "
                 "command goes on with the others"
             )
         except ValueError as error:
@@ -958,7 +958,7 @@ def _search(
         reason = reason.partition(" Pass undefined=...")[0]
         first = ", the first" if len(failed) > 1 else ""
         notes.add(
-            f"{len(failed)} of {output.plural(len(board), 'trial')} gave no score{first}: "
+            f"{len(failed)} of {plural(len(board), 'trial')} gave no score{first}: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
     if (started := len(board)) < options.trials and not options.exit_code:

@@ -309,7 +309,7 @@ def _cart_points(problem: _Problem) -> _Points:
         return [few, fewest, more, default, most]
     leaves = _at_most(problem.max_rules, _leaves(problem))
     large = default | {"max_leaf_nodes": leaves, "max_depth": 8}
-    return [p for p in (large, default, most, more, few) if p["max_leaf_nodes"] <= leaves]
+    return [p for p in (large, default, most, more, few) if int(p["max_leaf_nodes"]) <= leaves]
 
 
 def _gridex(problem: _Problem) -> SearchSpace:
