@@ -15,8 +15,13 @@ import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -44,7 +49,7 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
-from skescore.extractors._weights import fit_weighted, repeated_rows
+from skescore.extractors._weights import fit_weighted, repeated_rows, take_rows
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
@@ -253,7 +258,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _check_parameters(self) -> None:
         """Raise a ValueError or TypeError for a parameter that cannot be used."""
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    #: Under metadata routing it is the black box that asks for weights; extraction takes the same.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Learn rules from what the black box predicts for the rows.
 
         Parameters
@@ -266,12 +274,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             What the black box is fitted on: a clone of it is, unless it comes in a
             ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
             is; extraction itself needs no labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, which count as repeated rows both for the black box and for the
+            extraction; see :func:`repeated_rows` for weights that are no whole numbers. Black boxes
+            that take no weights are fitted on the repeated rows.
         **fit_params
-            ``sample_weight``, shape (n_rows,): weights of the rows, which count as repeated rows
-            both for the black box and for the extraction. Whole numbers are just that; others are
-            rounded to four rows for each row, on average, which statistics then count. Black boxes
-            that take no weights are fitted on the repeated rows. All else is handed on to the black
-            box's ``fit`` by metadata routing.
+            Handed on to the black box's ``fit`` by metadata routing.
 
         Returns
         -------
@@ -291,11 +299,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         pruner = self._pruner()
         task = self._task()
         self._check_parameters()
-        weights = fit_params.pop("sample_weight", None)
-        given = X, y
+        weights, given = sample_weight, (X, y)
         if weights is not None:
             places = repeated_rows(weights, _num_samples(X))
-            X, y = _safe_indexing(X, places), None if y is None else _safe_indexing(y, places)
+            X, y = take_rows(X, places), None if y is None else take_rows(y, places)
             kept = None if y is None or task != "classification" else pd.unique(np.ravel(y))
             if kept is not None and len(kept) == 1:
                 raise ValueError(

@@ -21,13 +21,31 @@ _MOST_ROWS = 5_000_000
 def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Indices of rows, each as often as it weighs.
 
-    Whole numbers are taken as they are. Others are multiplied, so that they add up to about four
-    times the number of rows, and rounded; a row of positive weight is there at least once.
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,)
+        The weights, not negative.
+    n_rows : int
+        The number of rows.
+
+    Returns
+    -------
+    ndarray of int
+        In order.
 
     Raises
     ------
     ValueError
         If the weights do not fit the rows, are negative or not finite, or none is positive.
+
+    Notes
+    -----
+    Whole numbers that add up to at most five million are taken as they are. Others are multiplied
+    by one number :math:`f` and rounded: a row of weight :math:`w` is there :math:`wf` times, half a
+    row more or less, and at least once if :math:`w > 0`. The weights of all rows add up to
+    :math:`4n` rows then, or, where the lightest row weighs half a row or more, to between
+    :math:`8n/3` and :math:`8n`, so that the lightest rows weigh whole rows. A row of mean weight is
+    thus off by at most an eighth (3/16) of it, and rows that all weigh alike by nothing.
 
     Examples
     --------
@@ -44,9 +62,14 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
         weights = weights / weights.max()  # the sum of huge weights must not overflow
         factor, least = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
         if factor * least >= 0.5:  # the smallest, of which most rows may be, without rounding
-            factor = round(factor * least) / least
+            factor = max(1, round(factor * least)) / least
         weights = np.where(weights > 0, np.maximum(1.0, np.round(weights * factor)), 0.0)
     return np.repeat(np.arange(n_rows), weights.astype(np.intp))
+
+
+def take_rows(values: Any, places: np.ndarray) -> Any:
+    """Take some rows, in the container that they come in."""
+    return _safe_indexing(values if hasattr(values, "__getitem__") else np.asarray(values), places)
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
@@ -58,4 +81,4 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any
         weights = row_weights(weights, _num_samples(X))
         return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
     places = repeated_rows(weights, _num_samples(X))
-    return fit_black_box(estimator, _safe_indexing(X, places), _safe_indexing(y, places), **options)
+    return fit_black_box(estimator, take_rows(X, places), take_rows(y, places), **options)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import has_fit_parameter
 
 from skescore.extractors import CARTExtractor, repeated_rows
 from skescore.registry import extractor_class
@@ -77,6 +82,43 @@ def test_other_weights_are_rounded_to_rows() -> None:
     for wrong in ([0, 0], [1, -1], [1, np.nan], [1]):
         with pytest.raises(ValueError, match="sample_weight must"):
             repeated_rows(wrong, 2)
+
+
+def test_the_lightest_row_is_not_lost_in_rounding() -> None:
+    """Half a row would round to none, and with it all differences between rows."""
+    assert np.bincount(repeated_rows([0.5, 7.5], 2)).tolist() == [1, 15]
+
+
+@given(
+    arrays(float, st.integers(1, 60), elements=st.floats(0, 9, allow_subnormal=False)),
+    st.integers(-9, 9),
+)
+def test_the_error_of_rounding_is_bounded(weights: np.ndarray, exponent: int) -> None:
+    weights = np.ldexp(weights, exponent)
+    assume(weights.any() and (weights != np.round(weights)).any())
+    n_rows = len(weights)
+    counts = np.bincount(repeated_rows(weights, n_rows), minlength=n_rows)
+    assert (counts[weights == 0] == 0).all()
+    # Some factor explains all counts: half a row more or less, and light rows are there once.
+    heavy = counts > 1
+    with np.errstate(over="ignore", divide="ignore"):
+        most = np.min((counts + 0.5)[weights > 0] / weights[weights > 0])
+        least = np.max((counts - 0.5)[heavy] / weights[heavy], initial=0.0)
+    assert least <= most * (1 + 1e-12)
+    assert most * weights.sum() >= 8 / 3 * n_rows * (1 - 1e-12)
+    assert least * weights.sum() <= 8 * n_rows * (1 + 1e-12)
+
+
+def test_weights_are_a_parameter_as_in_scikit_learn() -> None:
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    for name in ("cart", "cream"):
+        extractor = made(name, tree)
+        assert has_fit_parameter(extractor, "sample_weight")
+        positional = extractor.fit(X, Y, WEIGHTS).rules_
+        assert positional == made(name, tree).fit(X, Y, sample_weight=WEIGHTS).rules_
+    # What draws weights for its members hands them on.
+    boosted = AdaBoostClassifier(CARTExtractor(tree, max_leaf_nodes=3), n_estimators=2)
+    assert boosted.fit(X, Y).score(X, Y) > 0.7
 
 
 def test_a_search_weighs_black_box_extraction_and_scores() -> None:

@@ -200,8 +200,8 @@ class BoxExtractor(BaseExtractor):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        super().fit(X, y, **fit_params)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
+        super().fit(X, y, sample_weight, **fit_params)
         if self.prune is not None or len(self.labels_) != _num_samples(X):  # rows that weigh more
             self.labels_ = self.rules_.assign(self._rows(X))
         return self
