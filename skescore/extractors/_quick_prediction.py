@@ -154,18 +154,16 @@ def _one_hot(encoder: OneHotEncoder, frame: pd.DataFrame) -> np.ndarray | None:
         return None
     sizes = [len(known) for known in encoder.categories_]
     result = np.zeros((len(frame), sum(sizes)))
-    start = 0
+    rows, start = np.arange(len(frame)), 0
     for j, known in enumerate(encoder.categories_):
-        values = frame.iloc[:, j].to_numpy(dtype=object)
-        # Of what is missing, pandas tells no kinds apart, scikit-learn does.
-        if not all(isinstance(value, float) for some in (values, known) for value in _gaps(some)):
+        labels, values = known.tolist(), frame.iloc[:, j].to_numpy(dtype=object).tolist()
+        if any(value is pd.NA for value in (*labels, *values)):
             return None
-        codes = pd.Index(known.astype(object)).get_indexer(pd.Index(values, dtype=object))
-        there = np.flatnonzero(codes >= 0)
-        result[there, start + codes[there]] = 1.0
+        # A dict is quicker for some hundred rows than what larger tables need.
+        place = {value: at for at, value in enumerate(labels) if value == value}
+        gap = len(place) if len(place) < len(labels) else -1  # NaN comes last
+        codes = np.array([place.get(v, -1) if v == v else gap for v in values], dtype=np.intp)
+        there = codes >= 0
+        result[rows[there], start + codes[there]] = 1.0
         start += sizes[j]
     return result
-
-
-def _gaps(values: np.ndarray) -> list[Any]:
-    return values[pd.isna(values)].tolist()

@@ -103,12 +103,22 @@ def test_encoders_of_the_callers_own(encoder):
     np.testing.assert_array_equal(Oracle(model).query(rows), model.predict(rows))
 
 
-def test_kinds_of_missing_text_stay_apart():
-    X = pd.DataFrame({"town": ["a", None, "b", np.nan] * 30, "x": np.arange(120.0)}, dtype=object)
+@pytest.mark.parametrize("gaps", [(None, np.nan), (None, None), (np.nan, np.nan)])
+@pytest.mark.parametrize("dtype", [object, "category"])
+def test_kinds_of_missing_text_stay_apart(gaps, dtype):
+    towns = [pd.Series(["a", gap, "b", np.nan] * 30, dtype=dtype) for gap in (*gaps, None, pd.NA)]
     encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
-    y = np.tile([0, 1, 2, 3], 30)
-    model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0)).fit(X, y)
-    np.testing.assert_array_equal(Oracle(model).query(X), model.predict(X))
+    model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0))
+    model.fit(pd.DataFrame({"town": towns[0]}), np.tile([0, 1, 2, 3], 30))
+    for town in towns[1:]:
+        X = pd.DataFrame({"town": town})
+        try:
+            expected = model.predict(X)
+        except (TypeError, ValueError):
+            with pytest.raises(ValueError, match="failed on rows with missing values"):
+                Oracle(model).query(X)
+        else:
+            np.testing.assert_array_equal(Oracle(model).query(X), expected)
 
 
 def test_what_a_forest_complains_about_is_still_complained_about():
