@@ -249,6 +249,8 @@ def copy_pages(app: Any, config: Any) -> None:
     folder.mkdir(exist_ok=True)
     for file, name in COPIES.items():
         text = file.read_text(encoding="utf-8")
+        if "\n## " not in text:
+            text = text.replace("\n### ", "\n## ")
         _write(folder / f"{name}.md", site_links(text, file.parent, folder))
 
 

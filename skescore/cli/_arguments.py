@@ -310,7 +310,7 @@ def add_reading_options(group: Any) -> None:
     group.add_argument(
         "--category",
         default=[],
-        help="features whose values are names of things, though written as numbers or hardly ever "
+        help="features that are categories, though written as numbers or hardly ever "
         "repeated; text is read so anyway",
         **names,
     )
@@ -329,7 +329,7 @@ def add_reading_options(group: Any) -> None:
         help="what else stands for a missing value, as in --na-values=-999,unknown; repeatable",
     )
     group.add_argument(
-        "--sep", metavar="SIGN", help="what parts the columns of a text file (by default found out)"
+        "--sep", metavar="SIGN", help="separator of columns in a text file (detected by default)"
     )
     group.add_argument(
         "--decimal",

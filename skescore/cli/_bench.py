@@ -320,8 +320,8 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
 
 DESCRIPTION = (
     "Measure extractors on held-out rows of several data sets and black boxes, "
-    "show means, ranks and wins, and test whether the differences are more than chance. A "
-    "run that was broken off goes on when its command is repeated."
+    "show means, ranks and wins, and test whether the differences are more than chance. "
+    "Repeating the command resumes an interrupted run."
 )
 EXAMPLES = """\
 examples:
@@ -365,8 +365,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--drop", help="leave out columns of these files; repeatable", **names)
     group.add_argument(
         "--category",
-        help="columns of these files whose values are names of things, though written as numbers; "
-        "repeatable",
+        help="columns of these files that are categories, though written as numbers; repeatable",
         **names,
     )
     group.add_argument(

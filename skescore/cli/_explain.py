@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=integer(1),
         required=True,
         metavar="N",
-        help="number of a row, the first below the header being 1; once more for each further one",
+        help="number of a row, the first below the header being 1; repeatable",
     )
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="of the output (default text)"

@@ -279,7 +279,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--drop", help="columns of DATA that are no features; repeatable", **names)
     group.add_argument(
         "--category",
-        help="features whose values are names of things, not quantities; repeatable",
+        help="features that are categories, not quantities; repeatable",
         **names,
     )
     group = parser.add_argument_group("output")

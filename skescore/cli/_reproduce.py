@@ -48,8 +48,8 @@ _ICE = (
     "Table 1 of the ICE paper: ExACT, CREAM, ITER, GridEx and CART on unbounded decision trees for "
     "Wine and WBC. The paper gives no parameters: the best are searched here, held out (by "
     "cross-validation on one half, judged on the other) and in sample (the rows that rules are "
-    "made from judge them). Takes some minutes, and goes on where it was broken off if there is an "
-    "--output."
+    "made from judge them). Takes some minutes; with --output, repeating the command resumes an "
+    "interrupted run."
 )
 _ICE_EXAMPLES = """\
 examples:
@@ -86,8 +86,8 @@ examples:
 By default there are ten formulae of arity 3, 6 and 10, forty rows of each and
 networks of one formula each, which takes a few minutes; seconds without
 networks. With --full there are all arities, 400 rows and networks of all
-formulae, which takes hours. A broken run goes on if it is called again with
-the same --output.
+formulae, which takes hours. An interrupted run is resumed by calling it again
+with the same --output.
 """
 _FULL: dict[str, Any] = {
     "arities": tuple(range(3, 11)), "formulae": 10, "network_formulae": 10, "assignments": 400,
@@ -468,7 +468,7 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", action=OF_FOLDER, type=Path, metavar="DIR",
         help="folder for the results as they come, the tables (JSON and Markdown) and, with "
-        "matplotlib, Figure 2; a broken run goes on there",
+        "matplotlib, Figure 2; an interrupted run is resumed there",
     )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     arguments.add_format_option(parser)

@@ -140,8 +140,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--missing",
         metavar="ATOM",
         action="append",
-        help="prolog: what stands for a missing value; once more for each further one (null and "
-        "nan if left out)",
+        help="prolog: what stands for a missing value; repeatable (null and nan if left out)",
     )
     parser.add_argument(
         "--shorten",

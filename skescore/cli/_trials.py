@@ -125,7 +125,7 @@ class Workers:
 JOURNAL = "trials.journal"
 #: Beside it as long as the search has not come to its end.
 UNFINISHED = "trials.unfinished"
-_UNFINISHED_TEXT = "This search has not come to its end. The same command goes on with it."
+_UNFINISHED_TEXT = "This search is not finished. Repeat its command to resume it."
 #: So many equal commands at the same time keep trials in the cache, each its own.
 _MOST_AT_ONCE = 20
 #: Days after which the cache forgets a search that nobody went on with.
@@ -136,9 +136,9 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where trials are kept and who works at them."""
     group = parser.add_argument_group(
         "trials",
-        "Trials are kept while they are made: the same command goes on where an\n"
-        "  earlier one was broken off. Without --storage they are kept in the folder of\n"
-        "  --output, or in the user's cache until the search has come to its end.",
+        "Trials are kept while they are made: repeating the command resumes an\n"
+        "  interrupted run. Without --storage they are kept in the folder of\n"
+        "  --output, or in the user's cache until the search is finished.",
     )
     group.add_argument(
         "--storage",
@@ -163,7 +163,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="forget the trials of an earlier run that was broken off",
+        help="forget the trials of an earlier run that was interrupted",
     )
 
 
@@ -279,8 +279,8 @@ def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
     elif there and not same:
         raise ValueError(
-            f"--output {options.output} holds another search that was broken off. Repeat its "
-            "command to go on with it, forget it with --fresh, or name another folder."
+            f"--output {options.output} holds another search that was interrupted. Repeat its "
+            "command to resume it, forget it with --fresh, or name another folder."
         )
     try:
         marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")

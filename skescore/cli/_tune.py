@@ -930,8 +930,8 @@ def _search(
                 raise
             options.exit_code = 1
             notes.add(
-                f"interrupted after {plural(len(search.leaderboard_), 'trial')}; the same "
-                "command goes on with the others"
+                f"interrupted after {plural(len(search.leaderboard_), 'trial')}; repeat "
+                "the command for the others"
             )
         except ValueError as error:
             n_rows = len(dataset.X)

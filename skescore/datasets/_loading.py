@@ -536,7 +536,7 @@ class Dataset:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Feature columns that hold names of things, as text."""
+        """Feature columns that are categories, as text."""
         return tuple(str(n) for n, c in self.X.items() if not pd.api.types.is_numeric_dtype(c))
 
     @cached_property
@@ -608,14 +608,14 @@ def load_dataset(
         a model or saved rules were made with to use a wider table. None takes every column but the
         target, those to `drop`, and identifiers.
     categories : str or sequence of str, default=()
-        Features whose values are names of things, though they are written as numbers, or hardly
+        Features that are categories, though they are written as numbers, or hardly
         ever repeat. Text is read so without being named.
     numeric : str or sequence of str, default=()
         Features that are numbers; other text in them is missing.
     na_values : str or sequence of str, default=()
         What else stands for a missing value, as for :func:`read_table`; so are all that follow.
     sep : str, optional
-        What parts the columns of a text file.
+        Separator of the columns of a text file.
     decimal : str, optional
         The decimal sign.
     encoding : str, optional

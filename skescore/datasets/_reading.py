@@ -914,7 +914,7 @@ def read_table(
         A column that is to be predicted: never left out or grouped, and without a part in
         `preparation`.
     sep : str, optional
-        What parts the columns of a text file: one character, ``"tab"`` or ``"space"``. By default
+        Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By default
         comma, semicolon, tab, vertical bar and blanks are told apart by header and first rows.
     decimal : {".", ","}, optional
         The decimal sign. By default it is found out from the numbers.

@@ -151,7 +151,7 @@ def test_interrupt_shows_what_is_done_and_the_same_command_goes_on(commands, tmp
     done = len(interrupted.result["leaderboard"])
     assert 0 < done < BUDGET
     [note] = interrupted.result["notes"]
-    assert note == f"interrupted after {done} trials; the same command goes on with the others"
+    assert note == f"interrupted after {done} trials; repeat the command for the others"
     assert "Traceback" not in interrupted.err
     assert interrupted.result["rules"]["rules"]
     again = commands.run(tmp_path, *SHORT)
@@ -205,7 +205,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     folder = tmp_path / "run"
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     assert names(folder) == {"trials.journal", "trials.unfinished"}
-    assert "The same command goes on with it" in (folder / "trials.unfinished").read_text()
+    assert "Repeat its command to resume it" in (folder / "trials.unfinished").read_text()
     again = commands.run(tmp_path, *words)
     assert again.code == 0
     assert "going on after" in again.err
@@ -253,7 +253,7 @@ def test_folder_of_another_search_that_was_broken_off_is_left_alone(commands, tm
     before = (tmp_path / "run" / "trials.journal").read_bytes()
     other = commands.run(tmp_path, *words, "--seed", 1)
     assert other.code == 1
-    assert "--output run holds another search that was broken off" in other.err
+    assert "--output run holds another search that was interrupted" in other.err
     assert (tmp_path / "run" / "trials.journal").read_bytes() == before
 
 
