@@ -16,7 +16,7 @@ from skescore.report._quality import quality_on
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
 from skescore.rules._text import format_label
-from skescore.rules.exporters._sentences import condition_words, last_sentence
+from skescore.rules.exporters._sentences import last_sentence, premise_words
 
 __all__ = ["rule_view", "sample_rows"]
 
@@ -57,7 +57,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
             ),
             "weight": rule.weight_text(names) if ruleset.voting else None,
             "conditions": [_condition_text(c, ruleset) for c in rule.conditions],
-            "words": [condition_words(c, ruleset) for c in rule.conditions],
+            "words": premise_words(rule, ruleset),
             "used": sorted({j for c in rule.conditions for j in c.features}),
         }
         for i, rule in enumerate(ruleset.rules)

@@ -439,6 +439,21 @@ def test_many_rules_are_shown_when_they_are_asked_for_and_all_are_printed(opened
     assert browser.run(seen) == 31
 
 
+def test_what_says_or_stands_in_brackets_among_others(browser, tmp_path) -> None:
+    young, short = Interval(0, upper=2, missing=True), OneOf(2, ["blue", "red"])
+    rules = RuleSet(
+        [Rule([young, short, Interval(3, 1)], "x"), Rule([young], "y")], NAMES,
+        task="classification", fallback=Fallback("x"), domain=DOMAIN,
+    )  # fmt: skip
+    browser.open(write_report(rules, path=tmp_path / "rules.html"))
+    said = [" ".join(text.split()) for text in browser.texts("#cards .premise")[:2]]
+    assert said == [
+        "If (a is at most 2 or missing) and d is above 1 and (colour is blue or red)",
+        "Else if a is at most 2 or missing",
+    ]
+    assert browser.texts("#cards .premise b") == ["a", "d", "colour", "a"]
+
+
 def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     browser.open(write_report(rules, iris.X, iris.y, path=tmp_path / "rules.html"))

@@ -39,9 +39,14 @@ function showCards(list, rules, rows, { details = true } = {}) {
 
 // A condition in words, with the name of its column made to stand out.
 function conditionWords(rules, rule, at) {
-  const text = rule.words[at], name = rule.used.map((j) => rules.names[j])
-    .filter((known) => text.startsWith(`${known} is `))[0];
-  return name ? [element("b", { text: name }), text.slice(name.length)] : [text];
+  const text = rule.words[at];
+  // Among others, a condition that says "or" stands in brackets.
+  for (const open of ["", "("]) {
+    const name = rule.used.map((j) => rules.names[j])
+      .filter((known) => text.startsWith(`${open}${known} is `))[0];
+    if (name) return [open, element("b", { text: name }), text.slice(open.length + name.length)];
+  }
+  return [text];
 }
 
 function premise(rules, i) {

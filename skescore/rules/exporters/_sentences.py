@@ -132,15 +132,25 @@ def _statistics(rule: Rule, index: int | None) -> str:
 def _premise(
     conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
 ) -> str:
-    parts = [_condition(condition, names, number) for condition in conditions]
+    parts = _parts(conditions, names, number)
     if len(parts) < 2:
         return "".join(parts)
-    # Brackets keep "at most 2 or missing" together, and a comma "above 1 and at most 2".
-    bracketed = [_says_or(condition) for condition in conditions]
-    several = any(" and " in p for p, inside in zip(parts, bracketed, strict=True) if not inside)
-    parts = [f"({p})" if inside else p for p, inside in zip(parts, bracketed, strict=True)]
+    # A comma keeps "above 1 and at most 2" together, where no brackets do.
+    told = zip(conditions, parts, strict=True)
+    several = any(" and " in part for condition, part in told if not _says_or(condition))
     comma = "," if len(parts) > 2 or several else ""
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
+
+
+def _parts(
+    conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
+) -> list[str]:
+    """Every condition; among others, one that says "or" stands in brackets."""
+    texts = [_condition(condition, names, number) for condition in conditions]
+    if len(texts) < 2:
+        return texts
+    told = zip(conditions, texts, strict=True)
+    return [f"({text})" if _says_or(condition) else text for condition, text in told]
 
 
 def _says_or(condition: Condition) -> bool:
@@ -168,9 +178,9 @@ def _condition(condition: Condition, names: Sequence[str] | None, number: Number
     return f"at least {count} of the following {hold}: ({inner})"
 
 
-def condition_words(condition: Condition, ruleset: RuleSet) -> str:
-    """Write one condition of a rule set in words, such as ``age is above 30``."""
-    return _condition(condition, ruleset.feature_names, ruleset.number)
+def premise_words(rule: Rule, ruleset: RuleSet) -> list[str]:
+    """Write the conditions of a rule in words, such as ``age is above 30``."""
+    return _parts(rule.conditions, ruleset.feature_names, ruleset.number)
 
 
 def _bounds(condition: Interval | Linear, write: Callable[[float], str]) -> str:
