@@ -250,7 +250,9 @@ class CategoryEncoder:
             if values is None:
                 columns[name] = column.to_numpy(dtype=float, na_value=np.nan)
                 continue
-            codes = pd.Index(values).get_indexer(pd.Index(column.to_numpy(dtype=object)))
+            # As objects: text would be made an Arrow array first.
+            held = pd.Index(column.to_numpy(dtype=object), dtype=object)
+            codes = pd.Index(values, dtype=object).get_indexer(held)
             columns[name] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns)
 
@@ -316,7 +318,7 @@ def is_categorical(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False
     there = column.dropna()
-    if not len(there) or not all(isinstance(value, str) for value in there):
+    if not len(there) or pd.api.types.infer_dtype(there) != "string":
         return False
     return bool(pd.to_numeric(there.drop_duplicates(), errors="coerce").isna().any())
 

@@ -131,7 +131,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     features : sequence of str or int, optional
         Features that rules may use, by name or index, of all extractors; the black box always sees
         all columns.
-    max_rows : int or None, default=10_000
+    max_rows : int or None, default=5_000
         Of more rows, trials are measured on a sample of so many, stratified by class and drawn by
         `random_state`; the best three candidates are then extracted from all rows, and the one
         whose rules score best there wins. None always takes all rows, as does a `cv` of given
@@ -280,7 +280,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         standard_errors: float = 0.5,
         class_weight: Any = None,
         features: Any = None,
-        max_rows: int | None = 10_000,
+        max_rows: int | None = 5_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
         refit: Any = True,
