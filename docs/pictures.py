@@ -29,7 +29,7 @@ def main() -> int:
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     pareto_plot(search, ax=left)
     winner_map(search, "ice", ax=right)
-    figure.savefig(folder / "trade_off.png", dpi=100)
+    figure.savefig(folder / "trade_off.png", dpi=200)
     print(f"wrote {folder / 'trade_off.png'}; {len(search.pareto_front_)} on the front")
     return 0
 

@@ -37,6 +37,8 @@ _NAMES = {
 }  # fmt: skip
 _GREATER = {"ice", "performance", "completeness_volume", "completeness_instances"}
 _BEST, _WORST = "*", "x"
+#: The axis begins above 0 where all bars are taller than this share of the tallest.
+_TALL = 0.5
 #: More bars than that nobody can tell apart, nor read their names.
 _MOST_BARS = 40
 
@@ -53,6 +55,7 @@ def score_bars(
     group: str | None = None,
     mark: bool = True,
     values: bool = True,
+    zoom: bool = True,
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
@@ -63,8 +66,9 @@ def score_bars(
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict
-        Of a search and its candidates or leaderboard each extractor's best candidate is drawn. Of
-        rows of a benchmark the means over seeds and folds, with their standard deviation. A
+        Of a search and its candidates or leaderboard each extractor's best candidate is drawn, of
+        the former two with the standard deviation of its score between folds. Of rows of a
+        benchmark the means over seeds and folds, with their standard deviation. A
         dict of label to (performance, number of rules, completeness) is drawn as it is; its loss
         is one minus the performance.
     score : str, default="ice"
@@ -84,6 +88,9 @@ def score_bars(
         Hatch the best bar of each group with stars and the worst with crosses.
     values : bool, default=True
         Write the score above each bar while there are up to twelve.
+    zoom : bool, default=True
+        Let the axis begin above 0 where all bars are tall, so that they can be told apart; the
+        axis says so. False: it always begins at 0.
     legend : bool, default=True
         Whether a legend stands beside the axes.
     ax : matplotlib.axes.Axes, optional
@@ -157,13 +164,23 @@ def score_bars(
     if n_bars > len(table):
         ax.set_title(f"{ax.get_title()}: the best {_MOST_BARS} of {n_bars}")
     tops = table["value"] + table["spread"].fillna(0.0)
-    if table["value"].min() >= 0:
-        ax.set_ylim(0.0, 1.15 * float(tops.max()) or 1.0)
+    low = float((table["value"] - table["spread"].fillna(0.0)).min())
+    high = float(tops.max())
+    if zoom and low > _TALL * high > 0 and high > low:
+        start = max(0.0, low - 0.5 * (high - low))
+        step = 10.0 ** np.floor(np.log10(high - start))
+        start = float(step * np.floor(start / step))
+        ax.set_ylim(start, high + 0.2 * (high - start))
+        ax.set_ylabel(f"{ax.get_ylabel()}, axis from {number(start)}")
+    elif table["value"].min() >= 0:
+        ax.set_ylim(0.0, 1.15 * high or 1.0)
     else:
         ax.margins(y=0.15)
     ax.axhline(0.0, color="black", lw=0.8)
     if legend:
-        _legend(ax, colours if grouped else {}, mark and len(table) > 1, n_bars == len(table))
+        spread = bool(np.isfinite(table["spread"]).any())
+        marked = mark and len(table) > 1
+        _legend(ax, colours if grouped else {}, marked, n_bars == len(table), spread)
     return ax
 
 
@@ -194,11 +211,16 @@ def _bars(
         found = results_candidates(results)
         table = found.table()
         if score in SCORE_SPECS:
-            table["value"] = found.scores(score, completeness=completeness, **weights).mean(axis=1)
+            folds = found.scores(score, completeness=completeness, **weights)
+            table["value"] = folds.mean(axis=1)
+            if folds.shape[1] > 1:
+                table["spread"] = folds.std(axis=1, ddof=1)
         else:
             table["value"] = found.means(score)
     bar = by or ("label" if hasattr(results, "keys") and "label" in results else "extractor")
-    table = table.assign(bar=_column(table, bar).astype(str).map(extractor_label), spread=np.nan)
+    table = table.assign(bar=_column(table, bar).astype(str).map(extractor_label))
+    if "spread" not in table:
+        table["spread"] = np.nan
     grouping = group or ("data" if "data" in table and table["data"].nunique() > 1 else None)
     table["group"] = "" if grouping is None else _column(table, grouping).astype(str)
     table = table[np.isfinite(table["value"])]
@@ -260,7 +282,7 @@ def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
     ax.set_title(f"{_NAMES[score]}{of}")
 
 
-def _legend(ax: Any, colours: dict[str, str], marked: bool, with_worst: bool) -> None:
+def _legend(ax: Any, colours: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:
     patch = matplotlib_module("patches").Patch
     handles = [
         patch(facecolor=pale(colour, 0.7), edgecolor="black", label=short(name, 40))
@@ -272,6 +294,9 @@ def _legend(ax: Any, colours: dict[str, str], marked: bool, with_worst: bool) ->
             for hatch, text in ((_BEST, "best"), (_WORST, "worst"))
             if with_worst or hatch == _BEST
         ]
+    if spread:
+        line = matplotlib_module("lines").Line2D
+        handles.append(line([], [], color="black", lw=1.0, marker="|", label="± deviation"))
     legend_beside(ax, None, handles)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 from skescore._validation import check_integer, label_order, python_value
-from skescore.plots._features import Side, feature_index, side_of, two_features
+from skescore.plots._features import Side, feature_counts, feature_index, side_of, two_features
 from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
@@ -21,6 +22,7 @@ from skescore.plots._style import (
     legend_beside,
     markers_of,
     matplotlib_module,
+    number,
     pale,
     short,
 )
@@ -32,6 +34,10 @@ __all__ = ["decision_boundaries", "decision_boundary"]
 
 #: Numbers that are in memory at a time; a picture of a thousand features has many millions.
 _BATCH_NUMBERS = 2_000_000
+#: Pixels along each axis by which it is found out which classes a slice shows.
+_COARSE = 24
+#: So many of the other features are told with their values.
+_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -49,17 +55,15 @@ class Predictions:
 
 def rows_of_plane(
     X: Any,
-    table: Table,
     names: Sequence[str],
     sides: tuple[Side, Side],
-    others: Mapping[Any, Any] | None,
+    fixed: Sequence[Any],
     resolution: int,
 ) -> Callable[[], Iterator[Any]]:
     """Make the rows of all pixels, batch by batch, in the container that X came in.
 
     The function that is returned gives the batches anew each time, the lowest line first.
     """
-    fixed = _fixed_values(table, names, sides, others)
     at = [side.at(side.centres(resolution)) for side in sides]
     x, y = np.tile(at[0], len(at[1])), np.repeat(at[1], len(at[0]))
     size = max(1000, _BATCH_NUMBERS // max(1, len(names)))
@@ -109,11 +113,15 @@ def predictions_of(
 
 
 def _fixed_values(
-    table: Table, names: Sequence[str], sides: tuple[Side, Side], others: Mapping[Any, Any] | None
+    table: Table,
+    names: Sequence[str],
+    sides: tuple[Side, Side],
+    others: Mapping[Any, Any] | None,
+    rows: np.ndarray | None = None,
 ) -> list[Any]:
     values: list[Any] = []
     for j in range(len(names)):
-        column = table.column(j)
+        column = table.column(j) if rows is None else table.column(j)[rows]
         if column.dtype.kind in "OUSTb":
             found = pd.Series(column).dropna().mode()
             values.append(found.iloc[0] if len(found) else None)
@@ -128,6 +136,63 @@ def _fixed_values(
             )
         values[j] = value
     return values
+
+
+def _slice(
+    models: Mapping[str, Any],
+    X: Any,
+    table: Table,
+    names: Sequence[str],
+    sides: tuple[Side, Side],
+    others: Mapping[Any, Any] | None,
+) -> tuple[list[Any], str]:
+    """What the other features are held at, and how that was found.
+
+    Medians of all rows, or of those of a predicted class if more classes are then seen.
+    """
+    middle = _fixed_values(table, names, sides, others)
+    if len(names) == len(sides):
+        return middle, ""
+    first = next(iter(models.values()))
+    if others or _is_regression(first):
+        given = len(names) - len(sides) - len(others or ())
+        return middle, "medians" if not others else f"given values{' and medians' * (given > 0)}"
+    known = _rules_of(first)
+    predicted = predictions_of(first, lambda: iter([X]), rules_known=known).values
+    labels = list(dict.fromkeys(predicted.tolist()))
+
+    def seen(fixed: list[Any]) -> int:
+        rows = rows_of_plane(X, names, sides, fixed, _COARSE)
+        return len(predictions_of(first, rows, rules_known=known).labels())
+
+    best, most, how = middle, seen(middle), "medians"
+    for label in sorted(map(python_value, labels), key=label_order):
+        if most >= len(labels):
+            break
+        fixed = _fixed_values(table, names, sides, None, predicted == label)
+        count = seen(fixed)
+        if count > most:
+            best, most, how = fixed, count, f"medians of {short(label)}"
+    return best, how
+
+
+def _told(
+    fixed: Sequence[Any], how: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
+) -> str:
+    """Say what the other features are held at: those first that rules name most."""
+    drawn = {side.feature for side in sides}
+    counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
+    order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
+    shown = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_TOLD]]
+    more = f" and {len(order) - _TOLD} more" if len(order) > _TOLD else ""
+    text = f"others held at {how}: {', '.join(shown)}{more}"
+    return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
+
+
+def _value_text(value: Any) -> str:
+    if not isinstance(value, float):
+        return short(value, 16)
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else number(value)
 
 
 def _repeated(value: Any, n: int) -> np.ndarray:
@@ -184,7 +249,8 @@ def decision_boundary(
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules use.
     others : mapping of str or int to value, optional
-        Values of the other features; by default the median, or the most frequent category.
+        Values of the other features; by default the median, or the most frequent category, of all
+        rows or of those of a class.
     resolution : int, default=160
         Pixels along each axis of numbers.
     title : str, optional
@@ -207,9 +273,12 @@ def decision_boundary(
 
     Notes
     -----
-    The picture is a slice: all other features keep one value, so that points, which have values
-    of their own, may lie on another colour than the model predicts for them. Where no rule holds,
-    what is shown is the fallback, and it is hatched; it is white where there is no prediction.
+    The picture is a slice: all other features are held at one value each, which is told below it.
+    By default these are medians: of all rows, or of the rows of one predicted class if the slice
+    then shows more classes; the legend names those that it does not show. Points have values of
+    their own, so that they may lie on another colour than the model predicts for them. Where no
+    rule holds, what is shown is the fallback, and it is hatched; it is white where there is no
+    prediction.
 
     Examples
     --------
@@ -291,12 +360,13 @@ def decision_boundaries(
         raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
     pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])
     sides = [side_of(feature, names, table=table) for feature in pair]
-    rows = rows_of_plane(X, table, names, (sides[0], sides[1]), others, resolution)
     tasks = {_is_regression(model) for model in named.values()}
     if len(tasks) > 1:
         raise ValueError(
             f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
         )
+    fixed, how = _slice(named, X, table, names, (sides[0], sides[1]), others)
+    rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     found = [predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()]
     truth = None if y is None else np.asarray(y)
     if truth is not None and truth.shape != (len(table),):
@@ -319,6 +389,15 @@ def decision_boundaries(
             ax.label_outer()
         if name:
             ax.set_title(short(name, 40))
+    if how:
+        own = axes is None and len(drawn) > 1
+        alike = [r for r in rulesets if r.feature_names == names]
+        text = _told(fixed, how, names, sides, alike, 60 * len(drawn) if own else 60)
+        if own:
+            drawn[0].figure.supxlabel(text, fontsize="small", color="0.3")
+        else:
+            first = drawn[0].xaxis.get_label_text()
+            drawn[0].set_xlabel(f"{first}\n{text}")
     if legend:
         paint.legend(drawn, any(not predictions.covered.all() for predictions in found))
     return drawn
@@ -338,6 +417,8 @@ class _Classes:
                 labels[python_value(label)] = None
         seen = [] if truth is None else [python_value(v) for v in truth.tolist()]
         self.labels = sorted({*labels, *seen}, key=label_order)
+        drawn = {python_value(v) for predictions in found for v in predictions.labels()}
+        self._unseen = ", ".join(short(v, 16) for v in self.labels if v not in drawn)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colours = colours_of(len(self.labels))
         self._markers = markers_of(len(self.labels))
@@ -369,6 +450,8 @@ class _Classes:
         ]  # fmt: skip
         if hatched:
             handles.append(patches.Patch(fc="white", ec="0.3", hatch="///", label="no rule holds"))
+        if self._unseen:
+            handles.append(lines.Line2D([], [], ls="", label=f"not in this slice: {self._unseen}"))
         legend_beside(axes[-1], None, handles)
 
 

@@ -177,12 +177,12 @@ def side_of(
     return Side(feature, name, low - extra, high + extra)
 
 
-def further_conditions(rule: Rule, features: Sequence[int]) -> bool:
+def further_conditions(rule: Rule, features: Sequence[int], *, missing: bool = False) -> bool:
     """Whether a rule needs more than intervals and values of these features.
 
-    Pictures have no place for missing values: a condition on them alone is a further one.
+    Most pictures have no place for missing values: a condition on them alone is a further one.
     """
-    simple = (Interval, OneOf)
+    simple = (Interval, OneOf, Missing) if missing else (Interval, OneOf)
     return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)
 
 

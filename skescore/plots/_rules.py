@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._text import plural
 from skescore._validation import check_integer, label_order, python_value
 from skescore.plots._features import (
     Side,
@@ -27,7 +28,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.rules import LinearOutput, Rule, RuleSet, as_ruleset
+from skescore.rules import Interval, LinearOutput, Missing, OneOf, Rule, RuleSet, as_ruleset
 from skescore.rules._matching import Table
 from skescore.rules._text import format_number
 
@@ -78,18 +79,21 @@ class Palette:
         else:
             draw_rows(ax, x, y, values, norm=self._scale.norm)
 
-    def legend(self, ax: Any, extra: list[Any], *, faces: bool = True) -> None:
-        """Name the colours beside the axes."""
+    def legend(self, ax: Any, dashed: str = "", *, faces: bool = True) -> None:
+        """Name the colours beside the axes, and what dashed lines mean."""
         if self.is_classes:
             patch = matplotlib_module("patches").Patch
             handles = [
                 patch(fc=pale(colour) if faces else colour, ec="black", lw=0.5, label=short(label))
                 for label, colour in zip(self.labels, self._colours, strict=True)
             ]
-            legend_beside(ax, "output", [*handles, *extra])
+            if dashed:
+                line = matplotlib_module("lines").Line2D
+                handles.append(line([], [], color="black", ls="--", lw=1.0, label=dashed))
+            legend_beside(ax, "output", handles)
             return
-        ax.figure.colorbar(self._scale, ax=ax, label="output of the rule", location="left")
-        legend_beside(ax, None, extra)
+        more = f" (dashed: {dashed})" if dashed else ""
+        ax.figure.colorbar(self._scale, ax=ax, label=f"output of the rule{more}")
 
 
 def output_number(rule: Rule, ruleset: RuleSet) -> float:
@@ -268,18 +272,17 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", the first that holds predicts"
                  if ruleset.ordered and n > 1 else ""))  # fmt: skip
     if legend:
-        lines = matplotlib_module("lines").Line2D
         shown = [side.feature for side in sides]
-        extra = []
-        if any(further_conditions(rule, shown) for rule in ruleset.rules):
-            extra = [lines([], [], color="black", ls="--", lw=1.0, label="needs more features")]
-        palette.legend(ax, extra)
+        more = any(further_conditions(rule, shown) for rule in ruleset.rules)
+        palette.legend(ax, "needs more features" if more else "")
 
 
 #: Numbers are written into the cells of a matrix of so many rules at most.
 _WRITTEN = 15
-#: So many lines can still carry the number of their rule.
-_NUMBERED = 12
+#: Width of a feature's cell in :func:`parallel_rules`.
+_CELL = 0.8
+#: So many rows have room for the names of categories below.
+_ROWS_BELOW = 1.8
 
 
 def parallel_rules(
@@ -292,7 +295,7 @@ def parallel_rules(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw every rule as a line through the features, with a bar for each of its conditions.
+    """Draw every rule as a row, with a bar for each of its conditions under its feature.
 
     Use it for rules of more than two features: which ones they use, and how much of them.
 
@@ -326,10 +329,11 @@ def parallel_rules(
 
     Notes
     -----
-    An axis goes from the least value of the feature (below) to the greatest. Bars of rules stand
-    side by side, the first rule on the left; lines join the bars of a rule and pass features that
-    it does not use. A dashed line has a condition that is not drawn: on another feature, on
-    several at once, or of the kind "at least m of".
+    Within the column of a feature, left is its least value and right its greatest; a bar reaches
+    over the values for which the rule holds, in the colour of its output. A rule without a bar in a
+    column does not use that feature. Signs tell of conditions on missing values; a plus, of
+    conditions that are not drawn: on other features, on several at once, or of the kind "at least m
+    of".
 
     Examples
     --------
@@ -347,50 +351,62 @@ def parallel_rules(
     sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in chosen]
     drawn = ruleset.rules[:max_rules]
     palette = Palette(ruleset)
-    ax = axes_or_new(ax, (min(14.0, 2.4 + 1.5 * len(sides)), 4.4))
+    below = _ROWS_BELOW if any(side.values is not None for side in sides) else 0.2
+    size = (min(15.0, 3.6 + 1.3 * len(sides)), 1.6 + 0.27 * (len(drawn) + below))
+    ax = axes_or_new(ax, size)
+    rectangle = matplotlib_module("patches").Rectangle
     for k in range(len(sides)):
-        ax.axvspan(k - 0.38, k + 0.38, color="0.95", lw=0, zorder=0)
-    shifts = np.linspace(-0.3, 0.3, len(drawn)) if len(drawn) > 1 else np.zeros(1)
-    elsewhere: list[str] = []
-    for i, (rule, shift) in enumerate(zip(drawn, shifts, strict=True)):
-        middles = []
+        ax.add_patch(
+            rectangle((k - 0.5 * _CELL, -0.5), _CELL, len(drawn), facecolor="0.95", lw=0, zorder=0)
+        )
+    ax.hlines(np.arange(len(drawn)), -0.5, len(sides) - 0.5, color="0.85", lw=0.6, zorder=1)
+    signs: dict[str, None] = {}
+    labels = []
+    for i, rule in enumerate(drawn):
         for k, side in enumerate(sides):
-            pieces = side.pieces(rule.conditions)
-            if pieces == [(-np.inf, np.inf)]:
-                continue
-            ends = [(_scaled(low, side), _scaled(high, side)) for low, high in pieces]
-            for low, high in ends:
-                ax.plot(
-                    [k + shift] * 2, [low, high], color=palette.colour(i), lw=_bar(len(drawn)),
-                    solid_capstyle="butt", zorder=3, gid=f"rule {i + 1}",
+            for low, high in _held(side, rule):
+                ends = [k + _CELL * (_scaled(end, side) - 0.5) for end in (low, high)]
+                width = max(ends[1] - ends[0], 0.02)
+                start = min(ends[0], k + 0.5 * _CELL - width)
+                ax.add_patch(
+                    rectangle((start, i - 0.32), width, 0.64, facecolor=palette.colour(i),
+                              lw=0, zorder=3, gid=f"rule {i + 1}")
                 )  # fmt: skip
-            middles.append((k + shift, float(np.mean(ends)) if ends else 0.5))
-        style = "--" if further_conditions(rule, chosen) else "-"
-        if not middles:
-            elsewhere.append(str(i + 1))
-        else:
-            ax.plot(*zip(*middles, strict=True), color=palette.colour(i), lw=1.0, ls=style,
-                    alpha=0.7, zorder=2)  # fmt: skip
-            if len(drawn) > _NUMBERED:
-                continue
-            ax.text(
-                middles[0][0], max(0.0, middles[0][1]), str(i + 1), fontsize="x-small", ha="center",
-                va="center", zorder=4,
-                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": palette.colour(i),
-                      "lw": 0.8},
-            )  # fmt: skip
-    _parallel_axes(ax, sides)
-    if elsewhere:
-        ax.set_xlabel(short(f"use none of these: {', '.join(elsewhere)}", 90), fontsize="small")
+            sign = _missing_sign(rule, side.feature)
+            if sign:
+                signs[sign] = None
+                ax.text(k - 0.5 * _CELL - 0.02, i, sign.partition(" ")[0], ha="right",
+                        va="center", fontsize="small", zorder=4)  # fmt: skip
+        more = "" if not further_conditions(rule, chosen, missing=True) else " +"
+        signs |= {"+ has further conditions": None} if more else {}
+        labels.append(f"{i + 1}: {short(_output_text(rule.output, ruleset.task), 18)}{more}")
+    ax.set_yticks(range(len(drawn)), labels, fontsize="small" if len(drawn) <= 25 else "x-small")
+    _parallel_axes(ax, sides, len(drawn))
+    ax.set_ylim(len(drawn) + below, -0.6)
+    ax.set_xlabel(",   ".join(signs), fontsize="small")
     n = len(ruleset)
-    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" if len(drawn) == n else
-                 f"the first {len(drawn)} of {n} rules", pad=18)  # fmt: skip
+    count = f"the first {len(drawn)} of {n} rules" if len(drawn) < n else plural(n, "rule")
+    first = ", the first that holds predicts" if ruleset.ordered and n > 1 else ""
+    ax.set_title(f"{count}{first}")
     if legend:
-        line = matplotlib_module("lines").Line2D
-        dashed = any(further_conditions(rule, chosen) for rule in drawn)
-        extra = [line([], [], color="black", ls="--", lw=1.0, label="has further conditions")]
-        palette.legend(ax, extra if dashed else [], faces=False)
+        palette.legend(ax, faces=False)
     return ax
+
+
+def _held(side: Side, rule: Rule) -> list[tuple[float, float]]:
+    """Where the conditions of a rule on a feature hold; nothing if it has none."""
+    pieces = side.pieces(rule.conditions)
+    return [] if pieces == [(-np.inf, np.inf)] else pieces
+
+
+def _missing_sign(rule: Rule, feature: int) -> str:
+    """The sign of a condition that missing values satisfy too, or they alone, or not they."""
+    for condition in rule.conditions:
+        if isinstance(condition, Missing) and condition.feature == feature:
+            return "✓ is not missing" if condition.negated else "∅ is missing"
+        if isinstance(condition, Interval | OneOf) and condition.feature == feature:
+            return "∘ or missing" if condition.missing else ""
+    return ""
 
 
 def overlap_matrix(
@@ -402,7 +418,7 @@ def overlap_matrix(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw how much each rule covers (on the diagonal) and how much each two have in common.
+    """Draw how much each two rules have in common, and write how much each of them covers.
 
     Use it to find rules that say the same, and those that hold almost nowhere.
 
@@ -458,13 +474,16 @@ def overlap_matrix(
         if share:
             matrix = matrix / len(Table(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
-    top = float(matrix.max()) or 1.0
-    image = ax.imshow(matrix, cmap=SEQUENTIAL, vmin=0.0, vmax=top, aspect="auto")
+    # What a rule has in common with itself would drown the rest.
+    pairs = np.ma.masked_array(matrix, np.eye(n, dtype=bool))
+    top = float(pairs.max()) if n > 1 else 0.0
+    image = ax.imshow(pairs, cmap="Blues", vmin=0.0, vmax=top or 1.0, aspect="auto")
+    ax.set_facecolor("0.85")
     if n <= _WRITTEN:
         for i, j in np.ndindex(n, n):
-            text = format_number(float(matrix[i, j]), 2 if share else 0) if matrix[i, j] else "0"
-            if share and text == "0" and matrix[i, j]:
-                text = "<.01"
+            if i == j:
+                continue
+            text = _amount(matrix[i, j], share)
             ax.text(j, i, text, ha="center", va="center", fontsize="x-small",
                     color=contrast(image.cmap(image.norm(matrix[i, j]))))  # fmt: skip
     step = 1 + (n - 1) // 30
@@ -472,15 +491,22 @@ def overlap_matrix(
     outputs = [_output_text(ruleset.rules[i].output, ruleset.task) for i in numbers]
     ax.set_xticks(numbers, [str(i + 1) for i in numbers])
     ax.set_yticks(numbers, [
-        f"{i + 1}: {short(text, 20)}" for i, text in zip(numbers, outputs, strict=True)
+        f"{i + 1}: {short(text, 20)} ({_amount(matrix[i, i], share)})"
+        for i, text in zip(numbers, outputs, strict=True)
     ])  # fmt: skip
     ax.set_xlabel("rule")
-    ax.set_ylabel("rule: its output")
-    ax.set_title("Where two rules hold" + (f" (first {n} of {len(ruleset)})" if n < len(ruleset)
-                                           else ""))  # fmt: skip
+    ax.set_ylabel(f"rule: its output ({what})")
+    first = f" (first {n} of {len(ruleset)})" if n < len(ruleset) else ""
+    ax.set_title(f"Where two rules hold together{first}")
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label=what)
     return ax
+
+
+def _amount(value: float, share: bool) -> str:
+    """A number of a matrix; no share that is more than nothing looks like none."""
+    text = format_number(float(value), 2 if share else 0) if value else "0"
+    return "<.01" if share and text == "0" and value else text
 
 
 def _output_text(output: Any, task: str) -> str:
@@ -547,28 +573,23 @@ def _end(value: float, side: Side) -> str:
     return format_number(round(value, decimals) + 0.0, decimals)  # no negative zero
 
 
-def _bar(n: int) -> float:
-    return max(2.0, 9.0 - 0.35 * n)
-
-
-def _parallel_axes(ax: Any, sides: list[Side]) -> None:
+def _parallel_axes(ax: Any, sides: list[Side], n_rules: int) -> None:
+    style: dict[str, Any] = {"fontsize": "x-small", "color": "0.35", "va": "top"}
     for k, side in enumerate(sides):
         if side.values is None:
-            ax.text(k, -0.02, _end(side.low, side), ha="center", va="top", fontsize="x-small")
-            ax.text(k, 1.02, _end(side.high, side), ha="center", va="bottom", fontsize="x-small")
+            for end, where, edge in ((side.low, -0.5, "left"), (side.high, 0.5, "right")):
+                ax.text(k + _CELL * where, n_rules - 0.35, _end(end, side), ha=edge, **style)
             continue
         step = 1 + (len(side.values) - 1) // 12
         for code in range(0, len(side.values), step):
-            ax.text(k + 0.34, _scaled(float(code), side),
-                    short(side.values[code], 12), ha="left", va="center",
-                    fontsize="x-small", color="0.35")  # fmt: skip
+            ax.text(k + _CELL * (_scaled(float(code), side) - 0.5), n_rules - 0.35,
+                    short(side.values[code], 12), ha="center", rotation=90, **style)  # fmt: skip
     texts = [short(side.name, 24) for side in sides]
     tilted = max(map(len, texts)) > 14
-    ax.set_xticks(range(len(texts)), texts, rotation=25 if tilted else 0,
-                  ha="right" if tilted else "center")  # fmt: skip
-    ax.tick_params(axis="x", length=0, pad=12)
-    ax.set_yticks([])
-    ax.set_xlim(-0.55, len(sides) - 0.45)
-    ax.set_ylim(-0.02, 1.02)
+    ax.set_xticks(range(len(texts)), texts, rotation=20 if tilted else 0,
+                  ha="left" if tilted else "center")  # fmt: skip
+    ax.tick_params(axis="x", length=0, labeltop=True, labelbottom=False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlim(-0.56, len(sides) - 0.44)
     for name in ("left", "right", "top", "bottom"):
         ax.spines[name].set_visible(False)

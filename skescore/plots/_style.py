@@ -133,7 +133,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not found:
         return
-    beside = 1.14 if is_3d(ax) else 1.01
+    beside = 1.14 if is_3d(ax) else 1.3 if ax.child_axes else 1.01  # behind a scale of colours
     ax.legend(
         handles=found, title=title, loc="upper left", bbox_to_anchor=(beside, 1.0),
         borderaxespad=0.0, frameon=False, fontsize="small", title_fontsize="small",

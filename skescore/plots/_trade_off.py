@@ -153,7 +153,8 @@ def pareto_plot(
             sign = "greater" if SCORE_SPECS[color].greater_is_better else "smaller"
             weights = {"ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
                        "fire": f" (ψ = {number(psi)})", "q": ""}[color]  # fmt: skip
-            ax.figure.colorbar(points, ax=ax, location="left", label=(
+            # Next to the axes; the legend stands beyond it.
+            ax.figure.colorbar(points, cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)), label=(
                 f"{_score_name(color)}{weights}, {sign} is better"
             ))  # fmt: skip
     ax.plot(

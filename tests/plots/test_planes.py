@@ -111,7 +111,9 @@ def test_other_features_are_held_where_asked() -> None:
 
     def shown(**more: Any) -> set[int]:
         ax = plots.decision_boundary(model, X, features=(1, 0), resolution=4, ax=axes(), **more)
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x0")
+        held = "given values: x2 = 7" if more else "medians: x2 = 3"
+        assert ax.get_xlabel() == f"x1\nothers held at {held}"
+        assert ax.get_ylabel() == "x0"
         return {t.get_text() for t in ax.get_legend().get_texts()}
 
     assert shown() == {"low"}  # the median is 3
@@ -120,6 +122,26 @@ def test_other_features_are_held_where_asked() -> None:
         shown(others={1: 7.0})
     with pytest.raises(ValueError, match="index from 0 to 2, got 9"):
         shown(others={9: 7.0})
+
+
+def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
+    X = np.array([[i % 2, i, value] for i, value in enumerate([0.0] * 6 + [10.0] * 5)])
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        left = np.where(rows[:, 1] < 7, "b", "c")
+        return np.where(rows[:, 2] < 5, "a", left)
+
+    ax = plots.decision_boundary(model, X, features=(0, 1), resolution=30, ax=axes())
+    assert {"b", "c"} <= {t.get_text() for t in ax.get_legend().get_texts()}
+    assert ax.get_xlabel() == "x0\nothers held at medians of b: x2 = 10"
+    assert len(np.unique(pixels(ax)[2])) == 2
+    # No slice shows all three; the legend says so where the class is known.
+    ax = plots.decision_boundary(
+        model, X, model(X), features=(0, 1), resolution=30, others={2: 0.0}, ax=axes()
+    )
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [
+        "a", "b", "c", "not in this slice: b, c",
+    ]  # fmt: skip
 
 
 def test_batches_of_rows_make_no_difference() -> None:
@@ -145,7 +167,8 @@ def test_a_thousand_features() -> None:
     x, _, codes = pixels(ax)
     cut = tree.tree_.threshold[0]
     assert (np.asarray(codes) == (x > cut)[None, :]).all()
-    assert ax.get_xlabel() == "x700"
+    assert ax.get_xlabel().startswith("x700\nothers held at medians: x0 = ")
+    assert ax.get_xlabel().endswith(" and 995 more")
 
 
 @pytest.fixture(scope="module")

@@ -42,12 +42,14 @@ def axes() -> Any:
 
 
 def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
-    """Of each rule the place, the lower and the upper end of its bars."""
+    """Of each rule the column, and the ends of its bars as shares of the column's width."""
     found: dict[str, list[tuple[float, float, float]]] = {}
-    for line in ax.lines:
-        if line.get_gid():
-            x, y = line.get_data()
-            found.setdefault(line.get_gid(), []).append((x[0], y[0], y[1]))
+    for bar in ax.patches:
+        if bar.get_gid():
+            assert bar.get_gid() == f"rule {round(bar.get_y() + bar.get_height() / 2) + 1}"
+            column = round(bar.get_x() + bar.get_width() / 2)
+            ends = [(x - column) / 0.8 + 0.5 for x in (bar.get_x(), bar.get_x() + bar.get_width())]
+            found.setdefault(bar.get_gid(), []).append((column, *np.round(ends, 6).tolist()))
     return found
 
 
@@ -56,24 +58,46 @@ def test_bars_stand_for_the_conditions() -> None:
     # v is used by none; the axes are u, w and kind.
     assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "w", "kind"]
     bars = bars_of(ax)
-    ends = {name: [(round(x), low, high) for x, low, high in found] for name, found in bars.items()}
-    assert ends["rule 1"] == [(0, 0.25, 0.5), (1, 0.0, 0.25)]
-    assert ends["rule 2"] == [
-        (0, 0.0, 0.375), (2, 0.0, pytest.approx(1 / 3)), (2, pytest.approx(2 / 3), 1.0),
-    ]  # fmt: skip
-    assert set(ends) == {"rule 1", "rule 2"}
-    assert ax.get_xlabel() == "use none of these: 3, 4"
-    assert bars["rule 1"][0][0] < bars["rule 2"][0][0]  # side by side, the first on the left
+    assert bars["rule 1"] == [(0, 0.25, 0.5), (1, 0.0, 0.25)]
+    third = pytest.approx(1 / 3, abs=1e-6)
+    assert bars["rule 2"] == [
+        (0, 0.0, 0.375),
+        (2, 0.0, third),
+        (2, pytest.approx(2 / 3, abs=1e-6), 1.0),
+    ]
+    assert set(bars) == {"rule 1", "rule 2"}
+    low, high = sorted(ax.get_ylim())
+    assert low < 0
+    assert high > 3
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first rule is on top
     written = [t.get_text() for t in ax.texts]
-    assert {"0", "4", "20", "40", "x", "y", "z", "1", "2"} <= set(written)
+    assert {"0", "4", "20", "40", "x", "y", "z"} <= set(written)
+    numbers = [t.get_text().partition(":")[0] for t in ax.get_yticklabels()]
+    assert numbers == ["1", "2", "3", "4"]
 
 
 def test_chosen_features_leave_further_conditions() -> None:
     ax = plots.parallel_rules(RULES, features=["w", "u"], ax=axes())
-    joins = {line.get_linestyle() for line in ax.lines if not line.get_gid()}
-    assert joins == {"-", "--"}  # the second rule asks for the kind besides
-    assert "has further conditions" in [t.get_text() for t in ax.get_legend().get_texts()]
-    assert [round(x) for x, *_ in bars_of(ax)["rule 1"]] == [0, 1]
+    marked = [t.get_text().endswith(" +") for t in ax.get_yticklabels()]
+    assert marked[:2] == [False, True]  # the second rule asks for the kind besides
+    assert "+ has further conditions" in ax.get_xlabel()
+    assert [x for x, *_ in bars_of(ax)["rule 1"]] == [0, 1]
+
+
+def test_no_two_bars_of_twenty_rules_lie_on_each_other() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, i, i + 1), Interval(1, upper=i + 1)], str(i % 3)) for i in range(20)],
+        ["u", "v"], task="classification", ordered=True, domain=Domain((0, 0), (25, 25)),
+    )  # fmt: skip
+    ax = plots.parallel_rules(rules)
+    assert ax.get_title() == "20 rules, the first that holds predicts"
+    ax.figure.canvas.draw()
+    boxes = [p.get_window_extent() for p in ax.patches if str(p.get_gid()).startswith("rule ")]
+    assert len(boxes) == 40
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert min(box.height for box in boxes) >= 8  # pixels
+    labels = [t.get_window_extent() for t in ax.get_yticklabels()]
+    assert not any(a.overlaps(b) for k, a in enumerate(labels) for b in labels[:k])
 
 
 def test_many_rules_and_features() -> None:
@@ -82,7 +106,7 @@ def test_many_rules_and_features() -> None:
         [f"x{i}" for i in range(1000)], task="regression",
     )  # fmt: skip
     ax = plots.parallel_rules(rules, max_rules=15, max_features=5, ax=axes())
-    assert ax.get_title() == "the first 15 of 399 rules"
+    assert ax.get_title() == "the first 15 of 399 rules, the first that holds predicts"
     assert len(ax.get_xticks()) == 5
     for name, value in (("max_rules", 0), ("max_features", 1.5)):
         with pytest.raises((TypeError, ValueError), match=f"{name} must be an integer"):
@@ -128,8 +152,11 @@ def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
     )  # fmt: skip
     ax = plots.overlap_matrix(rules, ax=axes())
     assert cells(ax).tolist() == [[0.25, 0.25], [0.25, 1.0]]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["1: 1", "2: linear"]
-    assert sorted(t.get_text() for t in ax.texts) == ["0.25", "0.25", "0.25", "1"]
+    assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[True, False], [False, True]]
+    assert ax.images[0].get_clim() == (0.0, 0.25)  # of pairs alone
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels == ["1: 1 (0.25)", "2: linear (1)"]
+    assert [t.get_text() for t in ax.texts] == ["0.25", "0.25"]
 
 
 def test_rules_on_missing_values_are_drawn() -> None:
@@ -146,7 +173,8 @@ def test_rules_on_missing_values_are_drawn() -> None:
     )
     plots.rule_boxes(rules, features=["u", "v"], ax=axes())
     ax = plots.parallel_rules(rules, ax=axes())
-    assert "has further conditions" in [t.get_text() for t in ax.get_legend().get_texts()]
+    assert ax.get_xlabel() == "∘ or missing,   ∅ is missing,   ✓ is not missing"
+    assert [t.get_text() for t in ax.texts if t.get_text() in "∘∅✓"] == list("∘∘∘∅∘✓")
     boxes = cells(plots.overlap_matrix(rules[:2], ax=axes()))
     # Half of u is missing, where both hold; the other half they share out.
     assert boxes == pytest.approx(np.array([[0.625 * 0.5, 0.25], [0.25, 0.75]]))

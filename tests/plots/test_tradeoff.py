@@ -313,7 +313,7 @@ def test_bars_of_a_benchmark_are_means_of_scores() -> None:
     )
     assert np.ptp(whisker[:, 1]) / 2 == pytest.approx(np.std(scores, ddof=1))
     names = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert names == ["CART", "ITER", "best", "worst"]
+    assert names == ["CART", "ITER", "best", "worst", "± deviation"]
 
 
 def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
@@ -342,3 +342,28 @@ def test_points_on_one_place_stay_visible() -> None:
     sizes = {c.get_label(): float(c.get_sizes()[0]) for c in ax.collections
              if isinstance(c, PathCollection)}  # fmt: skip
     assert sizes["a"] > sizes["b"] > sizes["d"] == sizes["c"]
+
+
+def test_bars_of_a_search_have_intervals_and_an_axis_that_tells_them_apart() -> None:
+    found = Candidates(
+        [
+            Candidate("cart", {}, 0, (fold(0.96, 2), fold(0.94, 2))),
+            Candidate("iter", {}, 1, (fold(0.93, 3), fold(0.90, 3))),
+        ]
+    )
+    ax = plots.score_bars(found, phi=2, ax=axes())
+    scores = found.scores("ice", phi=2.0)
+    ends = [
+        container.errorbar.lines[2][0].get_segments()[0][:, 1]
+        for container in ax.containers
+        if hasattr(container, "patches")
+    ]
+    for (low, high), own in zip(ends, scores, strict=True):
+        assert (high + low) / 2 == pytest.approx(own.mean())
+        assert (high - low) / 2 == pytest.approx(own.std(ddof=1))
+    bottom, top = ax.get_ylim()
+    assert 0.5 < bottom < min(low for low, _ in ends) < max(high for _, high in ends) < top
+    assert ax.get_ylabel().endswith(f", axis from {bottom:.3g}")
+    whole = plots.score_bars(found, phi=2, zoom=False, ax=axes())
+    assert whole.get_ylim()[0] == 0
+    assert "axis from" not in whole.get_ylabel()
