@@ -28,7 +28,7 @@ MODEL_KINDS = (".skops", *PICKLE_KINDS)
 #: The tasks of :data:`skescore.datasets.BUILT_IN`.
 DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
     {
-        "iris": "classification", "wine": "classification", "breast_cancer": "classification",
+        "titanic": "classification", "iris": "classification", "wine": "classification", "breast_cancer": "classification",
         "digits": "classification", "diabetes": "regression", "friedman1": "regression",
         "friedman2": "regression", "friedman3": "regression", "moons": "classification",
         "circles": "classification",

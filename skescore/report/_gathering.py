@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -177,16 +177,19 @@ def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Datase
         X = pd.DataFrame(np.asarray(X))
     if X.shape[1] == ruleset.n_features and set(X.columns) != set(ruleset.feature_names):
         X = X.set_axis(list(ruleset.feature_names), axis=1)
+    if len(y) != len(X):
+        raise ValueError(f"y must have as many rows as X, {len(X)}, got {len(y)}.")
     y = pd.Series(np.asarray(y), index=X.index, name=getattr(y, "name", None) or "target")
-    if len(y) != len(X):  # pragma: no cover - pandas has refused it
-        raise ValueError(f"y must have as many rows as X, got {len(y)} and {len(X)}.")
-    return Dataset(X, y, ruleset.task, name or str(y.name), "arrays", "")
+    task: Literal["classification", "regression"] = (
+        "regression" if ruleset.task == "regression" else "classification"
+    )
+    return Dataset(X, y, task, name or str(y.name), "arrays", "")
 
 
 def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     """Rules without a search."""
     name = "rules" if data is None else data.name
-    group = {
+    group: dict[str, Any] = {
         "name": name, "data": name, "black_box": None, "task": ruleset.task, "quality": {},
         "candidates": [], "winner": None, "failures": [], "standard_errors": None,
         "share_of_all_rows": SHARE_OF_ALL_ROWS,
