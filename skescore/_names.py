@@ -28,10 +28,10 @@ MODEL_KINDS = (".skops", *PICKLE_KINDS)
 #: The tasks of :data:`skescore.datasets.BUILT_IN`.
 DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
     {
-        "titanic": "classification", "iris": "classification", "wine": "classification", "breast_cancer": "classification",
-        "digits": "classification", "diabetes": "regression", "friedman1": "regression",
-        "friedman2": "regression", "friedman3": "regression", "moons": "classification",
-        "circles": "classification",
+        "titanic": "classification", "iris": "classification", "wine": "classification",
+        "breast_cancer": "classification", "digits": "classification", "diabetes": "regression",
+        "friedman1": "regression", "friedman2": "regression", "friedman3": "regression",
+        "moons": "classification", "circles": "classification",
     }
 )  # fmt: skip
 #: Of :data:`skescore.metrics.MEASURES`, of single rules.
