@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -61,7 +62,7 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         )
         counts = data.class_counts
         most = max(counts, key=lambda label: counts[label])
-        said = np.array([None if s else b for s, b in zip(silent, predicted, strict=True)], object)
+        said = Counter(b for s, b in zip(silent, predicted, strict=True) if not s)
         found |= {
             "right": int(right.sum()),
             "always": {"text": format_label(most), "right": int(counts[most])},
@@ -70,7 +71,7 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
                     "name": format_label(label),
                     "rows": int(rows),
                     "right": int((right & (y == label)).sum()),
-                    "said": int(sum(value is not None and value == label for value in said)),
+                    "said": said[label],
                 }
                 for label, rows in counts.items()
             ],

@@ -284,7 +284,7 @@ def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
         assert figures["Could be chance"].startswith("no")
         assert figures["Holds for"].startswith(f"{held[:, i].sum()} rows")
     assert cards[3]["premise"] == sentences[3]
-    assert cards[3]["record"] == f"{(~held.any(axis=1)).sum()} of 150 rows"
+    assert cards[3]["record"] == f"decides {(~held.any(axis=1)).sum()} of 150 rows"
 
 
 def test_rows_of_a_rule_are_rows_that_it_decides_with_its_own_columns_first(usual, runs) -> None:

@@ -13,7 +13,7 @@ import pytest
 from skescore.registry import extractor_label
 from skescore.report import write_report
 from skescore.scorers import SCORE_SPECS, ScoreSpec
-from skescore.tuning import Candidates, Limits, choose_winner, judged
+from skescore.tuning import SHARE_OF_ALL_ROWS, Candidate, Candidates, Limits, choose_winner, judged
 
 
 def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -539,6 +539,45 @@ def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
     assert measured[1] == "0.0000"
     assert failed == ["–", "–"]
     assert browser.complaints() == []
+
+
+def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, runs) -> None:
+    random = np.random.default_rng(4)
+
+    def scored(measures: dict) -> dict:
+        return measures | {"score": float(random.uniform(0.4, 0.9))}
+
+    def told(one: Candidate) -> Candidate:
+        folds = tuple(map(scored, one.folds))
+        return replace(one, folds=folds, all_rows=scored(one.all_rows or one.folds[0]))
+
+    candidates = Candidates(
+        told(one)
+        for one in runs.random_candidates(12)
+        if "failure" not in (one.all_rows or {})
+    )  # fmt: skip
+    heldout = np.array([[fold["score"] for fold in one.folds] for one in candidates])
+    all_rows = np.array([one.all_rows["score"] for one in candidates])
+    by = (1 - SHARE_OF_ALL_ROWS) * heldout + SHARE_OF_ALL_ROWS * all_rows[:, None]
+    size, asked = candidates.means("size"), candidates.means("black_box_rows")
+    order = np.lexsort([size, -heldout.mean(axis=1)])
+    winner = int(order[choose_winner(by[order], size[order], asked[order], 1.0)])
+    browser = opened(candidates, winner=winner, search={"scoring": "kappa"})
+    found = browser.run(
+        "const { settings, ranking, axis } = page.tradeOff; return { score: settings.score,"
+        "  order: ranking.order, choice: ranking.choice, axis: axis.title }"
+    )
+    assert found == {"score": "kappa", "order": order.tolist(), "choice": winner, "axis": "kappa"}
+    rank = order.tolist().index(winner) + 1
+    said = f"choice: kappa {heldout[winner].mean():.3f}, rank {rank} of"
+    assert said in browser.text("#chosen-by")
+    # Without weights the slider walks along the front.
+    for at, place in enumerate(browser.run("return page.tradeOff.front")):
+        browser.run(
+            "byId('slider').value = arguments[0]; byId('slider').dispatchEvent(new Event('input'))",
+            at,
+        )
+        assert browser.run("return page.tradeOff.chosen") == place
 
 
 def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatch) -> None:

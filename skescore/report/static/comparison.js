@@ -8,7 +8,7 @@ class Comparison {
       const group = run.groups[0];
       prepare(group);
       const place = group.winner === null ? -1 : group.winner;
-      const rules = new Rules(run.views[String(place)]);
+      const rules = new Rules(run.views[String(place)], run.target);
       const box = byId(`run-${at}`);
       const candidate = group.winner === null ? null : group.winner;
       box.querySelector(".tiles").replaceChildren(...tiles(run, group, candidate, rules));

@@ -20,7 +20,7 @@ function startRun(content) {
   const made = new Map();
   const rulesOf = (place) => {
     const view = content.views[String(place)];
-    if (view && !made.has(place)) made.set(place, new Rules(view));
+    if (view && !made.has(place)) made.set(place, new Rules(view, content.target));
     return view ? made.get(place) : null;
   };
   tryRow = new TryRow();
@@ -94,6 +94,7 @@ function tellChoice(content, group, place, ranking, settings) {
     text += `. The best has ${fixed(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
       "chosen for its size or for its rules of all rows";
   }
+  if (entry.beyond) text += ". It is beyond the limits";
   byId("chosen-by").textContent = `${text}.`;
 }
 

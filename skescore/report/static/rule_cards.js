@@ -88,7 +88,9 @@ function outcome(rules, i) {
   const kind = rules.regression ? "" : ` class-${rules.codes[i] % 8}`;
   return element("p", { class: `outcome${kind}` },
     element("span", { class: "arrow", "aria-hidden": "true", text: "→" }),
-    element("span", { class: "unseen", text: "then" }), " ", element("strong", { text: rule.output }),
+    element("span", { class: "unseen", text: "then" }), " ",
+    ...(rules.target ? [element("small", { text: rules.target }), " "] : []),
+    element("strong", { text: rule.output }),
     rules.voting ? element("small", { text: ` weight ${rule.weight}` }) : "");
 }
 
@@ -126,7 +128,7 @@ function otherwiseCard(rules, rows) {
   const { view } = rules;
   if (!view.otherwise) return null;
   const some = view.uncovered === undefined ? "" : view.uncovered
-    ? `${view.uncovered} of ${plural(view.total, "row")}` : "none of the rows";
+    ? `decides ${view.uncovered} of ${plural(view.total, "row")}` : "never the case in these rows";
   return element("li", { class: "card otherwise" },
     element("span", { class: "number-sign", "aria-hidden": "true", text: "–" }),
     element("p", { class: "premise", text: view.otherwise }),

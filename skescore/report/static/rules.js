@@ -61,8 +61,9 @@ function evaluate(part, row) {
 
 // What a rule set predicts; `set` is what RuleSet.to_json writes.
 class Rules {
-  constructor(view) {
+  constructor(view, target = null) {
     this.view = view;
+    this.target = target;
     this.set = view.set;
     this.rules = view.set.rules;
     this.names = view.set.feature_names;
