@@ -355,6 +355,14 @@ def reading_from(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def refuse_reading_options(options: argparse.Namespace, needed: str) -> None:
+    """Refuse options of `add_reading_options` where there is no table to read."""
+    for name, value in reading_from(options).items():
+        if value:
+            option = {"categories": "category"}.get(name, name).replace("_", "-")
+            options.parser.error(f"argument --{option}: goes with {needed}, which is not given")
+
+
 @contextlib.contextmanager
 def with_remedies(options: argparse.Namespace) -> Iterator[None]:
     """Let errors of a table come with the command that would mend them."""

@@ -273,15 +273,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--target", metavar="COLUMN", help="the column of DATA that is predicted, so no feature"
     )
-    names: dict[str, Any] = {
-        "metavar": "COLUMN,...", "type": arguments.names_from, "action": "extend", "default": [],
-    }  # fmt: skip
-    group.add_argument("--drop", help="columns of DATA that are no features; repeatable", **names)
-    group.add_argument(
-        "--category",
-        help="features that are categories, not quantities; repeatable",
-        **names,
-    )
+    arguments.add_reading_options(parser.add_argument_group("reading the table of --data"))
     group = parser.add_argument_group("output")
     group.add_argument(
         "--output", action=OF_FILE, type=Path, metavar="RULES.json", help="save the rules"
@@ -323,25 +315,36 @@ def run(options: argparse.Namespace) -> str:
 
 def _check_usage(options: argparse.Namespace) -> None:
     if options.data is None:
-        for name in ("target", "drop", "category"):
-            if getattr(options, name):
-                options.parser.error(f"argument --{name}: goes with --data, which is not given")
+        if options.target is not None:
+            options.parser.error("argument --target: goes with --data, which is not given")
+        arguments.refuse_reading_options(options, "--data")
     elif options.feature_names is not None:
         options.parser.error("argument --feature-names: not allowed with --data, which has names")
 
 
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
     """The columns of the data that can be features."""
-    table = read_table(options.data)
+    table = read_table(options.data, sep=options.sep, encoding=options.encoding)
     given = [name for name in [options.target, *options.drop] if name is not None]
-    for name in (*given, *options.category):
+    for name in (*given, *options.category, *options.numeric):
         # A built-in data set comes without its target.
         if name not in table.columns and not (name == options.target and _is_own(options.data)):
             raise ValueError(
                 f"{options.data} has no column {name!r}; its columns are "
                 f"{listed(list(table.columns))}."
             )
-    return table.drop(columns=[name for name in given if name in table.columns])
+    table = table.drop(columns=[name for name in given if name in table.columns])
+    if _is_own(options.data) or table.empty:
+        return table
+    from skescore.datasets import read_table as read_prepared
+
+    # As `tune` reads the columns of a model that was trained elsewhere.
+    reading = arguments.reading_from(options) | {"drop": ()}
+    features = list(map(str, table.columns))
+    with arguments.with_remedies(options):
+        return read_prepared(
+            options.data, features=features, max_categories=sys.maxsize, **reading
+        ).frame
 
 
 def _is_own(data: str) -> bool:

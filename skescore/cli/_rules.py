@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skescore._names import SQL_KINDS
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, reading_from
+from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, refuse_reading_options
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -163,12 +163,7 @@ def run(options: argparse.Namespace) -> str:
                 f"argument --{option}: goes with --to {where}, got --to {options.to}"
             )
     if options.shorten is None:
-        for name, value in reading_from(options).items():
-            if value:
-                option = {"categories": "category"}.get(name, name).replace("_", "-")
-                options.parser.error(
-                    f"argument --{option}: goes with --shorten, which is not given"
-                )
+        refuse_reading_options(options, "--shorten")
     check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
     if options.shorten is not None:

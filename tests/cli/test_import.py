@@ -7,8 +7,10 @@ import json
 import os
 import pickle
 import re
+from dataclasses import replace
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
@@ -18,7 +20,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import CARTExtractor
 from skescore.cli import main
@@ -604,3 +606,22 @@ def test_features_that_do_not_fit(wine, numbered_tree, write, run):
 def test_a_file_that_is_not_there(run, tmp_path):
     assert "There is no file" in run("import", tmp_path / "gone.skops")[2]
     assert "is a folder" in run("import", tmp_path)[2]
+
+
+def test_the_table_is_read_as_the_options_say(tmp_path, capsys):
+    """Decimal commas, another encoding, and words for missing values give the domain in numbers."""
+    X = pd.DataFrame({"Länge": [1.5, 2.5, np.nan, 4.5], "b": [1.0, 0.0, 1.0, 0.0]})
+    tree = DecisionTreeRegressor(random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
+    joblib.dump(tree, model := tmp_path / "tree.joblib")
+    table = tmp_path / "rows.csv"
+    rows = "Länge;b;y\n1,5;1;a\n2,5;0;a\nnix;1;a\n4,5;0;a\n"
+    table.write_bytes(rows.encode("cp1252"))
+    words = ["import", str(model), "--trust", "--data", str(table), "--target", "y"]
+    reading = ["--na-values", "nix", "--decimal", ",", "--sep", ";", "--encoding", "cp1252"]
+    assert main([*words, *reading, "--format", "json"]) == 0
+    rules = RuleSet.from_json(json.dumps(json.loads(capsys.readouterr().out)["rules"]))
+    assert rules.domain == replace(Domain.around(X.fillna(2.0)), missing=(0.25, 0.0))
+    assert rules.predict(X).tolist() == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(SystemExit):
+        main(["import", str(model), "--trust", "--sep", ";"])
+    assert "--sep: goes with --data, which is not given" in capsys.readouterr().err
