@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
@@ -44,6 +44,15 @@ def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
         help="a built-in data set or a table; columns that the rules do not know are ignored",
     )
     add_reading_options(parser.add_argument_group("reading a table"))
+
+
+def add_standalone_option(group: Any) -> None:
+    """Add ``--standalone``."""
+    group.add_argument(
+        "--standalone",
+        action="store_true",
+        help="write each rule so that it is true by itself, without ELSE",
+    )
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:

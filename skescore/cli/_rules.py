@@ -15,6 +15,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, refuse_reading_options
 from skescore.cli._rule_files import (
     add_output_options,
+    add_standalone_option,
     check_output,
     read_rows,
     read_rules,
@@ -50,7 +51,7 @@ def _sql(ruleset: RuleSet, options: argparse.Namespace) -> str:
         table=options.table,
         kind=options.kind or "predict",
         booleans=options.boolean or (),
-        nan=options.no_nan is None,
+        exact=bool(options.exact),
     )
 
 
@@ -78,7 +79,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "markdown": Form(lambda ruleset, _: ruleset.to_markdown()),
         "html": Form(lambda ruleset, _: ruleset.to_html(standalone=True)),
         "prolog": Form(_prolog, ("name", "missing")),
-        "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "no_nan")),
+        "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "exact")),
         "python": Form(_python, ("name",)),
         "csv": Form(lambda ruleset, _: ruleset.to_conditions().to_csv(index=False)),
         "json": Form(lambda ruleset, _: ruleset.to_json()),
@@ -86,7 +87,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 )
 _ONLY_FOR = {
     name: [form for form, about in FORMS.items() if name in about.options]
-    for name in ("dialect", "table", "kind", "boolean", "no_nan", "name", "missing")
+    for name in ("dialect", "table", "kind", "boolean", "exact", "name", "missing")
 }
 
 
@@ -130,10 +131,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "more for each further one",
     )
     parser.add_argument(
-        "--no-nan",
+        "--exact",
         action="store_const",
         const=True,
-        help="sql: the columns hold no NaN (but NULL perhaps), so that comparisons can be plain",
+        help="sql: columns may hold NaN besides NULL, or be of 32 bits, for which plain decimals "
+        "and comparisons are not right",
     )
     parser.add_argument("--name", help="python, prolog: of the function or the predicate")
     parser.add_argument(
@@ -149,6 +151,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="write numbers as short as the rows of a built-in data set or a CSV, TSV or Parquet "
         "file allow: on these rows, each condition holds as before; columns that the rules do not "
         "know are ignored",
+    )
+    add_standalone_option(parser)
+    parser.add_argument(
+        "--class-names",
+        metavar="NAME",
+        nargs="+",
+        help="what to call the classes, in their order: no yes, where a model knows 0 and 1",
     )
     add_reading_options(parser.add_argument_group("reading the table of --shorten"))
     add_output_options(parser)
@@ -168,6 +177,10 @@ def run(options: argparse.Namespace) -> str:
     ruleset = read_rules(options.rules)
     if options.shorten is not None:
         ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
+    if options.class_names is not None:
+        ruleset = ruleset.with_class_names(options.class_names)
+    if options.standalone:
+        ruleset = ruleset.standalone()
     if options.to == "csv":
         _note_what_a_table_lacks(ruleset)
     form = FORMS[options.to]

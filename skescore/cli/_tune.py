@@ -33,7 +33,7 @@ from skescore.cli._arguments import (
     OF_FOLDER,
     OF_SCORING,
 )
-from skescore.cli._rule_files import read_table
+from skescore.cli._rule_files import add_standalone_option, read_table
 from skescore.cli._trials import (
     Kept,
     Workers,
@@ -114,7 +114,7 @@ def tune_text(
         f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
-    printer.verbatim(str(search.rules_))
+    printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     measure = "accuracy" if dataset.task == "classification" else "R²"
     printer.line(
         f"on these rows: fidelity ({measure} against the black box) "
@@ -560,6 +560,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="replace the files of an earlier run in that folder",
     )
     add_report_option(group)
+    add_standalone_option(group)
     group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
     arguments.add_format_option(group)
 

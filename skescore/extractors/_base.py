@@ -53,6 +53,8 @@ from skescore.extractors._weights import fit_weighted, repeated_rows, take_rows
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
+from skescore.rules.exporters import readable_bounds
+from skescore.rules.simplification import without_repeated_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +244,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     #: Whether categories come as ranks by the black box's mean prediction, and intervals of these
     #: are named by their values in the end.
     _orders_categories: ClassVar[bool] = False
+    #: Whether bounds are moved a little, between the rows, to where they can be written shortly, and
+    #: last rules that say the same are merged.
+    readable_bounds: ClassVar[bool] = True
 
     estimator: Any
     features: Any = None
@@ -344,6 +349,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             rules = self._named_rules(narrowed(extraction, chosen))
             self.rules_ = widened(rules, chosen, settings)
+        if self.readable_bounds:
+            self.rules_ = without_repeated_end(readable_bounds(self.rules_, rows))
         shown = X if encoder else rows
         pruning = time.perf_counter()
         if pruner is not None:

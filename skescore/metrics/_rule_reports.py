@@ -163,7 +163,7 @@ def _texts(ruleset: RuleSet) -> list[str]:
     names, numeric = ruleset.feature_names, ruleset.task == "regression"
     texts = []
     for rule in ruleset.rules:
-        premise = rule.premise_text(names, ruleset.number)
+        premise = rule.premise_text(names)
         output = rule.output_text(names, numeric=numeric)
         texts.append(f"IF {premise} THEN {output}" if premise else f"ALWAYS {output}")
     return texts

@@ -213,11 +213,11 @@ def survival_report(
     members = rules.members(X)
     time, event = read_outcomes(y, len(members))
     tests = [log_rank(rows, (time, event)) for rows in members.T]
-    names, number = rules.ruleset.feature_names, rules.ruleset.number
+    names = rules.ruleset.feature_names
     p_values = np.array([test.p_value for test in tests])
     frame = pd.DataFrame(
         {
-            "text": [rule.premise_text(names, number) or "ALWAYS" for rule in rules.ruleset],
+            "text": [rule.premise_text(names) or "ALWAYS" for rule in rules.ruleset],
             "rows": members.sum(axis=0),
             "events": members[event].sum(axis=0),
             "median": [_median(time[rows], event[rows]) for rows in members.T],

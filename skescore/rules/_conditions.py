@@ -30,6 +30,7 @@ from skescore._validation import (
 from skescore.rules._text import (
     NumberFormat,
     bounds_text,
+    exact_number,
     feature_name,
     format_label,
     linear_text,
@@ -481,12 +482,12 @@ class Linear:
     ) -> str:
         """Write the condition with the given feature names."""
         return bounds_text(
-            linear_text(self.terms, names),
+            linear_text(self.terms, [exact_number(abs(c)) for _, c in self.terms], names),
             self.lower,
             self.upper,
             self.lower_closed,
             self.upper_closed,
-            lambda value: plain_number(0, value),
+            exact_number,
         )
 
     def __str__(self) -> str:

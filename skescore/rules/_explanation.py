@@ -495,7 +495,7 @@ def _held_rule(ruleset: RuleSet, index: int, table: Table) -> HeldRule:
 def _checked(ruleset: RuleSet, condition: Condition, table: Table) -> CheckedCondition:
     inner = condition.conditions if isinstance(condition, AtLeast) else ()
     return CheckedCondition(
-        condition.to_text(ruleset.feature_names, ruleset.number),
+        condition.to_text(ruleset.feature_names),
         bool(condition.holds(table.column)[0]),
         tuple(_checked(ruleset, part, table) for part in inner),
     )

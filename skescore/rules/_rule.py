@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from skescore.rules._text import (
     percent_text,
     plain_number,
 )
+
+if TYPE_CHECKING:
+    from skescore.rules._domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +65,46 @@ class LinearOutput:
             total += coefficient * np.asarray(columns(feature), dtype=float)
         return total
 
-    def to_text(self, names: Sequence[str] | None = None) -> str:
-        """Write the function with the given feature names."""
-        constant = format_number(self.intercept)
+    def number_texts(self, domain: Domain | None = None) -> tuple[str, list[str]]:
+        """Write the intercept, and the size of each coefficient without its sign.
+
+        Parameters
+        ----------
+        domain : Domain, optional
+            Where the function is used: so many digits are then written that no value in it is off
+            by more than 1/1000 of how far the function varies there. By default four.
+
+        Returns
+        -------
+        tuple of str and list of str
+        """
+        if domain is None:
+            texts = [format_number(abs(c)) for _, c in self.terms]
+            return format_number(self.intercept), texts
+        extent = sum(abs(c) * domain.ranges[f] for f, c in self.terms)
+        allowed = extent / (2000 * (len(self.terms) + 1))
+
+        def text(value: float, largest: float) -> str:
+            short = format_number(value)
+            if not 0 < largest < math.inf or not 0 < allowed < math.inf:
+                return short
+            if abs(float(short) - value) * largest <= allowed:
+                return short
+            return format_number(value, math.ceil(math.log10(largest) - math.log10(allowed)))
+
+        sizes = [
+            text(abs(c), max(abs(domain.lower[f]), abs(domain.upper[f]))) for f, c in self.terms
+        ]
+        return text(self.intercept, 1.0), sizes
+
+    def to_text(self, names: Sequence[str] | None = None, domain: Domain | None = None) -> str:
+        """Write the function with the given feature names; see :meth:`number_texts`."""
+        constant, sizes = self.number_texts(domain)
         if not self.terms:
             return constant
+        text = linear_text(self.terms, sizes, names)
         if self.intercept == 0:
-            return linear_text(self.terms, names)
-        text = linear_text(self.terms, names)
+            return text
         return f"{constant} - {text[1:]}" if text.startswith("-") else f"{constant} + {text}"
 
     def __str__(self) -> str:
@@ -219,10 +255,19 @@ class Rule:
             ]
         return " AND ".join(texts)
 
-    def output_text(self, names: Sequence[str] | None = None, *, numeric: bool = False) -> str:
-        """Write the conclusion; `numeric` tells numbers from number-like labels."""
+    def output_text(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        numeric: bool = False,
+        domain: Domain | None = None,
+    ) -> str:
+        """Write the conclusion.
+
+        `numeric` tells numbers from number-like labels, `domain` where a function is used.
+        """
         if isinstance(self.output, LinearOutput):
-            return self.output.to_text(names)
+            return self.output.to_text(names, domain)
         return format_number(float(self.output)) if numeric else format_label(self.output)
 
     def statistics_text(
@@ -273,6 +318,7 @@ class Rule:
         *,
         numeric: bool | None = None,
         output_index: int | None = None,
+        domain: Domain | None = None,
         first: bool = True,
         weighted: bool | None = None,
     ) -> str:
@@ -283,11 +329,13 @@ class Rule:
         names : sequence of str, optional
             Feature names; ``x0``, ``x1``, ... by default.
         number : callable, optional
-            Writes the bounds.
+            Writes the bounds; exactly by default.
         numeric : bool, optional
             Whether the output is a number rather than a label; by default floats are.
         output_index : int, optional
             Index of the output among the classes, for the purity.
+        domain : Domain, optional
+            Where the rule is used; a linear output gets digits enough for it.
         first : bool, default=True
             False writes ``ELSE IF``, as in the later lines of an ordered list.
         weighted : bool, optional
@@ -296,7 +344,7 @@ class Rule:
         if numeric is None:
             numeric = isinstance(self.output, float)
         premise = self.premise_text(names, number)
-        output = self.output_text(names, numeric=numeric)
+        output = self.output_text(names, numeric=numeric, domain=domain)
         if premise:
             text = f"{'' if first else 'ELSE '}IF {premise} THEN {output}"
         else:

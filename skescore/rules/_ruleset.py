@@ -22,7 +22,7 @@ from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._rule import LinearOutput, Rule, check_rules
-from skescore.rules._text import NumberFormat
+from skescore.rules._text import NumberFormat, plain_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -296,6 +296,37 @@ class RuleSet(Sequence[Rule]):
         if self._rules is None and not changes.keys() & {"rules", "task", "classes"}:
             return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
         return RuleSet(**({"rules": self.rules} | settings | changes))
+
+    def with_boxes(
+        self, boxes: BoxTable, others: Sequence[Sequence[Any]] | None = None
+    ) -> RuleSet:
+        """Return a copy with other intervals.
+
+        Parameters
+        ----------
+        boxes : BoxTable
+            The intervals of each rule.
+        others : sequence of sequences of conditions, optional
+            Conditions of each rule that are no intervals; by default those that it has.
+
+        Returns
+        -------
+        RuleSet
+            All else is as it was.
+        """
+        if self._rules is None and others is None:
+            settings = {name: getattr(self, name) for name in self._fields[3:]}
+            return RuleSet.from_boxes(boxes, self.conclusions, **settings)
+        rules = [
+            Rule(
+                (*boxes.intervals(i), *(rule.others if others is None else others[i])),
+                rule.output,
+                rule.statistics,
+                rule.weight,
+            )
+            for i, rule in enumerate(self.rules)
+        ]
+        return self.replace(rules=rules)
 
     @property
     def n_features(self) -> int:
@@ -577,7 +608,104 @@ class RuleSet(Sequence[Rule]):
         self.check_one_rule_per_row("simplify")
         return simplify(self, X, tolerance)
 
-    def shorten(self, X: Any) -> RuleSet:
+    def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
+        """Give the classes other names.
+
+        Use it where a model was trained on 0 and 1 and people should read *no* and *yes*.
+
+        Parameters
+        ----------
+        class_names : mapping or sequence
+            The name of each class by its label, or in the order of :attr:`classes`.
+
+        Returns
+        -------
+        RuleSet
+            The same rules, which predict the names.
+
+        Raises
+        ------
+        ValueError
+            If it is a regression, a class has no name, or two have the same.
+
+        Examples
+        --------
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=30)], 0), Rule([], 1)], ["age"], task="classification"
+        ... )
+        >>> print(rules.with_class_names(["no", "yes"]))
+        1. IF age ≤ 30 THEN no
+        2. ELSE yes
+        """
+        from dataclasses import replace
+
+        if self.classes is None:
+            raise ValueError("class_names are for classification; this is a regression.")
+        if isinstance(class_names, Mapping):
+            lacking = [label for label in self.classes if label not in class_names]
+            if lacking:
+                raise ValueError(
+                    f"class_names must name every class, got no name for {lacking[0]!r}. Classes "
+                    f"are {list(self.classes)}."
+                )
+            named = {label: class_names[label] for label in self.classes}
+        else:
+            names = check_sequence("class_names", class_names, "names")
+            if len(names) != len(self.classes):
+                raise ValueError(
+                    f"class_names must hold one name for each of the {len(self.classes)} classes "
+                    f"{list(self.classes)}, got {len(names)}."
+                )
+            named = dict(zip(self.classes, names, strict=True))
+        named = {label: check_label("class_names", name) for label, name in named.items()}
+        fallback = self.fallback
+        if fallback is not None:
+            fallback = replace(fallback, output=named[fallback.output])
+        rules = [replace(rule, output=named[rule.output]) for rule in self.rules]
+        return self.replace(rules=rules, classes=list(named.values()), fallback=fallback)
+
+    def standalone(self) -> RuleSet:
+        """Make each rule true by itself, without ``ELSE``.
+
+        Use it to quote single rules, or for readers who do not start at the top.
+
+        Returns
+        -------
+        RuleSet
+            Rules of which no two hold together. A rule may fall into several parts, which have no
+            statistics.
+
+        Raises
+        ------
+        ValueError
+            If all rules that hold predict together, or they fall into thousands of parts.
+
+        Notes
+        -----
+        Predictions are the same, but for rows that lack a value of a feature of which neither the
+        domain nor any condition knows missing values: a standalone ``age > 30`` does not hold for
+        them, while ``ELSE`` did.
+
+        Examples
+        --------
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rules = RuleSet(
+        ...     [Rule([Interval(0, upper=30), Interval(1, upper=2)], "a"),
+        ...      Rule([Interval(1, upper=2)], "b"), Rule([], "c")],
+        ...     ["age", "size"], task="classification",
+        ... )
+        >>> print(rules.standalone())
+        1. IF age ≤ 30 AND size ≤ 2 THEN a
+        2. IF age > 30 AND size ≤ 2 THEN b
+        3. IF size > 2 THEN c
+        """
+        from skescore.rules.simplification import standalone
+
+        self.check_one_rule_per_row("standalone")
+        return standalone(self)
+
+    def shorten(self, X: Any, *, reach: float | None = None) -> RuleSet:
         """Write the bounds of all conditions in the fewest digits that mean the same on some rows.
 
         Use it before rules are shown or exported: ``x ≤ 2.449999988`` becomes ``x ≤ 2`` if no row
@@ -588,6 +716,9 @@ class RuleSet(Sequence[Rule]):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows on which every condition shall hold exactly where it held before, mostly those
             that the rules were learned from. Between those rows the bounds move.
+        reach : float, optional
+            How far a bound may move at most, as a share of how far the rows reach in what it
+            bounds, such as 0.001. By default up to the next row.
 
         Returns
         -------
@@ -598,7 +729,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If X has no rows, or not the rules' features.
+            If X has no rows, or not the rules' features, or `reach` is negative.
 
         Notes
         -----
@@ -627,7 +758,7 @@ class RuleSet(Sequence[Rule]):
         """
         from skescore.rules.exporters import shorten_numbers
 
-        return shorten_numbers(self, X)
+        return shorten_numbers(self, X, reach)
 
     @overload
     def explain(self, x: Mapping[str, Any] | pd.Series) -> Explanation: ...
@@ -721,12 +852,10 @@ class RuleSet(Sequence[Rule]):
         """
         return domain_around(self, X)
 
-    @cached_property
+    @property
     def number(self) -> NumberFormat:
-        """Writes bounds with a precision that follows the domain, different ones differently."""
-        from skescore.rules.exporters._text import number_for
-
-        return number_for(self)
+        """Writes bounds exactly, in the fewest digits that no other float has."""
+        return plain_number
 
     def to_text(self, limit: int | None = None) -> str:
         """Write the rules, one per line, numbered from 1.
@@ -798,7 +927,7 @@ class RuleSet(Sequence[Rule]):
         ----------
         number : callable, optional
             Writes a bound of the feature with the given index; by default
-            :attr:`number`, which rounds to what a reader needs.
+            :attr:`number`, which writes it exactly.
 
         Returns
         -------
@@ -1052,7 +1181,7 @@ class RuleSet(Sequence[Rule]):
         output_name: str | None = None,
         columns: Mapping[str, str] | None = None,
         booleans: Sequence[str] = (),
-        nan: bool = True,
+        exact: bool = False,
     ) -> str:
         """Write a rule set as a ``CASE`` expression, or as a query that predicts a table.
 
@@ -1082,10 +1211,12 @@ class RuleSet(Sequence[Rule]):
             Features whose columns are BOOLEAN where rules compare them with numbers, as those that
             were learned from truth values do (``smoker > 0.5``): few databases compare the two.
             They are converted, False to 0 and True to 1.
-        nan : bool, default=True
-            Whether columns may hold NaN besides NULL. False writes plain comparisons, which are
-            easier to read and let databases use their indices, but which NaN satisfies where it
-            sorts above all numbers.
+        exact : bool, default=False
+            Whether columns may hold NaN besides NULL, or be of 32 bits (FLOAT, REAL). False writes
+            plain decimals and comparisons, which are easy to read and let databases use their
+            indices: ``"age" > 30.5``. They are right where numbers are DOUBLE, DECIMAL or whole,
+            and what is missing is NULL. NaN would satisfy them where it sorts above all numbers,
+            and DuckDB rounds bounds to the 32 bits of a FLOAT column.
 
         Returns
         -------
@@ -1104,17 +1235,18 @@ class RuleSet(Sequence[Rule]):
         Notes
         -----
         NULL and the floating-point NaN are missing values: they satisfy ``or missing`` and ``is
-        missing`` and no other condition. Many databases sort NaN above all
-        numbers; there ``x > 2.5`` is written ``0e0 - x < -2.5e0``, which NaN does not satisfy
-        (unless ``nan=False`` says that there is none). Where no rule holds, the prediction is the
+        missing`` and no other condition. Many databases sort NaN above all numbers; with
+        ``exact=True``, ``x > 2.5`` is written ``0e0 - x < -2.5e0`` there, which NaN does not
+        satisfy. Where no rule holds, the prediction is the
         fallback's; NULL without a fallback, and where a regression abstains or a value that it
         needs is missing.
 
-        Numbers have an exponent (``2.5e0``), which makes them floating-point rather than decimal in
-        standard SQL, so that they are the bounds to the last digit. Columns of type FLOAT (32
-        bits), DECIMAL or BIGINT are compared as the rules compare them, after conversion to DOUBLE;
-        where the database compares them exactly, a value with more than 15 digits may fall on the
-        other side of a bound that it nearly equals. Columns must be numeric where rules compare
+        Numbers that are predicted or added up have an exponent (``2.5e0``), which makes them
+        floating-point rather than decimal in standard SQL; so have bounds of more than 15 digits,
+        and with ``exact=True`` all that are not whole. They are the bounds to the last digit.
+        Columns of type DECIMAL or BIGINT are compared as the rules compare them, after conversion
+        to DOUBLE; where the database compares them exactly, a value with more than 15 digits may
+        fall on the other side of a bound that it nearly equals. Columns must be numeric where rules compare
         numbers (or be named in `booleans`), and text equal only to the same text (choose a binary
         collation in MySQL and SQL Server). The order of additions is that of :meth:`predict`, so
         that sums are equal to the last digit; sums of more than 900 rules are added in blocks,
@@ -1133,8 +1265,8 @@ class RuleSet(Sequence[Rule]):
         ... )
         >>> print(rules.to_sql())
         CASE
-          WHEN "petal length (cm)" <= 2.5e0 THEN 'setosa'
-          WHEN "petal length (cm)" > 4.5e0 AND "petal length (cm)" <= 7 THEN 'virginica'
+          WHEN "petal length (cm)" <= 2.5 THEN 'setosa'
+          WHEN "petal length (cm)" > 4.5 AND "petal length (cm)" <= 7 THEN 'virginica'
           ELSE 'versicolor'
         END
 
@@ -1145,8 +1277,8 @@ class RuleSet(Sequence[Rule]):
         >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)
         >>> print(f"SELECT rule, COUNT(*) FROM ({inner}) AS predicted GROUP BY rule")
         SELECT rule, COUNT(*) FROM (SELECT *, CASE
-          WHEN "length" <= 2.5e0 THEN 1
-          WHEN "length" > 4.5e0 AND "length" <= 7 THEN 2
+          WHEN "length" <= 2.5 THEN 1
+          WHEN "length" > 4.5 AND "length" <= 7 THEN 2
         END AS "rule" FROM "iris") AS predicted GROUP BY rule
         """
         from skescore.rules.exporters import to_sql
@@ -1159,7 +1291,7 @@ class RuleSet(Sequence[Rule]):
             output_name=output_name,
             columns=columns or {},
             booleans=booleans,
-            nan=nan,
+            exact=exact,
         )
 
     def to_prolog(

@@ -428,7 +428,7 @@ class SurvivalRules:
         ruleset = self.ruleset
         lines = []
         for number, (rule, curve) in enumerate(zip(ruleset, self.curves, strict=True), 1):
-            premise = rule.premise_text(ruleset.feature_names, ruleset.number)
+            premise = rule.premise_text(ruleset.feature_names)
             start = "ELSE " if ruleset.ordered and number > 1 else ""
             start += f"IF {premise} THEN" if premise else "" if start else "ALWAYS"
             lines.append(f"{number}. {start.strip()} {curve or 'nothing known   [0 rows]'}")

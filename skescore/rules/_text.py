@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 #: Writes a value of the feature with the given index.
 NumberFormat = Callable[[int, float], str]
@@ -14,6 +15,8 @@ NumberFormat = Callable[[int, float], str]
 _SIGNIFICANT_DIGITS = 4
 #: More decimals than these are written with an exponent.
 _MAX_DECIMALS = 12
+#: Exact numbers from here on, and up to there, are written without an exponent.
+_LEAST_POSITIONAL, _LEAST_WITH_EXPONENT = 1e-9, 1e16
 
 
 def format_number(value: float, decimals: int | None = None) -> str:
@@ -47,50 +50,27 @@ def percent_text(share: float) -> str:
     return f"{text} %"
 
 
+def exact_number(value: float) -> str:
+    """Write a number in the fewest digits that no other float has, without trailing zeros."""
+    value = float(value)
+    if not math.isfinite(value) or value == 0:
+        return format_number(value)
+    if _LEAST_POSITIONAL <= abs(value) < _LEAST_WITH_EXPONENT:
+        return np.format_float_positional(value, trim="-")
+    return repr(value)
+
+
 def plain_number(feature: int, value: float) -> str:
-    """Write a number when nothing is known of the feature's range."""
-    return format_number(value)
+    """Write a bound of the feature with the given index: exactly, so that no row changes sides."""
+    return exact_number(value)
 
 
 def decimals_for_range(low: float, high: float) -> int | None:
-    """Digits after the point that tell apart 1/1000 of the range of a feature."""
+    """Digits after the point that tell apart 1/1000 of a range; None for none or an endless one."""
     span = high - low
     if not (math.isfinite(span) and span > 0):
         return None
-    return max(0, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(span)))
-
-
-def number_format(low: Sequence[float], high: Sequence[float]) -> NumberFormat:
-    """Make a formatter whose precision follows the range of each feature."""
-    decimals = [decimals_for_range(a, b) for a, b in zip(low, high, strict=True)]
-
-    def write(feature: int, value: float) -> str:
-        text = format_number(value, decimals[feature])
-        # A value far smaller than the feature's range would round to a bare zero.
-        return format_number(value) if text == "0" and value != 0 else text
-
-    return write
-
-
-def distinct_numbers(write: NumberFormat, bounds: Mapping[int, Iterable[float]]) -> NumberFormat:
-    """Give different bounds of one feature different texts, with as many digits as that takes."""
-    longer: dict[tuple[int, float], str] = {}
-    for feature, values in bounds.items():
-        alike: dict[str, list[float]] = {}
-        for value in sorted(set(values)):
-            alike.setdefault(write(feature, value), []).append(value)
-        for group in alike.values():
-            if len(group) > 1:
-                gap = min(b - a for a, b in pairwise(group))
-                decimals = max(0, 2 - math.floor(math.log10(gap)))
-                for value in group:
-                    text = format_number(value, decimals)
-                    longer[feature, value] = repr(value) if decimals > _MAX_DECIMALS else text
-
-    def write_distinct(feature: int, value: float) -> str:
-        return longer.get((feature, value)) or write(feature, value)
-
-    return write_distinct
+    return _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(span))
 
 
 def format_label(label: Any) -> str:
@@ -133,10 +113,7 @@ def bounds_text(
         return f"{middle} {above} {write(lower)}"
     if lower == upper:
         return f"{middle} = {write(lower)}"
-    low, high = write(lower), write(upper)
-    if low == high:  # rounding must not make an interval look empty
-        low, high = repr(lower), repr(upper)
-    return f"{low} {'≤' if lower_closed else '<'} {middle} {below} {high}"
+    return f"{write(lower)} {'≤' if lower_closed else '<'} {middle} {below} {write(upper)}"
 
 
 def or_missing(text: str) -> str:
@@ -144,12 +121,13 @@ def or_missing(text: str) -> str:
     return f"{text} or missing"
 
 
-def linear_text(terms: Sequence[tuple[int, float]], names: Sequence[str] | None = None) -> str:
-    """Write a weighted sum of features, such as ``0.5·x0 - 2·x1``."""
+def linear_text(
+    terms: Sequence[tuple[int, float]], sizes: Sequence[str], names: Sequence[str] | None = None
+) -> str:
+    """Write a weighted sum of features, such as ``0.5·x0 - 2·x1``; sizes are the coefficients'."""
     parts: list[str] = []
-    for feature, coefficient in terms:
-        sign = "-" if coefficient < 0 else "+"
-        size, name = format_number(abs(coefficient)), feature_name(names, feature)
+    for (feature, coefficient), size in zip(terms, sizes, strict=True):
+        sign, name = "-" if coefficient < 0 else "+", feature_name(names, feature)
         term = name if size == "1" else f"{size}·{name}"
         parts.append(f"{sign} {term}" if parts else (f"-{term}" if sign == "-" else term))
     return " ".join(parts)

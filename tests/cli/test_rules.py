@@ -145,8 +145,8 @@ def test_sql_answers_as_the_rules_do(written, database):
 
 def test_sql_for_columns_without_nan_is_plain(written):
     assert written(RULES, "--to", "sql") == RULES.to_sql() + "\n"
-    assert written(RULES, "--to", "sql", "--no-nan") == RULES.to_sql(nan=False) + "\n"
-    assert RULES.to_sql(nan=False) != RULES.to_sql()
+    assert written(RULES, "--to", "sql", "--exact") == RULES.to_sql(exact=True) + "\n"
+    assert RULES.to_sql(exact=True) != RULES.to_sql()
 
 
 def test_the_rows_of_each_rule_are_counted_where_they_are(written, database):
@@ -367,7 +367,7 @@ def test_a_table_is_pointed_to_the_import(run, tmp_path):
     ("words", "message"),
     [
         (("--dialect", "duckdb"), "argument --dialect: goes with --to sql, got --to text"),
-        (("--no-nan",), "argument --no-nan: goes with --to sql"),
+        (("--exact",), "argument --exact: goes with --to sql"),
         (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
         (("--kind", "assign"), "argument --kind: goes with --to sql, got --to text"),
         (("--to", "sql", "--kind", "count"), "invalid choice: 'count'"),

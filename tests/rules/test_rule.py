@@ -174,7 +174,7 @@ def test_text(rule, settings, text):
 
 
 def test_the_example_of_the_house():
-    rule = Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0)))
+    rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
     text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
     assert rule.to_text(["petal length (cm)"]) == text
     assert str(rule) == text.replace("petal length (cm)", "x0")

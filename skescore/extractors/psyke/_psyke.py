@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -172,6 +172,8 @@ class PSyKEExtractor(BaseExtractor):
                    max_depth=2, max_leaves=4)
     """
 
+    # Rules predict as PSyKE does, to the last digit.
+    readable_bounds: ClassVar[bool] = False
     _params: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear
-from skescore.rules._matching import Table
+from skescore._validation import check_number
+from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._domain import Domain
+from skescore.rules._matching import BoxTable, Table
+from skescore.rules._text import decimals_for_range
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -20,32 +24,87 @@ if TYPE_CHECKING:
 _Quantity: TypeAlias = int | tuple[tuple[int, float], ...]
 #: Whether a bound parts the values equal to it from those below (True), from those above (False).
 _Kinds: TypeAlias = set[bool]
+#: A bound's new value, and what the value itself belongs to: as before (None), to what lies above
+#: (True: ``x < 3``, ``x >= 3``) or below (False: ``x <= 3``, ``x > 3``).
+_Moved: TypeAlias = tuple[float, bool | None]
 #: How much of the way to the next row a bound may move, until the predictions stay as they are.
 _REACHES = (1.0, 0.25, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 _LARGEST = sys.float_info.max
+#: Up to here floats hold every whole number.
+_LARGEST_WHOLE = 2.0**53
 
 
-def shorten_numbers(ruleset: RuleSet, X: Any) -> RuleSet:
+def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> RuleSet:
     """Write the bounds of all conditions in the fewest digits; see :meth:`RuleSet.shorten`."""
+    if reach is not None:
+        reach = check_number("reach", reach, 0.0, remedy="It is a share of a feature's range.")
     table = Table.of(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError(
             "X must hold at least one row, got none: without rows any number would do for a bound."
         )
+
+    def limit(values: np.ndarray) -> float:
+        finite = values[np.isfinite(values)]
+        return math.inf if reach is None or not len(finite) else reach * float(np.ptp(finite))
+
     bounds = _bounds_of(ruleset)
-    ranges = {
-        quantity: _allowed(_values(table, quantity), found) for quantity, found in bounds.items()
-    }
+    sorted_values = {quantity: _values(table, quantity) for quantity in bounds}
+    ranges = {q: _allowed(sorted_values[q], found) for q, found in bounds.items()}
+    limits = {q: limit(sorted_values[q]) for q in bounds}
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:
-        return _replaced(ruleset, ranges, 1.0)
+        return _replaced(ruleset, _shorter(ranges, limits, 1.0))
     predictions = ruleset.predict(table)
-    for reach in _REACHES:
-        shorter = _replaced(ruleset, ranges, reach)
+    for share in _REACHES:
+        shorter = _replaced(ruleset, _shorter(ranges, limits, share))
         same = shorter.predict(table)
         if np.array_equal(predictions, same, equal_nan=predictions.dtype.kind == "f"):
             return shorter
     return ruleset
+
+
+def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
+    """Give rules the bounds that people would, where no row that they come from changes sides.
+
+    Columns of whole numbers get whole bounds, what a column of two values is compared with becomes
+    one of these values, and all other bounds get the fewest digits within half of 1/1000 of the
+    feature's range. The text of rules is exact then, and short.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules, in units of the rows.
+    X : ndarray of float, shape (n_rows, n_features)
+        The rows that they were learned from; what stands in categorical columns is not looked at.
+
+    Returns
+    -------
+    RuleSet
+        Rules that hold for the same rows. Its domain knows the values of two-valued columns.
+    """
+    table = Table(X, ruleset.feature_names)
+    nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
+    if not nearest:  # which looks at how far bounds are away
+        ruleset = _two_valued(ruleset, table)
+    bounds, intervals = _bounds_of(ruleset), _intervals_by_feature(ruleset)
+    moved: dict[_Quantity, dict[float, _Moved]] = {}
+    for quantity, found in bounds.items():
+        values = _values(table, quantity)
+        finite = values[np.isfinite(values)]
+        whole = None
+        if not nearest and isinstance(quantity, int) and len(finite):
+            whole = _whole_bounds(finite, found, intervals.get(quantity, set()))
+        if whole is None:
+            decimals = decimals_for_range(finite[0], finite[-1]) if len(finite) else None
+            limit = 0.0 if decimals is None else 0.5 * 10.0**-decimals
+            allowed = {quantity: _allowed(values, found)}
+            whole = _shorter(allowed, {quantity: limit}, 1.0)[quantity]
+        moved[quantity] = whole
+    result = _with_room(_replaced(ruleset, moved), moved)
+    if nearest and not np.array_equal(ruleset.predict(table), result.predict(table)):
+        return ruleset
+    return result
 
 
 def _bounded(conditions: tuple[Condition, ...]) -> Iterator[tuple[_Quantity, Interval | Linear]]:
@@ -61,14 +120,22 @@ def _bounded(conditions: tuple[Condition, ...]) -> Iterator[tuple[_Quantity, Int
 def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
     """The bounds of every quantity, and between which values each of them parts."""
     result: dict[_Quantity, dict[float, _Kinds]] = {}
-    for rule in ruleset.rules:
-        for quantity, condition in _bounded(rule.conditions):
-            found = result.setdefault(quantity, {})
-            # x >= b and x < b part off the values below b, x > b and x <= b those above.
-            if condition.lower > -math.inf:
-                found.setdefault(condition.lower, set()).add(condition.lower_closed)
-            if condition.upper < math.inf:
-                found.setdefault(condition.upper, set()).add(not condition.upper_closed)
+    boxes = ruleset.boxes
+    # x >= b and x < b part off the values below b, x > b and x <= b those above.
+    for bounds, below in ((boxes.lower, boxes.lower_closed), (boxes.upper, ~boxes.upper_closed)):
+        for j in np.flatnonzero(np.isfinite(bounds).any(axis=0)).tolist():
+            known = result.setdefault(j, {})
+            at = np.flatnonzero(np.isfinite(bounds[:, j]))
+            for bound, kind in {*zip(bounds[at, j].tolist(), below[at, j].tolist(), strict=True)}:
+                known.setdefault(bound, set()).add(kind)
+    if not ruleset.boxes_only:
+        for rule in ruleset.rules:
+            for quantity, condition in _bounded(rule.others):
+                found = result.setdefault(quantity, {})
+                if condition.lower > -math.inf:
+                    found.setdefault(condition.lower, set()).add(condition.lower_closed)
+                if condition.upper < math.inf:
+                    found.setdefault(condition.upper, set()).add(not condition.upper_closed)
     return result
 
 
@@ -109,38 +176,214 @@ def _allowed(values: np.ndarray, found: dict[float, _Kinds]) -> list[tuple[float
     return list(zip(bounds.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
-def _replaced(
-    ruleset: RuleSet, ranges: dict[_Quantity, list[tuple[float, float, float]]], reach: float
-) -> RuleSet:
-    """The rules with the shortest bounds, each at most `reach` of the way to its limits."""
-    shorter: dict[Hashable, dict[float, float]] = {}
+def _shorter(
+    ranges: Mapping[_Quantity, list[tuple[float, float, float]]],
+    limits: Mapping[_Quantity, float],
+    share: float,
+) -> dict[_Quantity, dict[float, _Moved]]:
+    """The shortest bounds, each at most its limit and `share` of the way to its neighbours."""
+    result: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, allowed in ranges.items():
-        shorter[quantity] = {
-            bound: _shortest(
-                bound,
-                low if reach == 1 else bound - reach * (bound - low),
-                high if reach == 1 else bound + reach * (high - bound),
-            )
-            for bound, low, high in allowed
-        }
+        found, limit = result.setdefault(quantity, {}), limits[quantity]
+        for bound, low, high in allowed:
+            if share < 1:
+                low, high = bound - share * (bound - low), bound + share * (high - bound)
+            low, high = max(low, bound - limit), min(high, bound + limit)
+            found[bound] = _shortest(bound, low, high), None
+    return result
+
+
+def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
+    """The rules with other bounds."""
 
     def replace(condition: Condition) -> Condition:
         if isinstance(condition, AtLeast):
             return AtLeast(condition.m, tuple(map(replace, condition.conditions)))
         if not isinstance(condition, Interval | Linear):
             return condition
-        quantity = condition.feature if isinstance(condition, Interval) else condition.terms
-        known = shorter[quantity]
-        lower, upper = (known.get(b, b) for b in (condition.lower, condition.upper))
-        if (lower, upper) == (condition.lower, condition.upper):
-            return condition
-        return dataclasses.replace(condition, lower=lower, upper=upper)
+        known = moved[condition.feature if isinstance(condition, Interval) else condition.terms]
+        lower, above = known.get(condition.lower, (condition.lower, None))
+        upper, below = known.get(condition.upper, (condition.upper, None))
+        return dataclasses.replace(
+            condition,
+            lower=lower,
+            upper=upper,
+            lower_closed=condition.lower_closed if above is None else above,
+            upper_closed=condition.upper_closed if below is None else not below,
+        )
 
-    rules = [
-        dataclasses.replace(rule, conditions=tuple(map(replace, rule.conditions)))
-        for rule in ruleset.rules
-    ]
-    return ruleset.replace(rules=rules)
+    boxes = _moved_boxes(ruleset.boxes, {j: m for j, m in moved.items() if isinstance(j, int)})
+    if ruleset.boxes_only:
+        return ruleset.with_boxes(boxes)
+    others = [tuple(map(replace, rule.others)) for rule in ruleset.rules]
+    return ruleset.with_boxes(boxes, others)
+
+
+def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -> BoxTable:
+    """Boxes with other bounds."""
+    lower, upper = boxes.lower.copy(), boxes.upper.copy()
+    lower_closed, upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
+    for j, known in moved.items():
+        before = np.array(sorted(known))
+        after = np.array([known[b][0] for b in before.tolist()])
+        sides = [known[b][1] for b in before.tolist()]
+        told = np.array([side is not None for side in sides])
+        above = np.array([bool(side) for side in sides])
+        for bounds, closed, own in ((lower, lower_closed, above), (upper, upper_closed, ~above)):
+            at = np.flatnonzero(np.isfinite(bounds[:, j]))
+            place = np.searchsorted(before, bounds[at, j])
+            bounds[at, j] = after[place]
+            closed[at, j] = np.where(told[place], own[place], closed[at, j])
+    return BoxTable(lower, upper, lower_closed, upper_closed, boxes.missing)
+
+
+def _nearest(value: float) -> int:
+    """The nearest whole number, of two equally near ones the lower."""
+    return math.ceil(value - 0.5)
+
+
+def _whole_bounds(
+    values: np.ndarray, found: dict[float, _Kinds], intervals: set[Interval]
+) -> dict[float, _Moved] | None:
+    """Whole bounds for a column of whole numbers, none of which changes sides.
+
+    Gives None if the column is another, or an interval would be left without any number. Bounds
+    between two neighbouring whole numbers become the nearer one (of equally near ones the lower),
+    unless another bound stands there, or the values end there, as long as that is to be avoided.
+    """
+    bounds = sorted(found)
+    if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _LARGEST_WHOLE:
+        return None
+    whole: dict[float, _Moved] = {b: (b, None) for b in bounds if b.is_integer()}
+    rest = [b for b in bounds if not b.is_integer()]
+    together = [list(group) for _, group in groupby(rest, math.floor)]
+    ends = {float(values[0]), float(values[-1])}
+    for groups in (together, [[b] for b in rest]):
+        for taken in (ends | whole.keys(), whole.keys()):
+            for preferred in (_nearest, math.floor, math.ceil):
+                trial = _placed(groups, taken, preferred)
+                if trial is not None and _none_empty(intervals, whole | trial):
+                    return whole | trial
+    return None
+
+
+def _placed(
+    groups: list[list[float]], taken: Set[float], preferred: Callable[[float], int]
+) -> dict[float, _Moved] | None:
+    """One whole number for each group of bounds, in their order; None if there is not one."""
+    result: dict[float, _Moved] = {}
+    last = -math.inf
+    for group in groups:
+        low = float(math.floor(group[0]))
+        either = [low, low + 1]
+        if preferred(math.fsum(group) / len(group)) != low:
+            either.reverse()
+        free = [place for place in either if place > last and place not in taken]
+        if not free:
+            return None
+        last = free[0]
+        result.update({bound: (last, last > low) for bound in group})
+    return result
+
+
+def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool:
+    """Whether some number lies in each interval still."""
+    for interval in intervals:
+        lower, above = moved.get(interval.lower, (interval.lower, None))
+        upper, below = moved.get(interval.upper, (interval.upper, None))
+        closed = interval.lower_closed if above is None else above
+        closed = closed and (interval.upper_closed if below is None else not below)
+        if lower > upper or (lower == upper and not closed):
+            return False
+        if lower == upper and interval.lower < interval.upper:
+            return False  # it would have no volume
+    return True
+
+
+def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
+    """Give the first and last value of a column a unit of the domain where a bound is moved there.
+
+    A box that holds for that value alone would have no volume otherwise.
+    """
+    assert ruleset.domain is not None
+    lower, upper = list(ruleset.domain.lower), list(ruleset.domain.upper)
+    for feature, known in moved.items():
+        if isinstance(feature, int):
+            for place, above in known.values():
+                if above is False and place <= math.ceil(lower[feature]):
+                    lower[feature] = place - 1
+                if above is True and place >= math.floor(upper[feature]):
+                    upper[feature] = place + 1
+    if (tuple(lower), tuple(upper)) == (ruleset.domain.lower, ruleset.domain.upper):
+        return ruleset
+    domain = dataclasses.replace(ruleset.domain, lower=tuple(lower), upper=tuple(upper))
+    return ruleset.replace(domain=domain)
+
+
+def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
+    """Say of columns with two values alone which of them it is, instead of comparing them."""
+    domain = ruleset.domain
+    assert domain is not None
+    named: dict[int, tuple[int, ...]] = {}
+    for feature, intervals in _intervals_by_feature(ruleset).items():
+        known = table.numbers(feature, slice(None))
+        values = np.unique(known[~np.isnan(known)][:_LOOKED_AT])
+        if len(values) > 2 or len(values := np.unique(known[~np.isnan(known)])) != 2:
+            continue
+        held = [i.holds(lambda _, values=values: values) for i in intervals]
+        # 0 and 1, 1 and 2, -1 and 1: there is nothing between, or beside 0.
+        coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
+        whole = bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
+        if whole and coded and all(h.any() for h in held):
+            named[feature] = tuple(int(v) for v in values)
+    if not named:
+        return ruleset
+
+    def name(condition: Condition) -> Condition | None:
+        """What to say instead; None for nothing."""
+        if isinstance(condition, AtLeast):
+            parts = [name(part) for part in condition.conditions]
+            m = condition.m - parts.count(None)
+            return AtLeast(m, tuple(p for p in parts if p is not None)) if m > 0 else None
+        if not isinstance(condition, Interval) or condition.feature not in named:
+            return condition
+        feature, values = condition.feature, named[condition.feature]
+        held = condition.holds(lambda _: np.array(values, dtype=float)).tolist()
+        if not all(held):
+            value = values[held.index(True)]
+            return OneOf(feature, (value,), missing=condition.missing)
+        if condition.missing or not domain.missing[feature]:
+            return None
+        return Missing(feature, negated=True)
+
+    lower, upper = list(domain.lower), list(domain.upper)
+    for feature, values in named.items():
+        lower[feature], upper[feature] = 0.0, float(len(values))
+    categories = (*domain.categories, *named.items())
+    rules = []
+    for rule in ruleset.rules:
+        told = tuple(said for c in rule.conditions if (said := name(c)) is not None)
+        rules.append(dataclasses.replace(rule, conditions=told))
+    return ruleset.replace(
+        rules=rules, domain=Domain(tuple(lower), tuple(upper), categories, domain.missing)
+    )
+
+
+#: Rows in which a column of two values may show a third.
+_LOOKED_AT = 64
+
+
+def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
+    boxes, found = ruleset.boxes, dict[int, set[Interval]]()
+    for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
+        columns = (boxes.lower, boxes.upper, boxes.lower_closed, boxes.upper_closed, boxes.missing)
+        found[j] = {Interval(j, *row) for row in zip(*(c[:, j].tolist() for c in columns))}
+    if not ruleset.boxes_only:
+        for rule in ruleset.rules:
+            for quantity, condition in _bounded(rule.others):
+                if isinstance(condition, Interval):
+                    found.setdefault(condition.feature, set()).add(condition)
+    return found
 
 
 def _shortest(bound: float, low: float, high: float) -> float:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import (
-    NumberFormat,
+    exact_number,
     feature_name,
     format_label,
     format_number,
     percent_text,
-    plain_number,
 )
 from skescore.rules.exporters._text import can_be_lost, output_index
 
 if TYPE_CHECKING:
+    from skescore.rules._domain import Domain
     from skescore.rules._ruleset import RuleSet
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -80,9 +80,9 @@ def last_sentence(ruleset: RuleSet) -> str:
 
 def _sentence(ruleset: RuleSet, position: int) -> str:
     rule = ruleset.rules[position]
-    names, number = ruleset.feature_names, ruleset.number
+    names = ruleset.feature_names
     output = _output(ruleset, rule.output)
-    premise = _premise(rule.conditions, names, number)
+    premise = _premise(rule.conditions, names)
     if ruleset.voting:
         verb = "says" if ruleset.classes is None else "votes for"
         conclusion = f"{verb} {output} with weight {_function(rule.weight, names)}."
@@ -100,7 +100,7 @@ def _sentence(ruleset: RuleSet, position: int) -> str:
 def _output(ruleset: RuleSet, output: object) -> str:
     if ruleset.task == "regression":
         assert isinstance(output, LinearOutput | int | float)
-        return _function(output, ruleset.feature_names)
+        return _function(output, ruleset.feature_names, ruleset.domain)
     return _label(output)
 
 
@@ -129,10 +129,8 @@ def _statistics(rule: Rule, index: int | None) -> str:
     return f"{text}, {share}of that class"
 
 
-def _premise(
-    conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
-) -> str:
-    parts = _parts(conditions, names, number)
+def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> str:
+    parts = _parts(conditions, names)
     if len(parts) < 2:
         return "".join(parts)
     # A comma keeps "above 1 and at most 2" together, where no brackets do.
@@ -142,11 +140,9 @@ def _premise(
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
 
 
-def _parts(
-    conditions: Sequence[Condition], names: Sequence[str] | None, number: NumberFormat
-) -> list[str]:
+def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list[str]:
     """Every condition; among others, one that says "or" stands in brackets."""
-    texts = [_condition(condition, names, number) for condition in conditions]
+    texts = [_condition(condition, names) for condition in conditions]
     if len(texts) < 2:
         return texts
     told = zip(conditions, texts, strict=True)
@@ -159,20 +155,21 @@ def _says_or(condition: Condition) -> bool:
     return isinstance(condition, Interval | OneOf) and condition.missing
 
 
-def _condition(condition: Condition, names: Sequence[str] | None, number: NumberFormat) -> str:
+def _condition(condition: Condition, names: Sequence[str] | None) -> str:
     if isinstance(condition, Interval):
         name = feature_name(names, condition.feature)
-        text = f"{name} is {_bounds(condition, lambda v: number(condition.feature, v))}"
+        text = f"{name} is {_bounds(condition)}"
         return _or_missing(text, " and " in text) if condition.missing else text
     if isinstance(condition, Missing):
         name = feature_name(names, condition.feature)
         return f"{name} is {'known' if condition.negated else 'missing'}"
     if isinstance(condition, Linear):
-        text = _terms(condition.terms, names)
-        return f"{text} is {_bounds(condition, lambda v: plain_number(0, v))}"
+        sizes = [exact_number(abs(coefficient)) for _, coefficient in condition.terms]
+        text = _terms(condition.terms, sizes, names)
+        return f"{text} is {_bounds(condition)}"
     if isinstance(condition, OneOf):
         return _one_of(condition, feature_name(names, condition.feature))
-    inner = "; ".join(_condition(c, names, number) for c in condition.conditions)
+    inner = "; ".join(_condition(c, names) for c in condition.conditions)
     count = _NUMBERS[condition.m] if condition.m < len(_NUMBERS) else str(condition.m)
     hold = "holds" if condition.m == 1 else "hold"
     return f"at least {count} of the following {hold}: ({inner})"
@@ -180,23 +177,20 @@ def _condition(condition: Condition, names: Sequence[str] | None, number: Number
 
 def premise_words(rule: Rule, ruleset: RuleSet) -> list[str]:
     """Write the conditions of a rule in words, such as ``age is above 30``."""
-    return _parts(rule.conditions, ruleset.feature_names, ruleset.number)
+    return _parts(rule.conditions, ruleset.feature_names)
 
 
-def _bounds(condition: Interval | Linear, write: Callable[[float], str]) -> str:
+def _bounds(condition: Interval | Linear) -> str:
     lower, upper = condition.lower, condition.upper
     if math.isinf(lower) and math.isinf(upper):
         return "any number"
     if lower == upper:
-        return f"exactly {write(lower)}"
-    low, high = write(lower), write(upper)
-    if low == high:  # rounding must not make an interval look empty
-        low, high = repr(lower), repr(upper)
+        return f"exactly {exact_number(lower)}"
     parts = []
     if lower > -math.inf:
-        parts.append(f"{'at least' if condition.lower_closed else 'above'} {low}")
+        parts.append(f"{'at least' if condition.lower_closed else 'above'} {exact_number(lower)}")
     if upper < math.inf:
-        parts.append(f"{'at most' if condition.upper_closed else 'below'} {high}")
+        parts.append(f"{'at most' if condition.upper_closed else 'below'} {exact_number(upper)}")
     return " and ".join(parts)
 
 
@@ -219,19 +213,26 @@ def _or_missing(text: str, apart: bool) -> str:
     return f"{text}{',' if apart else ''} or missing"
 
 
-def _function(value: LinearOutput | float, names: Sequence[str] | None) -> str:
+def _function(
+    value: LinearOutput | float, names: Sequence[str] | None, domain: Domain | None = None
+) -> str:
     """A number or an affine function in words."""
     if not isinstance(value, LinearOutput):
         return format_number(value)
-    if not value.terms:
-        return format_number(value.intercept)
-    first = "" if value.intercept == 0 else format_number(value.intercept)
-    return _terms(value.terms, names, first)
+    constant, sizes = value.number_texts(domain)
+    first = "" if value.terms and value.intercept == 0 else constant
+    return _terms(value.terms, sizes, names, first)
 
 
-def _terms(terms: Sequence[tuple[int, float]], names: Sequence[str] | None, text: str = "") -> str:
-    for feature, coefficient in terms:
-        size, name = format_number(abs(coefficient)), feature_name(names, feature)
+def _terms(
+    terms: Sequence[tuple[int, float]],
+    sizes: Sequence[str],
+    names: Sequence[str] | None,
+    text: str = "",
+) -> str:
+    """A sum whose coefficients are written already, without their signs."""
+    for (feature, coefficient), size in zip(terms, sizes, strict=True):
+        name = feature_name(names, feature)
         term = name if size == "1" else f"{size} times {name}"
         if text:
             text += f" {'minus' if coefficient < 0 else 'plus'} {term}"

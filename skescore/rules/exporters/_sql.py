@@ -38,6 +38,8 @@ _OWN = ("duckdb", "postgres", "sqlite")
 #: Whole numbers up to here are the same in 32 bits as in 64.
 _EXACT = 2**24
 _LARGEST_WHOLE = 2**63 - 1
+#: Decimals of so many digits become the same floats in every database.
+_PLAIN_DIGITS = 15
 #: SQLite reads smaller numbers only nearly.
 _LEAST_IN_SQLITE = 1e-290
 
@@ -47,12 +49,12 @@ class Dialect:
     """How a database writes names and values; without a name it is standard SQL."""
 
     name: str | None = None
-    may_hold_nan: bool = True
+    exact: bool = False
 
     @property
     def nan(self) -> bool:
         """Whether NaN has to be kept out of comparisons."""
-        return self.may_hold_nan and self.name not in _WITHOUT_NAN
+        return self.exact and self.name not in _WITHOUT_NAN
 
     def folded(self, name: str) -> str:
         """The name as the database tells it from others."""
@@ -94,7 +96,11 @@ class Dialect:
         """Write a number to compare with; shortly where that compares alike."""
         if value.is_integer() and abs(value) <= _EXACT:
             return str(int(value))
-        return self._floating(value)
+        text = self._floating(value)
+        plain = text.removesuffix("e0")
+        digits = plain.replace(".", "").replace("-", "")
+        few = digits.isdigit() and len(digits) <= _PLAIN_DIGITS
+        return plain if few and not self.exact else text
 
     def number(self, value: float) -> str:
         """Write a number to calculate with, which makes the result floating-point."""
@@ -124,16 +130,16 @@ def _check_text(text: str, what: str) -> None:
         )
 
 
-def find_dialect(name: str | None, *, may_hold_nan: bool = True) -> Dialect:
+def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
     """Check the name of a dialect."""
     if name is None or name in _OWN:
-        return Dialect(name, may_hold_nan)
+        return Dialect(name, exact)
     if not isinstance(name, str):
         raise TypeError(f"dialect must be a name or None, got {name!r}.")
     sqlglot = import_optional("sqlglot", extra="sql", purpose=f"Writing SQL for {name!r}")
     known = {dialect.value for dialect in sqlglot.Dialects if dialect.value}
     check_choice("dialect", name, sorted(known))
-    return Dialect(name, may_hold_nan)
+    return Dialect(name, exact)
 
 
 def translated(text: str, dialect: Dialect) -> str:
@@ -372,7 +378,7 @@ def to_sql(
     output_name: str | None,
     columns: Mapping[str, str],
     booleans: Sequence[str],
-    nan: bool,
+    exact: bool,
 ) -> str:
     """Write an expression or a query; see :meth:`RuleSet.to_sql`."""
     check_choice("kind", kind, SQL_KINDS)
@@ -383,7 +389,7 @@ def to_sql(
         )
     if kind == "assign":
         ruleset.check_one_rule_per_row("to_sql(kind='assign')")
-    style = find_dialect(dialect, may_hold_nan=check_flag("nan", nan))
+    style = find_dialect(dialect, exact=check_flag("exact", exact))
     writer = _Writer(ruleset, style, Terms(ruleset, style, columns, booleans))
     text = writer.rule_number() if kind == "assign" else writer.prediction()
     if table is not None:

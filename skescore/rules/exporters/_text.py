@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from skescore._names import VOTING_TEXTS
-from skescore.rules._conditions import AtLeast, Condition, Interval
 from skescore.rules._rule import LinearOutput, Rule
-from skescore.rules._text import (
-    NumberFormat,
-    distinct_numbers,
-    format_label,
-    format_number,
-    number_format,
-    plain_number,
-)
+from skescore.rules._text import format_label, format_number
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
-
-
-def number_for(ruleset: RuleSet) -> NumberFormat:
-    """Make the formatter of a rule set's bounds; see :attr:`RuleSet.number`."""
-    write: NumberFormat = plain_number
-    if ruleset.domain is not None:
-        write = number_format(ruleset.domain.lower, ruleset.domain.upper)
-    boxes = ruleset.boxes
-    bounds: dict[int, set[float]] = {}
-    for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
-        both = np.concatenate([boxes.lower[:, j], boxes.upper[:, j]])
-        bounds[j] = set(both[np.isfinite(both)].tolist())
-    if not ruleset.boxes_only:
-        for interval in _inner_intervals(c for rule in ruleset.rules for c in rule.others):
-            known = bounds.setdefault(interval.feature, set())
-            known.update(b for b in (interval.lower, interval.upper) if math.isfinite(b))
-    return distinct_numbers(write, bounds)
-
-
-def _inner_intervals(conditions: Iterable[Condition]) -> Iterator[Interval]:
-    """The intervals that other conditions are made of."""
-    for condition in conditions:
-        if isinstance(condition, Interval):
-            yield condition
-        elif isinstance(condition, AtLeast):
-            yield from _inner_intervals(condition.conditions)
 
 
 def output_index(ruleset: RuleSet, rule: Rule) -> int | None:
@@ -60,7 +22,7 @@ def line(ruleset: RuleSet, position: int) -> str:
     rule = ruleset.rules[position]
     return rule.to_text(
         ruleset.feature_names,
-        ruleset.number,
+        domain=ruleset.domain,
         numeric=ruleset.task == "regression",
         output_index=output_index(ruleset, rule),
         first=not ruleset.ordered or position == 0,
@@ -118,13 +80,15 @@ def table_head(ruleset: RuleSet) -> list[str]:
 def table_row(ruleset: RuleSet, position: int) -> list[str]:
     """What a table says of one rule, without its number."""
     rule = ruleset.rules[position]
-    premise = rule.premise_text(ruleset.feature_names, ruleset.number)
+    premise = rule.premise_text(ruleset.feature_names)
     word = "if" if not ruleset.ordered or position == 0 else "else if"
     if not premise:
         word = "else" if position and ruleset.ordered else "always"
     return [
         f"{word} {premise}".strip(),
-        rule.output_text(ruleset.feature_names, numeric=ruleset.task == "regression"),
+        rule.output_text(
+            ruleset.feature_names, numeric=ruleset.task == "regression", domain=ruleset.domain
+        ),
         *([rule.weight_text(ruleset.feature_names)] if ruleset.voting else []),
         rule.statistics_text(output_index(ruleset, rule), weighted=False),
     ]

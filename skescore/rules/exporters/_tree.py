@@ -14,6 +14,7 @@ from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
     bounds_text,
+    exact_number,
     feature_name,
     format_label,
     linear_text,
@@ -195,7 +196,7 @@ def _leaf(ruleset: RuleSet, position: int) -> str:
     rule = ruleset.rules[position]
     numeric = ruleset.task == "regression"
     text = f"{'value' if numeric else 'class'}: "
-    text += rule.output_text(ruleset.feature_names, numeric=numeric)
+    text += rule.output_text(ruleset.feature_names, numeric=numeric, domain=ruleset.domain)
     seen = rule.statistics_text(output_index(ruleset, rule), weighted=False)
     return f"{text}   ({seen})" if seen else text
 
@@ -219,7 +220,8 @@ def condition_text(
     if isinstance(condition, Interval):
         feature, middle = condition.feature, feature_name(names, condition.feature)
     else:
-        feature, middle = 0, linear_text(condition.terms, names)
+        sizes = [exact_number(abs(coefficient)) for _, coefficient in condition.terms]
+        feature, middle = 0, linear_text(condition.terms, sizes, names)
         number = plain_number
     bounds = bounds_text(
         "\0",  # only the signs around the name become ASCII

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf, allows_missing
 from skescore.rules._rule import Rule, RuleStatistics
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
 
 Conditions = tuple[Condition, ...]
 
@@ -40,6 +43,20 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
             between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
             standard_deviation = math.hypot(within, between)
     return RuleStatistics(n_rows, counts, mean, standard_deviation)
+
+
+def without_repeated_end(ruleset: RuleSet) -> RuleSet:
+    """Merge the last rules of an ordered list as long as all but the last say the same as it.
+
+    ``ELSE IF age > 30 THEN yes, ELSE yes`` is one rule: ``ELSE yes``.
+    """
+    if not ruleset.ordered or len(ruleset) < 2 or ruleset.rules[-1].conditions:
+        return ruleset
+    rules = list(ruleset.rules)
+    while len(rules) > 1 and rules[-2].output == rules[-1].output:
+        seen = combined(rules[-2].statistics, rules[-1].statistics)
+        rules[-2:] = [Rule((), rules[-1].output, seen)]
+    return ruleset if len(rules) == len(ruleset) else ruleset.replace(rules=rules)
 
 
 #: Conditions on one feature by itself.

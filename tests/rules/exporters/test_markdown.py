@@ -13,7 +13,7 @@ from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSe
 
 IRIS = RuleSet(
     [
-        Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0))),
+        Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0))),
         Rule([Interval(1, upper=1.75)], "versicolor", RuleStatistics(54, (0, 49, 5))),
         Rule([], "virginica", RuleStatistics(46, (0, 1, 45))),
     ],

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.rules import (
     AtLeast,
@@ -22,6 +23,7 @@ from skescore.rules import (
     OneOf,
     Rule,
     RuleSet,
+    as_ruleset,
 )
 
 NAMES = ["length", "width"]
@@ -205,13 +207,19 @@ def test_the_nearest_rule_stays_the_nearest():
 
 
 def test_trees_become_short(fitted):
-    ruleset, X = fitted["cart", "classification"]
-    shorter = ruleset.shorten(X)
+    X = fitted["cart", "classification"][1]
+    tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0)
+    ruleset = as_ruleset(tree.fit(X, X.iloc[:, 1].to_numpy() > X.iloc[:, 0].to_numpy()))
+    shorter, within = ruleset.shorten(X), ruleset.shorten(X, reach=0.001)
     assert (shorter.match(X) == ruleset.match(X)).all()
-    before, after = (
-        sum(len(repr(b)) for _, b in bounds(r) if math.isfinite(b)) for r in (ruleset, shorter)
+    assert (within.match(X) == ruleset.match(X)).all()
+    before, between, after = (
+        sum(len(repr(b)) for _, b in bounds(r) if math.isfinite(b))
+        for r in (ruleset, within, shorter)
     )
-    assert after < before / 2
+    assert after < between < before / 2
+    for (feature, old), (_, new) in zip(bounds(ruleset), bounds(within), strict=True):
+        assert old == new or abs(old - new) <= 0.001 * np.ptp(X.iloc[:, feature])
 
 
 def test_rules_of_every_extractor_answer_alike(fitted):

@@ -32,20 +32,20 @@ def test_answers_are_those_for_0_and_1(order, nan):
     expected = ruleset.predict(rows.astype(float))
     with duckdb.connect() as connection:
         connection.register("people", rows.astype({"smoker": "boolean"}))
-        query = ruleset.to_sql(dialect="duckdb", table="people", nan=nan, booleans=["smoker"])
+        query = ruleset.to_sql(dialect="duckdb", table="people", exact=nan, booleans=["smoker"])
         found = [row[-1] for row in connection.execute(query).fetchall()]
     assert found == expected.tolist()
 
 
 def test_truth_values_are_compared_as_they_are():
     ruleset = RuleSet([Rule([OneOf(0, [True])], 1.0)], NAMES, task="regression")
-    assert ruleset.to_sql(booleans=["smoker"]) == ruleset.to_sql()
-    assert '"smoker" = TRUE' in ruleset.to_sql()
+    assert ruleset.to_sql(exact=True, booleans=["smoker"]) == ruleset.to_sql(exact=True)
+    assert '"smoker" = TRUE' in ruleset.to_sql(exact=True)
 
 
 def test_the_feature_is_named_not_its_column():
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
-    sql = ruleset.to_sql(columns={"smoker": "smokes"}, booleans=["smoker"])
+    sql = ruleset.to_sql(exact=True, columns={"smoker": "smokes"}, booleans=["smoker"])
     assert sql.splitlines()[1] == '  WHEN CAST("smokes" AS INTEGER) <= 0.5e0 THEN 1e0'
 
 
@@ -53,7 +53,7 @@ def test_the_feature_is_named_not_its_column():
 def test_every_dialect_converts(dialect):
     pytest.importorskip("sqlglot")
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
-    assert "CAST(" in ruleset.to_sql(dialect=dialect, booleans=["smoker"])
+    assert "CAST(" in ruleset.to_sql(exact=True, dialect=dialect, booleans=["smoker"])
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_every_dialect_converts(dialect):
 def test_refusals(booleans, kind, message):
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
     with pytest.raises(kind, match=message):
-        ruleset.to_sql(booleans=booleans)
+        ruleset.to_sql(exact=True, booleans=booleans)

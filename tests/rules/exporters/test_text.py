@@ -35,7 +35,7 @@ from skescore.rules import (
 FIRST_VERSION = Path(__file__).parents[2] / "data" / "ruleset_version_1.json"
 IRIS = RuleSet(
     [
-        Rule([Interval(0, upper=2.449999988079071)], "setosa", RuleStatistics(50, (50, 0, 0))),
+        Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0))),
         Rule([Interval(1, upper=1.75)], "versicolor", RuleStatistics(54, (0, 49, 5))),
         Rule([], "virginica", RuleStatistics(46, (0, 1, 45))),
     ],
@@ -123,12 +123,22 @@ def test_number_like_labels_are_labels_and_outputs_are_numbers():
     assert str(numbers) == "1. ALWAYS 12346"
 
 
-def test_bounds_follow_the_range_of_the_feature():
+def test_bounds_are_written_exactly():
     rules = [Rule([Interval(0, 1000.123456, 1000.9), Interval(1, upper=0.00012345)], 1)]
     ruleset = RuleSet(rules, ["a", "b"], task="regression")
-    assert "1000 < a ≤ 1001 AND b ≤ 0.0001234" in str(ruleset)
-    narrow = ruleset.replace(domain=Domain((1000, 0), (1001, 100)))
-    assert "1000.123 < a ≤ 1000.9 AND b ≤ 0.0001234" in str(narrow)
+    assert "1000.123456 < a ≤ 1000.9 AND b ≤ 0.00012345" in str(ruleset)
+    sums = RuleSet([Rule([Linear([(0, 1 / 3)], upper=724.5)], 1)], ["a"], task="regression")
+    assert str(sums) == "1. IF 0.3333333333333333·a ≤ 724.5 THEN 1"
+
+
+def test_linear_outputs_have_digits_enough_for_the_domain():
+    function = LinearOutput(-1234567.25, [(0, 617.23456)])
+    ruleset = RuleSet([Rule([], function)], ["year"], task="regression")
+    assert str(ruleset) == "1. ALWAYS -1234567 + 617.2·year"
+    told = ruleset.replace(domain=Domain((1990,), (2020,)))
+    assert str(told) == "1. ALWAYS -1234567 + 617.235·year"
+    # Four digits of the coefficient would be 69 too little, of a function that varies by 18517.
+    assert abs(-1234567 + 617.235 * 2020 - (function.intercept + 617.23456 * 2020)) < 18517 / 1000
 
 
 def test_bounds_of_different_rules_look_different():
