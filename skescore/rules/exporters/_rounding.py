@@ -238,8 +238,8 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
 
 
 def _nearest(value: float) -> int:
-    """The nearest whole number, of two equally near ones the lower."""
-    return math.ceil(value - 0.5)
+    """The nearest whole number, of two about equally near ones (cuts of trees) the lower."""
+    return math.ceil(value - 0.51)
 
 
 def _whole_bounds(
