@@ -953,7 +953,7 @@ class RuleSet(Sequence[Rule]):
         >>> from skescore.rules import as_ruleset
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
         >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
-        >>> print(as_ruleset(tree).to_tree_text())
+        >>> print(as_ruleset(tree).shorten(X, reach=0.001).to_tree_text())
         |--- petal width (cm) <= 0.8
         |   |--- class: 0   (50 rows, 100 % pure)
         |--- petal width (cm) > 0.8

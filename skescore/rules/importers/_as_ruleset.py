@@ -86,13 +86,19 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     TypeError
         If the model has no rules that this function knows how to read.
 
+    Notes
+    -----
+    Rules predict as the model does to the last digit, so that their bounds are the model's, often
+    with many digits (trees of scikit-learn round rows to 32 bits: ``x ≤ 0.8000000417232512``).
+    :meth:`RuleSet.shorten` writes them shortly, where no row of the data changes sides.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
-    >>> print(as_ruleset(tree)[0].to_text(list(X.columns)))
+    >>> print(as_ruleset(tree).shorten(X, reach=0.001)[0])
     IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % pure]
     """
     rules = getattr(model, "rules_", None)
@@ -276,7 +282,7 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(3, max_depth=1, random_state=0).fit(X, y)
-    >>> print(as_rulesets(forest)[1])
+    >>> print(as_rulesets(forest)[1].shorten(X, reach=0.001))
     1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % pure]
     2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % pure]
     """

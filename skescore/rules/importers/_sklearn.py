@@ -163,7 +163,7 @@ def tree_to_ruleset(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X = np.array([[20.0], [25.0], [30.0], [40.0], [np.nan]])
     >>> tree = DecisionTreeClassifier(max_depth=1).fit(X, ["a", "a", "a", "b", "b"])
-    >>> print(tree_to_ruleset(tree, feature_names=["age"]))
+    >>> print(tree_to_ruleset(tree, feature_names=["age"]).shorten(X, reach=0.001))
     1. IF age ≤ 35 THEN a   [3 rows, 100 % pure]
     2. IF age > 35 or missing THEN b   [2 rows, 100 % pure]
     """
