@@ -244,8 +244,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     #: Whether categories come as ranks by the black box's mean prediction, and intervals of these
     #: are named by their values in the end.
     _orders_categories: ClassVar[bool] = False
-    #: Whether bounds are moved a little, between the rows, to where they can be written shortly, and
-    #: last rules that say the same are merged.
+    #: Whether bounds are moved a little, between the rows, to where they can be written shortly,
+    #: and last rules that say the same are merged.
     readable_bounds: ClassVar[bool] = True
 
     estimator: Any

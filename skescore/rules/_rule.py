@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from skescore.rules._text import (
     percent_text,
     plain_number,
 )
-
-if TYPE_CHECKING:
-    from skescore.rules._domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class LinearOutput:
             total += coefficient * np.asarray(columns(feature), dtype=float)
         return total
 
-    def number_texts(self, domain: Domain | None = None) -> tuple[str, list[str]]:
+    def number_texts(self, domain: Any = None) -> tuple[str, list[str]]:
         """Write the intercept, and the size of each coefficient without its sign.
 
         Parameters
@@ -97,7 +94,7 @@ class LinearOutput:
         ]
         return text(self.intercept, 1.0), sizes
 
-    def to_text(self, names: Sequence[str] | None = None, domain: Domain | None = None) -> str:
+    def to_text(self, names: Sequence[str] | None = None, domain: Any = None) -> str:
         """Write the function with the given feature names; see :meth:`number_texts`."""
         constant, sizes = self.number_texts(domain)
         if not self.terms:
@@ -260,7 +257,7 @@ class Rule:
         names: Sequence[str] | None = None,
         *,
         numeric: bool = False,
-        domain: Domain | None = None,
+        domain: Any = None,
     ) -> str:
         """Write the conclusion.
 
@@ -318,7 +315,7 @@ class Rule:
         *,
         numeric: bool | None = None,
         output_index: int | None = None,
-        domain: Domain | None = None,
+        domain: Any = None,
         first: bool = True,
         weighted: bool | None = None,
     ) -> str:

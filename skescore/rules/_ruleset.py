@@ -297,9 +297,7 @@ class RuleSet(Sequence[Rule]):
             return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
         return RuleSet(**({"rules": self.rules} | settings | changes))
 
-    def with_boxes(
-        self, boxes: BoxTable, others: Sequence[Sequence[Any]] | None = None
-    ) -> RuleSet:
+    def with_boxes(self, boxes: BoxTable, others: Sequence[Sequence[Any]] | None = None) -> RuleSet:
         """Return a copy with other intervals.
 
         Parameters
@@ -1246,14 +1244,14 @@ class RuleSet(Sequence[Rule]):
         and with ``exact=True`` all that are not whole. They are the bounds to the last digit.
         Columns of type DECIMAL or BIGINT are compared as the rules compare them, after conversion
         to DOUBLE; where the database compares them exactly, a value with more than 15 digits may
-        fall on the other side of a bound that it nearly equals. Columns must be numeric where rules compare
-        numbers (or be named in `booleans`), and text equal only to the same text (choose a binary
-        collation in MySQL and SQL Server). The order of additions is that of :meth:`predict`, so
-        that sums are equal to the last digit; sums of more than 900 rules are added in blocks,
-        since databases limit the depth of expressions, and may differ in it. PostgreSQL, MySQL and
-        SQL Server stop with an error where a sum or product is too large or too small for a float.
-        Infinite values in weights that depend on the row may cancel to a vote that only DuckDB and
-        PostgreSQL count as NumPy does.
+        fall on the other side of a bound that it nearly equals. Columns must be numeric where rules
+        compare numbers (or be named in `booleans`), and text equal only to the same text (choose a
+        binary collation in MySQL and SQL Server). The order of additions is that of
+        :meth:`predict`, so that sums are equal to the last digit; sums of more than 900 rules are
+        added in blocks, since databases limit the depth of expressions, and may differ in it.
+        PostgreSQL, MySQL and SQL Server stop with an error where a sum or product is too large or
+        too small for a float. Infinite values in weights that depend on the row may cancel to a
+        vote that only DuckDB and PostgreSQL count as NumPy does.
 
         Examples
         --------

@@ -349,7 +349,7 @@ def test_no_sign_of_a_program_is_replaced_silently(form, save, monkeypatch):
 def test_text_for_people_has_plain_signs_where_others_are_missing(save, monkeypatch):
     code, out, err = in_ascii(monkeypatch, save(NUMBERS))
     assert (code, err) == (0, "")
-    assert out.startswith(b"1. IF a <= 0.1235 THEN 1.5")
+    assert out.startswith(b"1. IF a <= 0.12345678901234568 THEN 1.5")
 
 
 def test_a_table_is_pointed_to_the_import(run, tmp_path):

@@ -55,6 +55,8 @@ class Printed:
         for i, (premise, _) in enumerate(self.rules):
             held = index < 0
             for condition in premise:
+                if len(premise) > 1 and condition.endswith(" or missing)"):
+                    condition = condition[1:-1]
                 held &= self._holds(condition, columns, len(X))
             index[held] = i
         for i, output in enumerate([*(o for _, o in self.rules), self.otherwise]):
@@ -174,9 +176,11 @@ def random_rows(X, rules, n_rows, *, gaps=True):
             kind = rng.integers(0, 4, n_rows)
             values = np.choose(kind, [values, anywhere, on, beside])
         if gaps:
-            values = np.where(rng.random(n_rows) < 0.03, np.nan, values) if (
-                values.dtype.kind == "f"
-            ) else np.where(rng.random(n_rows) < 0.03, None, values)
+            values = (
+                np.where(rng.random(n_rows) < 0.03, np.nan, values)
+                if (values.dtype.kind == "f")
+                else np.where(rng.random(n_rows) < 0.03, None, values)
+            )
         columns[name] = values
     return pd.DataFrame(columns)
 
@@ -262,7 +266,9 @@ def test_bounds_are_short_and_no_training_row_changes_sides(extracted, name, tas
 
 
 def tree_of(X, y, **options):
-    return CARTExtractor(DecisionTreeClassifier(random_state=0), random_state=0, **options).fit(X, y)
+    return CARTExtractor(DecisionTreeClassifier(random_state=0), random_state=0, **options).fit(
+        X, y
+    )
 
 
 def test_wine_answers_as_printed():

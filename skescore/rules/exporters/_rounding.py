@@ -282,7 +282,7 @@ def _placed(
         if not free:
             return None
         last = free[0]
-        result.update({bound: (last, last > low) for bound in group})
+        result.update(dict.fromkeys(group, (last, last > low)))
     return result
 
 
@@ -377,10 +377,12 @@ def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
     boxes, found = ruleset.boxes, dict[int, set[Interval]]()
     for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
         columns = (boxes.lower, boxes.upper, boxes.lower_closed, boxes.upper_closed, boxes.missing)
-        found[j] = {Interval(j, *row) for row in zip(*(c[:, j].tolist() for c in columns))}
+        found[j] = {
+            Interval(j, *row) for row in zip(*(c[:, j].tolist() for c in columns), strict=True)
+        }
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
-            for quantity, condition in _bounded(rule.others):
+            for _, condition in _bounded(rule.others):
                 if isinstance(condition, Interval):
                     found.setdefault(condition.feature, set()).add(condition)
     return found

@@ -77,13 +77,12 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
     """Write one row per rule; see :meth:`RuleSet.to_frame`."""
     import pandas as pd
 
-    numeric = ruleset.task == "regression"
     records = []
     for rule in ruleset.rules:
         output = rule.output
         record: dict[str, Any] = {
             "premise": rule.premise_text(ruleset.feature_names) or "(always)",
-            "output": rule.output_text(ruleset.feature_names, numeric=numeric, domain=ruleset.domain)
+            "output": output.to_text(ruleset.feature_names, ruleset.domain)
             if isinstance(output, LinearOutput)
             else output,
             "conditions": rule.n_conditions,
