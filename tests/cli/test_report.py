@@ -127,6 +127,18 @@ def test_files_and_folders_that_cannot_be_used(folder, report, tmp_path) -> None
     assert report(folder, "--time-limit", "-1")[0] == 2
 
 
+def test_two_runs_become_one_page(made, folder, report) -> None:
+    code, err = report(made, folder)
+    assert (code, "comparison.html" in err) == (0, True)
+    page = made / "comparison.html"
+    assert "Both predict the same for 150 of 150 rows." in page.read_text(encoding="utf-8")
+    assert content_of(page)["names"] == ["run (A)", "run (B)"]
+    code, err = report(made, folder, made)
+    assert (code, "argument RUN_DIR: one folder or two, got 3" in err) == (2, True)
+    code, err = report(made, folder, "--data", "iris")
+    assert (code, "argument --data: goes with one folder" in err) == (2, True)
+
+
 def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) -> None:
     path = folder / "run.json"
     run = json.loads(path.read_text())

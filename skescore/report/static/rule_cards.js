@@ -55,9 +55,12 @@ function premise(rules, i) {
     return element("p", { class: "premise" },
       element("span", { class: "word", text: later ? "Otherwise" : "Always" }));
   }
+  // A comma keeps "above 1 and at most 2" together, and "at most 2 or missing".
+  const apart = rule.words.length > 1 && rule.words.some((text) => / (and|or) /.test(text));
   const parts = rule.words.flatMap((_, at) => [
     element("span", { class: "word", text: at ? "and" : later ? "Else if" : "If" }), " ",
-    element("span", { class: "condition" }, ...conditionWords(rules, rule, at)), " ",
+    element("span", { class: "condition" }, ...conditionWords(rules, rule, at)),
+    apart && at + 1 < rule.words.length ? ", " : " ",
   ]);
   return element("p", { class: "premise" }, ...parts);
 }
