@@ -16,7 +16,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_FOLDER
 from skescore.cli._bench import ranking_record
 from skescore.cli._rule_files import check_output
-from skescore.cli._tune import REPORT, chosen_output
+from skescore.cli._tune import REPORT, chosen_output, labelled
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> str:
         options.parser.error("argument --data: goes with the folder of a tune run")
     data = model = None
     if about is not None:
-        data = _data(options, about)
+        data = _data(options, about, notes)
         if options.time_limit > 0 and data is not None:
             model = _black_box(options, about, data, notes)
     path = write_report(
@@ -149,10 +149,18 @@ def _about(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _data(options: argparse.Namespace, about: dict[str, Any]) -> Dataset | None:
+def _data(
+    options: argparse.Namespace, about: dict[str, Any], notes: output.Notes
+) -> Dataset | None:
     from skescore.datasets import load_dataset
     from skescore.report._gathering import data_of_run, how_read
 
+    if about["black_box"].get("labels"):
+        try:
+            return _labelled_again(options, about)
+        except (OSError, ValueError, ImportError) as error:
+            notes.add(f"the rows are not labelled again by {about['black_box']['name']}: {error}")
+            return None
     if options.data is None:
         return data_of_run(about["data"])[0]
     told = about["data"]
@@ -165,11 +173,38 @@ def _data(options: argparse.Namespace, about: dict[str, Any]) -> Dataset | None:
     )
 
 
+def _labelled_again(options: argparse.Namespace, about: dict[str, Any]) -> Dataset:
+    """The rows of a run that explains a clusterer or outlier detector, with its labels."""
+    from skescore.datasets import Preparation
+
+    told, name = about["data"], about["black_box"]["name"]
+    source = options.data or (told["name"] if told["table"] is None else told["source"])
+    read = argparse.Namespace(
+        data=source, target=None, black_box=name, command_line=[], category=[], numeric=[], drop=[],
+        **told["reading"],
+    )  # fmt: skip
+    preparation = None if told["table"] is None else Preparation.from_dict(told["table"])
+    data = labelled(read, _model(options, about["black_box"]), source, preparation)
+    if options.data is None and data.checksum != told["checksum_sha256"]:
+        raise ValueError(f"{source} has changed since the run; pass other rows as --data")
+    return data
+
+
+def _model(options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    """The model of a run from its file, if that is as it was."""
+    from skescore.black_boxes import load_black_box
+
+    content = Path(told["name"]).expanduser().read_bytes()
+    if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
+        raise ValueError("it has changed since the run")
+    return load_black_box(told["name"], trust=options.trust)
+
+
 def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
     """The black box of the run, if it can be had again; a note says why not."""
-    from skescore.black_boxes import load_black_box, make_black_box
+    from skescore.black_boxes import make_black_box
 
     told = about["black_box"]
     name, task = told["name"], about["data"]["task"]
@@ -181,10 +216,7 @@ def _black_box(
     try:
         if name.startswith("command:"):
             raise ValueError("it is a command, which is not run again")
-        content = Path(name).expanduser().read_bytes()
-        if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
-            raise ValueError("it has changed since the run")
-        model = load_black_box(name, trust=options.trust)
+        model = _model(options, told)
         model = chosen_output(model, data, told.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(f"the black box {name} is not read, so that only the winner's rules are shown: "

@@ -57,6 +57,7 @@ __all__ = [
     "add_report_option",
     "check_output",
     "chosen_output",
+    "labelled",
     "output_folder",
     "report_path",
     "write_files",
@@ -694,7 +695,7 @@ def _test_rows(
     from skescore.extractors import is_unsupervised
 
     if is_unsupervised(given):
-        return _labelled(options, given, options.test, dataset.preparation)
+        return labelled(options, given, options.test, dataset.preparation)
     test = arguments.data_from(
         options,
         data=options.test,
@@ -749,7 +750,7 @@ def _data(options: argparse.Namespace, given: Any) -> Dataset:
     if given is None:
         return arguments.data_from(options)
     if is_unsupervised(given):
-        return _labelled(options, given, options.data)
+        return labelled(options, given, options.data)
     names = getattr(given, "feature_names_in_", None)
     if names is not None:
         with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
@@ -775,7 +776,7 @@ def _check_outputs(options: argparse.Namespace, given: Any) -> None:
     options.drop = [*options.drop, *others]
 
 
-def _labelled(
+def labelled(
     options: argparse.Namespace, given: Any, data: str, preparation: Preparation | None = None
 ) -> Dataset:
     """Rows with the labels of a clusterer or outlier detector for their target."""
@@ -801,7 +802,7 @@ def _labelled(
                 features=features,
                 preparation=preparation,
                 max_categories=sys.maxsize,
-                sample=options.sample if preparation is None else None,
+                sample=options.sample if data == options.data else None,
                 **reading,
             )
         X, n_rows = table.frame, len(table.frame)
@@ -846,7 +847,12 @@ def _black_box(
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
     from skescore.black_boxes import make_black_box
-    from skescore.extractors import CallableClassifier, CallableRegressor, CommandFunction
+    from skescore.extractors import (
+        CallableClassifier,
+        CallableRegressor,
+        CommandFunction,
+        is_unsupervised,
+    )
 
     name = options.black_box
     if name.startswith(COMMAND):
@@ -856,9 +862,13 @@ def _black_box(
         return CallableRegressor(function), {}
     if given is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    about = {"checksum_sha256": hashlib.sha256(Path(name).expanduser().read_bytes()).hexdigest()}
+    about: dict[str, Any] = {
+        "checksum_sha256": hashlib.sha256(Path(name).expanduser().read_bytes()).hexdigest()
+    }
     if options.outputs:
         about["outputs"] = options.outputs
+    if is_unsupervised(given):
+        about["labels"] = True
     return chosen_output(given, dataset, options.outputs), about
 
 

@@ -522,7 +522,11 @@ def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path
     same = (rules.predict(iris.X) == model.predict(iris.X)).mean()
     assert same > 0.75
     assert result["test"]["fidelity"] == result["best"]["fidelity"] == same
-    assert main(["report", str(run)]) == 0
+    # The page labels the rows again, if it may read the model.
+    assert main(["report", str(run), "--trust"]) == 0
+    assert "not" not in capsys.readouterr().err
+    assert main(["report", str(run), "--overwrite"]) == 0
+    assert "the rows are not labelled again by " in capsys.readouterr().err
 
 
 def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):
