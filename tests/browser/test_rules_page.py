@@ -284,7 +284,9 @@ def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
         assert figures["Could be chance"].startswith("no")
         assert figures["Holds for"].startswith(f"{held[:, i].sum()} rows")
     assert cards[3]["premise"] == sentences[3]
-    assert cards[3]["record"] == f"decides {(~held.any(axis=1)).sum()} of 150 rows"
+    alone = ~held.any(axis=1)
+    wrong = (rules.predict(iris.X) != iris.y)[alone].sum()
+    assert cards[3]["record"] == f"decides {alone.sum()} of 150 rows, {wrong} wrong"
 
 
 def test_rows_of_a_rule_are_rows_that_it_decides_with_its_own_columns_first(usual, runs) -> None:

@@ -8,23 +8,23 @@ function measuredOf(content, group, place, rules) {
   const heldOut = Boolean(candidate && candidate.count);
   const regression = (rules ? rules.set.task : group.task) === "regression";
   const found = { heldOut, regression, right: null, error: null, explained: null, without: null,
-                  // Rules that are shown are counted; of others the mean of the folds is known.
                   size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
                   always: quality ? quality.always : null, total: quality ? quality.total : null };
+  // Of rules that are shown it is counted, of others the mean of the folds is known.
+  if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
+  else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
   if (heldOut) {
     const { means } = candidate;
-    found.without = 100 * (1 - means.completeness_instances);
     if (regression) {
       found.error = means.loss;
       found.explained = 100 * means.performance;
     } else found.right = 100 * (1 - means.loss);
   } else if (quality) {
-    found.without = 100 * view.uncovered / quality.total;
     if (regression) {
       found.error = quality.error;
       found.explained = quality.r2 === null ? null : 100 * quality.r2;
     } else found.right = 100 * quality.right / quality.total;
-  } else if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
+  }
   return found;
 }
 
@@ -36,7 +36,6 @@ function tile(number, unit, text, note) {
 
 function tiles(content, group, place, rules) {
   const m = measuredOf(content, group, place, rules), made = [];
-  const rowsName = m.heldOut ? "new rows" : "of these rows";
   const accuracy = group.quality && group.quality.accuracy;
   if (m.regression && m.error !== null && m.error !== undefined) {
     made.push(tile(`± ${shortNumber(m.error)}`, "", m.heldOut ? "average error on new rows"
@@ -50,7 +49,7 @@ function tiles(content, group, place, rules) {
       beside.join(" · ")));
   }
   if (m.without !== null) {
-    made.push(tile(ofHundred(m.without), "of 100", `${m.heldOut ? "new rows" : "rows"} are left without a rule`,
+    made.push(tile(ofHundred(m.without), "of 100", "rows are left without a rule",
       rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
   }
   if (m.size !== null) {

@@ -127,11 +127,23 @@ function ruleCard(rules, rows, i, details) {
   return card;
 }
 
+// Rows without a rule that are right nevertheless; null where rules may share rows.
+function rightWithoutRule(rules) {
+  const { view } = rules, counts = view.rules.map((_, i) => record(rules, i));
+  if (!view.quality || rules.regression || rules.voting || rules.boxes) return null;
+  if (counts.some((one) => one.rows && one.right === null)) return null;
+  return view.quality.right - counts.reduce((sum, one) => sum + (one.right || 0), 0);
+}
+
 function otherwiseCard(rules, rows) {
   const { view } = rules;
   if (!view.otherwise) return null;
-  const some = view.uncovered === undefined ? "" : view.uncovered
-    ? `decides ${view.uncovered} of ${plural(view.total, "row")}` : "never the case in these rows";
+  let some = "";
+  if (view.uncovered) {
+    const right = rightWithoutRule(rules), wrong = view.uncovered - right;
+    some = `decides ${view.uncovered} of ${plural(view.total, "row")}` +
+      (right === null ? "" : wrong ? `, ${wrong} wrong` : ", all right");
+  } else if (view.uncovered !== undefined) some = "never the case in these rows";
   return element("li", { class: "card otherwise" },
     element("span", { class: "number-sign", "aria-hidden": "true", text: "–" }),
     element("p", { class: "premise", text: view.otherwise }),
