@@ -9,6 +9,12 @@ New figures make room for the legend beside the axes; for axes of your own do as
 
 from skescore.plots._bars import score_bars
 from skescore.plots._boundaries import decision_boundaries, decision_boundary
+from skescore.plots._displays import (
+    DecisionBoundaryDisplay,
+    ParetoDisplay,
+    RulesDisplay,
+    ScoreBarsDisplay,
+)
 from skescore.plots._formulas import (
     fire_curves,
     fire_isolines,
@@ -24,6 +30,10 @@ from skescore.plots._trade_off import pareto_plot, score_sensitivity, winner_map
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "DecisionBoundaryDisplay",
+    "ParetoDisplay",
+    "RulesDisplay",
+    "ScoreBarsDisplay",
     "colours_of",
     "contrast",
     "decision_boundaries",

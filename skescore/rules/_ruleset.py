@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from skescore._io import write_atomically
 from skescore._validation import (
     TASKS,
     check_choice,
@@ -1035,7 +1038,9 @@ class RuleSet(Sequence[Rule]):
         )
 
     def _repr_html_(self) -> str:
-        return self.to_html(limit=_SHOWN_RULES)
+        # Notebooks align cells to the right; the colours are theirs, light or dark.
+        html = self.to_html(limit=_SHOWN_RULES)
+        return html.replace("<td>", '<td style="text-align:left">')
 
     def to_frame(self) -> pd.DataFrame:
         """Give the rules as a pandas DataFrame, one row per rule.
@@ -1112,6 +1117,70 @@ class RuleSet(Sequence[Rule]):
             If the text is not such JSON, naming the place and what was expected.
         """
         return ruleset_from_json(cls, text)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save everything in a JSON file, without loss; :meth:`load` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that is there is replaced, as a whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rules = RuleSet([Rule([Interval(0, upper=2)], "a")], ["size"], task="classification")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rules.save(Path(folder) / "rules.json")
+        ...     RuleSet.load(Path(folder) / "rules.json") == rules
+        True
+        """
+        write_atomically(Path(path), self.to_json() + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RuleSet:
+        """Read the rules in a file of :meth:`save`, or of `skescore tune --output`. Runs no code.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, or the folder of a run with its ``rules.json``.
+
+        Returns
+        -------
+        RuleSet
+            The rules.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file holds something else; the text says what, and who reads that.
+        """
+        file = Path(path).expanduser()
+        if (file / "rules.json").is_file():
+            file /= "rules.json"
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            raise FileNotFoundError(f"There is no file {file}; name one of RuleSet.save.") from None
+        except IsADirectoryError:
+            raise ValueError(f"{file} is a folder without rules.json; name a file.") from None
+        if content[:1] == b"\x80" or content[:2] == b"PK":  # a pickle, or a ZIP as skops writes
+            raise ValueError(
+                f"{file} holds a saved model, not rules. Load it with what saved it, or with "
+                "skescore.black_boxes.load_black_box, and pass it to skescore.as_ruleset."
+            )
+        try:
+            return cls.from_json(content.decode("utf-8-sig"))
+        except ValueError as error:
+            raise ValueError(
+                f"{file} holds no rules of RuleSet.save: {error} Rules of other tools are read by "
+                "skescore.as_ruleset, or on the command line by skescore import."
+            ) from error
 
     def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
         """Write a rule set as the source of one Python function that needs no package.

@@ -14,11 +14,12 @@ from optuna.trial import FrozenTrial, TrialState
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, plural
 from skescore._validation import check_choice, check_number
 from skescore.scorers import PerformanceScorer, RuleScorer, ScoreSpec, get_rule_scorer
 from skescore.scorers._evaluation import SIZES
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
+from skescore.tuning._html import records_html
 
 #: Measures that a search of the whole trade-off may minimise, from the results on the folds.
 OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
@@ -524,6 +525,10 @@ class Candidate:
         return float(np.mean([float(fold[name]) for fold in self.folds]))
 
 
+#: So many candidates are shown in a notebook.
+_SHOWN = 20
+
+
 class Candidates(Sequence[Candidate]):
     """Candidates that were measured on the same folds.
 
@@ -622,6 +627,11 @@ class Candidates(Sequence[Candidate]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)}>"
+
+    def _repr_html_(self) -> str:
+        first = f"the first {_SHOWN} of " if len(self) > _SHOWN else ""
+        heading = f"{first}{plural(len(self), 'candidate')}, means over the folds"
+        return records_html(self.table().head(_SHOWN), heading)
 
     def within(self, limits: Limits) -> Candidates:
         """Give the candidates that keep to limits.

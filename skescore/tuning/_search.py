@@ -41,6 +41,7 @@ from skescore.tuning._candidates import (
     spec_of,
     within,
 )
+from skescore.tuning._html import search_html
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -74,6 +75,16 @@ _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 def _has_classes(search: ExtractorSearchCV) -> bool:
     return bool(search.refit) and is_classifier(search)
+
+
+#: The pictures of :meth:`ExtractorSearchCV.plot`, by the functions that draw them.
+_PICTURES = {
+    "trade_off": "pareto_plot",
+    "scores": "score_bars",
+    "winners": "winner_map",
+    "sensitivity": "score_sensitivity",
+    "rules": "parallel_rules",
+}
 
 
 class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -980,6 +991,42 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def rules_(self) -> RuleSet:
         """The winner's rules."""
         return self._winner().rules_
+
+    def plot(self, kind: str = "trade_off", *, ax: Any = None, **options: Any) -> Any:
+        """Draw what the search has found; see :mod:`skescore.plots`.
+
+        Parameters
+        ----------
+        kind : str, default="trade_off"
+            ``"trade_off"``: all candidates with the front (:func:`skescore.plots.pareto_plot`);
+            ``"scores"``: the best of each extractor (:func:`skescore.plots.score_bars`);
+            ``"winners"``: who wins for which weights (:func:`skescore.plots.winner_map`);
+            ``"sensitivity"``: scores along a weight (:func:`skescore.plots.score_sensitivity`);
+            ``"rules"``: the winner's rules (:func:`skescore.plots.parallel_rules`).
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of that function.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        ValueError
+            If there is no such picture.
+        """
+        check_is_fitted(self, "leaderboard_")
+        check_choice("kind", kind, _PICTURES)
+        # By its name: pictures stand above searches, which know nothing of them.
+        return getattr(import_module("skescore.plots"), _PICTURES[kind])(self, ax=ax, **options)
+
+    def _html_repr(self) -> str:
+        """For notebooks; what scikit-learn shows of an estimator goes below what was found."""
+        diagram: str = super()._html_repr()
+        return search_html(self, diagram) if hasattr(self, "best_extractor_") else diagram
 
     def report(self, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write the search as one HTML page; see :func:`skescore.report.write_report`.

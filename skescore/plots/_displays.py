@@ -1,0 +1,343 @@
+"""Pictures as objects, as scikit-learn has them: what was drawn can be drawn again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skescore._validation import check_choice
+from skescore.plots._bars import score_bars
+from skescore.plots._boundaries import decision_boundaries
+from skescore.plots._results import results_candidates
+from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
+from skescore.plots._trade_off import pareto_plot
+from skescore.rules import RuleSet, as_ruleset
+from skescore.tuning._candidates import Candidates
+
+__all__ = ["DecisionBoundaryDisplay", "ParetoDisplay", "RulesDisplay", "ScoreBarsDisplay"]
+
+
+class ParetoDisplay:
+    """The candidates of a search, the front that no other beats, and its knee.
+
+    Made by :meth:`from_search`; :func:`skescore.plots.pareto_plot` draws it.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        What is drawn.
+    x, y : str, default="n_rules", "loss"
+        What is traded.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What was drawn on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from skescore.plots import ParetoDisplay
+    >>> display = ParetoDisplay.from_search(search)  # doctest: +SKIP
+    >>> display.figure_.savefig("front.svg")  # doctest: +SKIP
+    """
+
+    def __init__(self, candidates: Candidates, *, x: str = "n_rules", y: str = "loss") -> None:
+        self.candidates, self.x, self.y = candidates, x, y
+
+    @classmethod
+    def from_search(
+        cls, search: Any, *, x: str = "n_rules", y: str = "loss", ax: Any = None, **options: Any
+    ) -> ParetoDisplay:
+        """Draw what a search has found.
+
+        Parameters
+        ----------
+        search : fitted search, Candidates or DataFrame
+            What :func:`skescore.plots.pareto_plot` takes.
+        x, y : str, default="n_rules", "loss"
+            What is traded.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of that function.
+
+        Returns
+        -------
+        ParetoDisplay
+            Drawn.
+        """
+        return cls(results_candidates(search), x=x, y=y).plot(ax=ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> ParetoDisplay:
+        """Draw it, once more if need be.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of :func:`skescore.plots.pareto_plot`.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
+        self.ax_ = pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+class ScoreBarsDisplay:
+    """The best candidate of each extractor as a bar, with what its score varies between folds.
+
+    Made by :meth:`from_search`; :func:`skescore.plots.score_bars` draws it.
+
+    Parameters
+    ----------
+    results : Candidates or DataFrame
+        What is drawn.
+    score : str, default="ice"
+        The score.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What was drawn on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from skescore.plots import ScoreBarsDisplay
+    >>> display = ScoreBarsDisplay.from_search(search, "fire")  # doctest: +SKIP
+    """
+
+    def __init__(self, results: Any, *, score: str = "ice") -> None:
+        self.results, self.score = results, score
+
+    @classmethod
+    def from_search(
+        cls, search: Any, score: str = "ice", *, ax: Any = None, **options: Any
+    ) -> ScoreBarsDisplay:
+        """Draw what a search has found.
+
+        Parameters
+        ----------
+        search : fitted search, Candidates or DataFrame
+            What :func:`skescore.plots.score_bars` takes.
+        score : str, default="ice"
+            The score.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of that function.
+
+        Returns
+        -------
+        ScoreBarsDisplay
+            Drawn.
+        """
+        return cls(getattr(search, "candidates_", search), score=score).plot(ax=ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> ScoreBarsDisplay:
+        """Draw it, once more if need be.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of :func:`skescore.plots.score_bars`.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
+        self.ax_ = score_bars(self.results, self.score, ax=ax, **options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+_KINDS = ("parallel", "boxes", "overlap")
+
+
+class RulesDisplay:
+    """Rules as a picture: their conditions row by row, as boxes in a plane, or their overlap.
+
+    Made by :meth:`from_rules`; :func:`skescore.plots.parallel_rules`,
+    :func:`skescore.plots.rule_boxes` and :func:`skescore.plots.overlap_matrix` draw it.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows to draw, or to count.
+    y : array-like of shape (n_rows,), optional
+        Their truth.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What was drawn on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from skescore.plots import RulesDisplay
+    >>> display = RulesDisplay.from_rules(search, X, y, kind="boxes")  # doctest: +SKIP
+    """
+
+    def __init__(self, rules: RuleSet, X: Any = None, y: Any = None) -> None:
+        self.rules, self.X, self.y = rules, X, y
+
+    @classmethod
+    def from_rules(
+        cls,
+        rules: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        kind: str = "parallel",
+        ax: Any = None,
+        **options: Any,
+    ) -> RulesDisplay:
+        """Draw rules.
+
+        Parameters
+        ----------
+        rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+            The rules.
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Rows to draw, or to count.
+        y : array-like of shape (n_rows,), optional
+            Their truth, for the colours of the points among boxes.
+        kind : {"parallel", "boxes", "overlap"}, default="parallel"
+            Which picture.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of the function that draws it.
+
+        Returns
+        -------
+        RulesDisplay
+            Drawn.
+        """
+        return cls(as_ruleset(rules), X, y).plot(kind, ax=ax, **options)
+
+    def plot(self, kind: str = "parallel", ax: Any = None, **options: Any) -> RulesDisplay:
+        """Draw it, once more if need be.
+
+        Parameters
+        ----------
+        kind : {"parallel", "boxes", "overlap"}, default="parallel"
+            Which picture.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of the function that draws it.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
+        check_choice("kind", kind, _KINDS)
+        if kind == "boxes":
+            self.ax_ = rule_boxes(self.rules, self.X, self.y, ax=ax, **options)
+        else:
+            draw = parallel_rules if kind == "parallel" else overlap_matrix
+            self.ax_ = draw(self.rules, self.X, ax=ax, **options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+class DecisionBoundaryDisplay:
+    """What a black box and rules predict in the plane of two features, side by side.
+
+    Made by :meth:`from_models`; :func:`skescore.plots.decision_boundaries` draws it.
+
+    Parameters
+    ----------
+    models : fitted extractor or search, mapping of str to model, or sequence of models
+        What is drawn.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that tell the ranges of the features.
+    y : array-like of shape (n_rows,), optional
+        The truth, for the colours of the points.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib.axes.Axes
+        What was drawn on, one for each model.
+    ax_ : matplotlib.axes.Axes
+        The last of them.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from skescore.plots import DecisionBoundaryDisplay
+    >>> display = DecisionBoundaryDisplay.from_models(search, X, y)  # doctest: +SKIP
+    """
+
+    def __init__(self, models: Any, X: Any, y: Any = None) -> None:
+        self.models, self.X, self.y = models, X, y
+
+    @classmethod
+    def from_models(
+        cls,
+        models: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        axes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> DecisionBoundaryDisplay:
+        """Draw what models predict.
+
+        Parameters
+        ----------
+        models : fitted extractor or search, mapping of str to model, or sequence of models
+            What :func:`skescore.plots.decision_boundaries` takes.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            Rows that tell the ranges of the features.
+        y : array-like of shape (n_rows,), optional
+            The truth, for the colours of the points.
+        axes : sequence of matplotlib.axes.Axes, optional
+            Where to draw, one for each model; a new figure by default.
+        **options
+            Of that function.
+
+        Returns
+        -------
+        DecisionBoundaryDisplay
+            Drawn.
+        """
+        return cls(models, X, y).plot(axes=axes, **options)
+
+    def plot(self, axes: Sequence[Any] | None = None, **options: Any) -> DecisionBoundaryDisplay:
+        """Draw it, once more if need be.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib.axes.Axes, optional
+            Where to draw, one for each model; a new figure by default.
+        **options
+            Of :func:`skescore.plots.decision_boundaries`.
+
+        Returns
+        -------
+        self
+            With ``axes_``, ``ax_`` and ``figure_``.
+        """
+        self.axes_ = decision_boundaries(self.models, self.X, self.y, axes=axes, **options)
+        self.ax_ = self.axes_[-1]
+        self.figure_ = self.ax_.figure
+        return self

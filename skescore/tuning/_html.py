@@ -1,0 +1,103 @@
+"""Searches and candidates as HTML for notebooks: rules first, then the candidates and the front.
+
+Colours are those of the notebook, so that dark ones stay dark; all texts are escaped.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from skescore._text import plural
+from skescore.registry import extractor_label
+
+if TYPE_CHECKING:
+    from skescore.tuning._search import ExtractorSearchCV
+
+_SHOWN = 10
+_CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"
+_NUMBER = _CELL.replace("left", "right", 1)
+_TABLE = "border-collapse:collapse;margin:.3em 0 .8em 0;background:transparent;color:inherit"
+_OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
+_COLUMNS = {
+    "score": ("score", 4),
+    "performance": ("performance", 3),
+    "loss": ("loss", 3),
+    "n_rules": ("rules", 1),
+    "completeness_volume": ("c volume", 3),
+    "completeness_instances": ("c rows", 3),
+}
+
+
+def search_html(search: ExtractorSearchCV, diagram: str) -> str:
+    """Show a fitted search: its winner's rules, the best candidates, the front, its settings."""
+    board = search.leaderboard_
+    best = board.iloc[0]
+    parts = [
+        f"<div><strong>{html.escape(extractor_label(search.best_name_))}</strong>: "
+        f"{plural(len(search.rules_), 'rule')} from all rows; score {best['score']:.4g} "
+        f"± {best['score_std']:.2g} on held-out rows</div>",
+        search.rules_.to_html(limit=_SHOWN).replace("<td>", f'<td style="{_CELL}">'),
+    ]
+    done = board[board["state"] == "complete"]
+    different = done[~done.duplicated(subset=_OUTCOME)]
+    first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
+    heading = (
+        f"{plural(len(board), 'trial')}, {first}{plural(len(different), 'different outcome')}, "
+        "the winner first"
+    )
+    parts.append(records_html(different.head(_SHOWN), heading))
+    front = search.pareto_front_
+    if len(front) > 1:
+        parts.append(
+            records_html(front, "trade-off: no other has less loss, fewer rules and more cover")
+        )
+    parts.append(f"<details><summary>settings</summary>{diagram}</details>")
+    return f'<div style="color:inherit">{"".join(parts)}</div>'
+
+
+def records_html(table: pd.DataFrame, heading: str) -> str:
+    """Show candidates, one per row, with what can be read of them at a glance."""
+    columns = {name: told for name, told in _COLUMNS.items() if name in table}
+    rows = [
+        [
+            extractor_label(str(record["extractor"])),
+            *(_number(record[name], digits) for name, (_, digits) in columns.items()),
+            ", ".join(f"{key}={_value(value)}" for key, value in record["params"].items()),
+            "knee" if record.get("knee") else "",
+        ]
+        for record in table.to_dict(orient="records")
+    ]
+    head = ["extractor", *(title for title, _ in columns.values()), "parameters", ""]
+    if "knee" not in table:
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    return table_html(head, rows, heading, left=("extractor", "parameters", ""))
+
+
+def table_html(
+    head: Sequence[str], rows: Iterable[Sequence[str]], heading: str, *, left: Sequence[str]
+) -> str:
+    """Write a table; columns that are not named in `left` are aligned to the right."""
+    style = [_CELL if name in left else _NUMBER for name in head]
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        written = zip(cells, style, strict=True)
+        return "".join(f'<{tag} style="{s}">{html.escape(text)}</{tag}>' for text, s in written)
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
+    return (
+        f'<table style="{_TABLE}"><caption style="text-align:left;color:inherit">'
+        f"{html.escape(heading)}</caption><thead><tr>{row(head, 'th')}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def _number(value: Any, digits: int) -> str:
+    return "–" if pd.isna(value) else f"{value:.1f}" if digits == 1 else f"{value:.{digits}g}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,124 @@
+"""Pictures as objects, and those that a search draws by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+from skescore import ExtractorSearchCV, plots
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any]:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, np.array(["<b>", "b&b", "c"])[y]
+
+
+@pytest.fixture(scope="module")
+def search(data: tuple[Any, Any]) -> ExtractorSearchCV:
+    return ExtractorSearchCV(
+        KNeighborsClassifier(9), extractors=["cart", "gridex"], n_trials=8, cv=2, random_state=0
+    ).fit(*data)
+
+
+def titles(ax: Any) -> tuple[str, str, str]:
+    return ax.get_title(), ax.get_xlabel(), ax.get_ylabel()
+
+
+def test_displays_draw_what_the_functions_draw_again_and_elsewhere(
+    search: ExtractorSearchCV, data: tuple[Any, Any]
+) -> None:
+    X, y = data
+    for made, ax in (
+        (plots.ParetoDisplay.from_search(search, x="size"), plots.pareto_plot(search, x="size")),
+        (plots.ScoreBarsDisplay.from_search(search, "fire"), plots.score_bars(search, "fire")),
+        (plots.RulesDisplay.from_rules(search), plots.parallel_rules(search)),
+        (plots.RulesDisplay.from_rules(search, X, y, kind="boxes"), plots.rule_boxes(search, X, y)),
+        (plots.RulesDisplay.from_rules(search, X, kind="overlap"), plots.overlap_matrix(search, X)),
+    ):  # fmt: skip
+        assert titles(made.ax_) == titles(ax)
+        assert made.figure_ is made.ax_.figure
+        first = made.ax_
+        own = pyplot.subplots()[1]
+        kind = {"kind": "boxes"} if isinstance(made, plots.RulesDisplay) else {}
+        assert made.plot(ax=own, **kind) is made
+        assert made.ax_ is own is not first
+        pyplot.close("all")
+
+
+def test_a_display_of_boundaries_has_axes_for_every_model(
+    search: ExtractorSearchCV, data: tuple[Any, Any]
+) -> None:
+    made = plots.DecisionBoundaryDisplay.from_models(search, *data, resolution=6)
+    assert [ax.get_title() for ax in made.axes_] == ["black box", "rules"]
+    assert made.ax_ is made.axes_[-1]
+    assert made.figure_ is made.ax_.figure
+    given = pyplot.subplots(1, 2)[1]
+    assert made.plot(axes=given, resolution=6).axes_.tolist() == given.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "function"),
+    [
+        ("trade_off", {}, "pareto_plot"),
+        ("scores", {"score": "q"}, "score_bars"),
+        ("winners", {}, "winner_map"),
+        ("sensitivity", {"weight": "rho"}, "score_sensitivity"),
+        ("rules", {}, "parallel_rules"),
+    ],
+)
+def test_a_search_draws_itself(
+    search: ExtractorSearchCV, kind: str, options: dict[str, Any], function: str
+) -> None:
+    ax = search.plot(kind, **options)
+    assert titles(ax) == titles(getattr(plots, function)(search, **options))
+    own = pyplot.subplots()[1]
+    assert search.plot(kind, ax=own, **options) is own
+
+
+def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
+    with pytest.raises(ValueError, match=r"kind must be one of .*got 'pie'"):
+        search.plot("pie")
+    with pytest.raises(ValueError, match=r"kind must be one of .*got 'pie'"):
+        plots.RulesDisplay.from_rules(search, kind="pie")
+    with pytest.raises(Exception, match="not fitted"):
+        ExtractorSearchCV(KNeighborsClassifier()).plot()
+
+
+# --- notebooks -----------------------------------------------------------------------------------
+
+
+def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearchCV) -> None:
+    shown = search._repr_html_()
+    assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in shown
+    assert shown.index("rules from all rows") < shown.index("<table>") < shown.index("8 trials, ")
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "b&amp;b" in shown
+    assert shown.count("CART") + shown.count("GridEx") >= len(search.pareto_front_)
+    assert "<details><summary>settings</summary>" in shown
+    outside = shown[: shown.index("<details>")]
+    for colour in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
+        assert colour not in outside
+    scores = search.leaderboard_["score"]
+    assert f">{scores[0]:.4g}<" in shown
+
+
+def test_what_is_not_fitted_is_shown_as_scikit_learn_does() -> None:
+    shown = ExtractorSearchCV(KNeighborsClassifier())._repr_html_()
+    assert "sk-top-container" in shown
+    assert "trials" not in shown.partition("sk-top-container")[0][-20:]
+
+
+def test_candidates_show_their_means(search: ExtractorSearchCV) -> None:
+    shown = search.candidates_._repr_html_()
+    assert f"{len(search.candidates_)} candidates, means over the folds" in shown
+    assert shown.count("<tr>") == len(search.candidates_) + 1
+    some = search.candidates_.table().iloc[0]
+    assert f">{some['loss']:.3g}<" in shown

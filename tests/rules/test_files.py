@@ -1,0 +1,57 @@
+"""Rules saved to a file and loaded again."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skescore import RuleSet
+from skescore.rules import Interval, Rule
+
+RULES = RuleSet([Rule([Interval(0, upper=0.1)], "ä")], ["größe"], task="classification")
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bound=st.floats(allow_nan=False, allow_infinity=False), label=st.text())
+def test_what_is_loaded_is_what_was_saved(tmp_path: Path, bound: float, label: str) -> None:
+    label = label.encode("utf-8", "ignore").decode()
+    rules = RuleSet([Rule([Interval(0, upper=bound)], label)], ["x"], task="classification")
+    rules.save(tmp_path / "rules.json")
+    assert RuleSet.load(tmp_path / "rules.json") == rules
+    assert RuleSet.load(tmp_path) == rules  # the folder of a run
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.json"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_rules(tmp_path: Path) -> None:
+    path = tmp_path / "windows.json"
+    path.write_text(RULES.to_json(), encoding="utf-8-sig")
+    assert RuleSet.load(str(path)) == RULES
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (pickle.dumps({"a": 1}), "holds a saved model, not rules. Load it with"),
+        (b"PK\x03\x04model", "holds a saved model, not rules"),
+        (b"\xff\xfe1", "holds no rules of RuleSet.save: .*as_ruleset"),
+        (b'{"meta": {}, "rules": []}', "holds no rules of RuleSet.save: .*skescore import"),
+        (b"IF x THEN y", "holds no rules of RuleSet.save: "),
+        (b"", "holds no rules of RuleSet.save: "),
+    ],
+)
+def test_other_files_are_told_apart(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=told):
+        RuleSet.load(path)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; name one of"):
+        RuleSet.load(tmp_path / "none.json")
+    with pytest.raises(ValueError, match=r"is a folder without rules\.json"):
+        RuleSet.load(tmp_path)
