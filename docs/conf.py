@@ -43,7 +43,8 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "examples", "gallery/**/*.ipynb", "gallery/**/*.py", "**/sg_*"]
+exclude_patterns = ["_build", "examples", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns += ["sg_*.rst", "gallery/sg_*"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
 nitpicky = True
@@ -55,7 +56,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skescore"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
@@ -137,7 +139,7 @@ def write_reference(app: Any, config: Any) -> None:
     """Write one page per public package and an index into ``docs/api``."""
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
-    offered = ", ".join(f"`{name}`" for name in skescore.__all__)
+    offered = ", ".join(f":py:obj:`{name}`" for name in skescore.__all__[1:])
     index = ["API reference", "=============", ""]
     index += ["All public names, by the package that they are imported from.", ""]
     index += [f"``skescore`` itself offers the most frequent ones: {offered}.", ""]
@@ -267,7 +269,7 @@ def links_of_a_page(app: Any, docname: str, source: list[str]) -> None:
 def run_programs(app: Any, doctree: Any) -> None:
     """Run the Python programs of a page of the guide; what they print is shown below them."""
     page = app.env.current_document.docname
-    if not page.startswith("guide/") or app.builder.name != "html":
+    if not page.startswith(("guide/", "index")) or app.builder.name != "html":
         return
     for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") != "python":
