@@ -12,7 +12,7 @@ import numpy as np
 from skescore.attribution import BReX, Formula, responsibility
 
 formula = Formula.parse("(x1 & x2) | (~x3 & x4 & x5)")
-row = [[1, 1, 1, 0, 1]]
+row = [[1, 1, 0, 1, 1]]
 truth = responsibility(formula, row)[0]
 found = BReX(formula, random_state=0).explain(row)
 
@@ -21,6 +21,6 @@ places = np.arange(5)
 ax.bar(places - 0.2, truth, width=0.4, label="exact")
 ax.bar(places + 0.2, found.values[0], width=0.4, label=f"BReX, {found.queries[0]} queries")
 ax.set_xticks(places, [f"x{i}" for i in range(1, 6)])
-ax.set(ylabel="responsibility", title="(x1 and x2) or (not x3 and x4 and x5), at 1 1 1 0 1")
+ax.set(ylabel="responsibility", title="(x1 and x2) or (not x3 and x4 and x5), at 1 1 0 1 1")
 ax.legend()
 plt.show()
