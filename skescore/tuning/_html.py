@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from skescore._text import plural
 from skescore.registry import extractor_label
-
-if TYPE_CHECKING:
-    from skescore.tuning._search import ExtractorSearchCV
+from skescore.rules import RuleSet
 
 _SHOWN = 10
 _CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"
@@ -32,15 +30,14 @@ _COLUMNS = {
 }
 
 
-def search_html(search: ExtractorSearchCV, diagram: str) -> str:
+def search_html(rules: RuleSet, board: pd.DataFrame, front: pd.DataFrame, settings: str) -> str:
     """Show a fitted search: its winner's rules, the best candidates, the front, its settings."""
-    board = search.leaderboard_
     best = board.iloc[0]
     parts = [
-        f"<div><strong>{html.escape(extractor_label(search.best_name_))}</strong>: "
-        f"{plural(len(search.rules_), 'rule')} from all rows; score {best['score']:.4g} "
+        f"<div><strong>{html.escape(extractor_label(str(best['extractor'])))}</strong>: "
+        f"{plural(len(rules), 'rule')} from all rows; score {best['score']:.4g} "
         f"± {best['score_std']:.2g} on held-out rows</div>",
-        search.rules_.to_html(limit=_SHOWN).replace("<td>", f'<td style="{_CELL}">'),
+        rules.to_html(limit=_SHOWN).replace("<td>", f'<td style="{_CELL}">'),
     ]
     done = board[board["state"] == "complete"]
     different = done[~done.duplicated(subset=_OUTCOME)]
@@ -50,12 +47,11 @@ def search_html(search: ExtractorSearchCV, diagram: str) -> str:
         "the winner first"
     )
     parts.append(records_html(different.head(_SHOWN), heading))
-    front = search.pareto_front_
     if len(front) > 1:
         parts.append(
             records_html(front, "trade-off: no other has less loss, fewer rules and more cover")
         )
-    parts.append(f"<details><summary>settings</summary>{diagram}</details>")
+    parts.append(f"<details><summary>settings</summary>{settings}</details>")
     return f'<div style="color:inherit">{"".join(parts)}</div>'
 
 

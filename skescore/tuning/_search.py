@@ -1026,7 +1026,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _html_repr(self) -> str:
         """For notebooks; what scikit-learn shows of an estimator goes below what was found."""
         diagram: str = super()._html_repr()
-        return search_html(self, diagram) if hasattr(self, "best_extractor_") else diagram
+        if not hasattr(self, "best_extractor_"):
+            return diagram
+        return search_html(self.rules_, self.leaderboard_, self.pareto_front_, diagram)
 
     def report(self, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write the search as one HTML page; see :func:`skescore.report.write_report`.
