@@ -462,6 +462,7 @@ def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None
     right = (rules.predict(iris.X) == iris.y).sum()
     assert browser.text(".tile strong") == f"{100 * right / 150:.0f}"
     assert browser.run("return byId('trade-off').hidden && byId('all').hidden")
+    assert browser.violations() == []
     assert f"Prediction: {rules.predict(iris.X.iloc[[0]])[0]}" in browser.text("#prediction")
     one = runs.write_run(tmp_path / "a")
     two = runs.write_run(tmp_path / "b", runs.random_candidates(9, seed=3), rules[:1], winner=2)
@@ -480,4 +481,5 @@ def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None
         runs.random_candidates(9, seed=3).scores("ice").mean(axis=1)[2],
     ]
     assert [float(text) for text in figures["ICE"]] == pytest.approx(scores, abs=6e-5)
+    assert browser.violations() == []
     assert browser.complaints() == []

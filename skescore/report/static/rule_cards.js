@@ -55,8 +55,8 @@ function premise(rules, i) {
     return element("p", { class: "premise" },
       element("span", { class: "word", text: later ? "Otherwise" : "Always" }));
   }
-  // A comma keeps "above 1 and at most 2" together, and "at most 2 or missing".
-  const apart = rule.words.length > 1 && rule.words.some((text) => / (and|or) /.test(text));
+  // A comma keeps "above 1 and at most 2" together.
+  const apart = rule.words.length > 1 && rule.words.some((text) => text.includes(" and "));
   const parts = rule.words.flatMap((_, at) => [
     element("span", { class: "word", text: at ? "and" : later ? "Else if" : "If" }), " ",
     element("span", { class: "condition" }, ...conditionWords(rules, rule, at)),
