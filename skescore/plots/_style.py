@@ -118,6 +118,10 @@ def pale(colour: str, strength: float = 0.4) -> str:
     return str(colors.to_hex(mixed))
 
 
+#: What a scale of colours beside axes takes, with its numbers and its label.
+_SCALE_INCHES = 0.95
+
+
 def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | None = None) -> None:
     """Put the legend to the right of the axes, where it covers nothing.
 
@@ -133,9 +137,14 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not found:
         return
-    beside = 1.14 if is_3d(ax) else 1.3 if ax.child_axes else 1.01  # behind a scale of colours
+    beside = 1.14 if is_3d(ax) else 1.01
+    where = ax.transAxes
+    if ax.child_axes:  # a scale of colours, which the legend stands beyond
+        translation = matplotlib_module("transforms").ScaledTranslation
+        where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
         handles=found, title=title, loc="upper left", bbox_to_anchor=(beside, 1.0),
+        bbox_transform=where,
         borderaxespad=0.0, frameon=False, fontsize="small", title_fontsize="small",
         ncols=1 + (len(found) - 1) // 24, alignment="left",
     )  # fmt: skip

@@ -19,6 +19,7 @@ _SHOWN = 10
 _CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"
 _NUMBER = _CELL.replace("left", "right", 1)
 _TABLE = "border-collapse:collapse;margin:.3em 0 .8em 0;background:transparent;color:inherit"
+_CAPTION = "text-align:left;color:inherit"
 _OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
 _COLUMNS = {
     "score": ("score", 4),
@@ -37,14 +38,14 @@ def search_html(rules: RuleSet, board: pd.DataFrame, front: pd.DataFrame, settin
         f"<div><strong>{html.escape(extractor_label(str(best['extractor'])))}</strong>: "
         f"{plural(len(rules), 'rule')} from all rows; score {best['score']:.4g} "
         f"± {best['score_std']:.2g} on held-out rows</div>",
-        rules.to_html(limit=_SHOWN).replace("<td>", f'<td style="{_CELL}">'),
+        _styled(rules.to_html(limit=_SHOWN)),
     ]
     done = board[board["state"] == "complete"]
     different = done[~done.duplicated(subset=_OUTCOME)]
     first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
     heading = (
         f"{plural(len(board), 'trial')}, {first}{plural(len(different), 'different outcome')}, "
-        "the winner first"
+        "the winner first (c: completeness)"
     )
     parts.append(records_html(different.head(_SHOWN), heading))
     if len(front) > 1:
@@ -53,6 +54,13 @@ def search_html(rules: RuleSet, board: pd.DataFrame, front: pd.DataFrame, settin
         )
     parts.append(f"<details><summary>settings</summary>{settings}</details>")
     return f'<div style="color:inherit">{"".join(parts)}</div>'
+
+
+def _styled(table: str) -> str:
+    """Rules in the style of the other tables; their own texts are escaped, and hold no tags."""
+    for tag, style in (("table", _TABLE), ("caption", _CAPTION), ("td", _CELL)):
+        table = table.replace(f"<{tag}>", f'<{tag} style="{style}">')
+    return table.replace("<th scope", f'<th style="{_CELL}" scope')
 
 
 def records_html(table: pd.DataFrame, heading: str) -> str:
@@ -85,14 +93,16 @@ def table_html(
 
     body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
     return (
-        f'<table style="{_TABLE}"><caption style="text-align:left;color:inherit">'
+        f'<table style="{_TABLE}"><caption style="{_CAPTION}">'
         f"{html.escape(heading)}</caption><thead><tr>{row(head, 'th')}</tr></thead>"
         f"<tbody>{body}</tbody></table>"
     )
 
 
 def _number(value: Any, digits: int) -> str:
-    return "–" if pd.isna(value) else f"{value:.1f}" if digits == 1 else f"{value:.{digits}g}"
+    if pd.isna(value):
+        return "–"
+    return f"{value:.{digits}f}" if abs(value) < 10 or digits == 1 else f"{value:.{digits + 1}g}"
 
 
 def _value(value: Any) -> str:

@@ -97,7 +97,7 @@ def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
 def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearchCV) -> None:
     shown = search._repr_html_()
     assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in shown
-    assert shown.index("rules from all rows") < shown.index("<table>") < shown.index("8 trials, ")
+    assert shown.index("rules from all rows") < shown.index("<table ") < shown.index("8 trials, ")
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown.partition("<details>")[0]
     assert "b&amp;b" in shown
@@ -107,7 +107,7 @@ def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearc
     for colour in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
         assert colour not in outside
     scores = search.leaderboard_["score"]
-    assert f">{scores[0]:.4g}<" in shown
+    assert f">{scores[0]:.4f}<" in shown
 
 
 def test_what_is_not_fitted_is_shown_as_scikit_learn_does() -> None:
@@ -121,4 +121,4 @@ def test_candidates_show_their_means(search: ExtractorSearchCV) -> None:
     assert f"{len(search.candidates_)} candidates, means over the folds" in shown
     assert shown.count("<tr>") == len(search.candidates_) + 1
     some = search.candidates_.table().iloc[0]
-    assert f">{some['loss']:.3g}<" in shown
+    assert f">{some['loss']:.3f}<" in shown
