@@ -306,6 +306,26 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 @pytest.mark.slow
+def test_large_tables_are_searched_by_all_cores_unless_told_otherwise(run, tmp_path, monkeypatch):
+    seen = []
+    fit = ExtractorSearchCV.fit
+    monkeypatch.setattr(
+        ExtractorSearchCV, "fit", lambda self, *given: seen.append(self.n_jobs) or fit(self, *given)
+    )
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(2000, 10)).round(2), columns=list("abcdefghij"))
+    path = tmp_path / "large.csv"
+    X.assign(y=np.where(X["a"] > 0.3, "up", "down")).to_csv(path, index=False)
+    words = ["tune", path, "--target", "y", "--extractors", "cart", "--trials", 2, "--cv", 2]
+    words += ["--black-box", "decision-tree", "--format", "json"]
+    found = [
+        json.loads(run(*words, *more)[1]) for more in ([], ["--n-jobs", 1], ["--sample", 1500])
+    ]
+    assert seen == [-1, 1, 1]
+    assert found[0]["rules"] == found[1]["rules"]
+
+
+@pytest.mark.slow
 def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
     evaluate = FoldEvaluator.__call__
 
