@@ -226,6 +226,7 @@ class CategoryEncoder:
     def __init__(self, X: Any) -> None:
         self.categories: dict[int, tuple[Any, ...]] = {}
         self._names: list[Any] = []
+        self._labels: dict[int, np.ndarray] = {}
         self._types: dict[int, Any] = {}
         self._kinds = FrameKinds(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
@@ -235,7 +236,8 @@ class CategoryEncoder:
         for position in range(len(self._names)):
             column = frame_column(X, position)
             if is_categorical(column):
-                self.categories[position] = _values(column, str(self._names[position]))
+                values = self.categories[position] = _values(column, str(self._names[position]))
+                self._labels[position] = pd.Series(list(values), dtype=object).to_numpy()
                 self._types[position] = X.dtypes[position] if self._polars else column.dtype
 
     def __bool__(self) -> bool:
@@ -270,10 +272,9 @@ class CategoryEncoder:
         columns = {}
         for position, name in enumerate(self._names):
             column: Any = points[:, position]
-            values = self.categories.get(position)
-            if values is not None:
+            labels = self._labels.get(position)
+            if labels is not None:
                 gone = np.isnan(column)
-                labels = pd.Series(list(values), dtype=object).to_numpy()
                 column = labels[np.where(gone, 0, column).astype(np.intp)]
                 column[gone] = None if self._polars else np.nan
                 if not self._polars:

@@ -94,7 +94,8 @@ def _numbers(forest: Any, X: Any) -> np.ndarray | None:
     if isinstance(X, pd.DataFrame):
         if list(X.columns) != list(getattr(forest, "feature_names_in_", ())):
             return None
-        X = _numeric(X)
+        plain = all(isinstance(t, np.dtype) and t.kind in "fiu" for t in X.dtypes)
+        X = X.to_numpy(dtype=float) if plain else None
     elif hasattr(forest, "feature_names_in_"):
         return None
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiu":
@@ -102,10 +103,11 @@ def _numbers(forest: Any, X: Any) -> np.ndarray | None:
     return _floats(X)
 
 
-def _numeric(frame: pd.DataFrame) -> np.ndarray | None:
-    """The numbers of a frame; None if it holds anything else."""
-    plain = all(isinstance(t, np.dtype) and t.kind in "fiu" for t in frame.dtypes)
-    return frame.to_numpy(dtype=float) if plain else None
+def _numeric(columns: list[pd.Series]) -> np.ndarray | None:
+    """The numbers of some columns; None if they hold anything else."""
+    if not all(isinstance(c.dtype, np.dtype) and c.dtype.kind in "fiu" for c in columns):
+        return None
+    return np.column_stack([column.to_numpy(dtype=float) for column in columns])
 
 
 def _floats(numbers: np.ndarray) -> np.ndarray:
@@ -139,24 +141,24 @@ def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
     return _floats(np.hstack(blocks)) if blocks and not weights else None
 
 
-def _selected(X: pd.DataFrame, columns: Any) -> pd.DataFrame | None:
+def _selected(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
     """Columns by a list of names or of indices; None for what else they may be selected by."""
     kinds = {type(column) for column in columns} if isinstance(columns, list) else set()
-    if kinds == {str}:
-        return X[columns]
-    return X.iloc[:, columns] if kinds == {int} else None
+    if not X.columns.is_unique or kinds not in ({str}, {int}):
+        return None
+    return [X[column] if kinds == {str} else X.iloc[:, column] for column in columns]
 
 
-def _one_hot(encoder: OneHotEncoder, frame: pd.DataFrame) -> np.ndarray | None:
+def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | None:
     """Columns of 0 and 1, all 0 for what was never seen; None if the encoder does otherwise."""
     merges = encoder.min_frequency is not None or encoder.max_categories is not None
     if encoder.handle_unknown != "ignore" or encoder.drop is not None or merges:
         return None
     sizes = [len(known) for known in encoder.categories_]
-    result = np.zeros((len(frame), sum(sizes)))
-    rows, start = np.arange(len(frame)), 0
-    for j, known in enumerate(encoder.categories_):
-        labels, values = known.tolist(), frame.iloc[:, j].to_numpy(dtype=object).tolist()
+    n_rows, start = len(columns[0]), 0
+    result, rows = np.zeros((n_rows, sum(sizes))), np.arange(n_rows)
+    for known, column in zip(encoder.categories_, columns, strict=True):
+        labels, values = known.tolist(), column.to_numpy(dtype=object).tolist()
         if any(value is pd.NA for value in (*labels, *values)):
             return None
         # A dict is quicker for some hundred rows than what larger tables need.
@@ -165,5 +167,5 @@ def _one_hot(encoder: OneHotEncoder, frame: pd.DataFrame) -> np.ndarray | None:
         codes = np.array([place.get(v, -1) if v == v else gap for v in values], dtype=np.intp)
         there = codes >= 0
         result[rows[there], start + codes[there]] = 1.0
-        start += sizes[j]
+        start += len(known)
     return result
