@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import math
@@ -17,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import optuna
 import pandas as pd
+from joblib import parallel_config
 from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
@@ -158,8 +160,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
     n_jobs : int or None, default=None
-        Processes that evaluate candidates at the same time. Results do not depend on it, unless
-        several searches share a storage.
+        Processes that evaluate candidates at the same time, and what black boxes may use to be
+        fitted if their own `n_jobs` is None. Results do not depend on it, unless several searches
+        share a storage.
     random_state : int, RandomState instance or None, default=None
         Seed of the samplers and extractors. Pass an int for the same result on every run.
     sampler : optuna sampler, optional
@@ -381,12 +384,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             groups = None if groups is None else _safe_indexing(groups, sample)
             weights = None if weights is None else weights[sample]
         spaces = self._make_spaces(X, y, task)
-        folds = make_folds(
-            self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
-            sample_weight=weights,
-        )  # fmt: skip
+        with self._workers():
+            folds = make_folds(
+                self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
+                sample_weight=weights,
+            )  # fmt: skip
+            all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted, sample_weight=weights)
         self.black_box_quality_ = black_box_quality(folds, task)
-        all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted, sample_weight=weights)
         interrupt = None
         with quiet_optuna():
             runner = Runner(
@@ -411,9 +415,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
         if sample is not None and (self.refit or interrupt is None):
-            all_rows = fold_of_all_rows(
-                self.estimator, X_all, y_all, fitted=fitted, sample_weight=weights_all
-            )
+            with self._workers():
+                all_rows = fold_of_all_rows(
+                    self.estimator, X_all, y_all, fitted=fitted, sample_weight=weights_all
+                )
         if sample is not None and interrupt is None:
             self._judge_finalists(all_rows)
         if self.refit:
@@ -463,6 +468,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_, self.best_extractor_ = board, winner
         self._name_best()
         return idle
+
+    def _workers(self) -> Any:
+        """Where black boxes are fitted: those that leave their `n_jobs` open take the search's."""
+        return (
+            contextlib.nullcontext() if self.n_jobs is None else parallel_config(n_jobs=self.n_jobs)
+        )
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """The rows that trials are measured on; None for all."""
