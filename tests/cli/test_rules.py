@@ -143,6 +143,13 @@ def test_sql_answers_as_the_rules_do(written, database):
     assert [row[0] for row in rows] == RULES.predict(ROWS).tolist()
 
 
+def test_rules_stand_alone_and_classes_get_names(written):
+    standalone = RULES.standalone().to_text() + "\n"
+    assert written(RULES, "--standalone") == standalone != RULES.to_text() + "\n"
+    named = written(RULES, "--class-names", "stays", "leaves", "--to", "sentences")
+    assert named == RULES.with_class_names(["stays", "leaves"]).to_sentences() + "\n"
+
+
 def test_sql_for_columns_without_nan_is_plain(written):
     assert written(RULES, "--to", "sql") == RULES.to_sql() + "\n"
     assert written(RULES, "--to", "sql", "--exact") == RULES.to_sql(exact=True) + "\n"

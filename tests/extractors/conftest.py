@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
 
 #: Tests of an algorithm look at the bounds that it computes, and not at what is made of them for
 #: readers: ``test_readable_rules.py`` does.
-AS_COMPUTED = {"cream", "gridex", "iter", "real", "test_cart.py"}
+AS_COMPUTED = {"cream", "gridex", "iter", "real", "trepan", "test_cart.py", "test_parity.py"}
 
 
 @pytest.fixture(scope="module", autouse=True)

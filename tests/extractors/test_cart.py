@@ -135,9 +135,10 @@ def test_half_of_an_interval_is_dropped_where_it_is_implied():
     X = np.arange(9.0)[:, None]
     words = np.array(["a"] * 5 + ["b"] * 2 + ["c"] * 2)
     black_box = CallableClassifier(lambda rows: words)
-    ordered = CARTExtractor(black_box, random_state=0).fit(X).rules_
+    ordered = CARTExtractor(black_box, random_state=0).fit(X).rules_.shorten(X, reach=0.001)
     assert [rule.premise_text() for rule in ordered] == ["x0 ≤ 4.5", "x0 ≤ 6.5", ""]
     alone = CARTExtractor(black_box, random_state=0, simplify=False).fit(X).rules_
+    alone = alone.shorten(X, reach=0.001)
     assert [r.premise_text() for r in alone] == ["x0 ≤ 4.5", "4.5 < x0 ≤ 6.5", "x0 > 6.5"]
 
 

@@ -142,7 +142,8 @@ def test_all_rows_as_psyke_measures_them(name, accuracy, n_rules, completeness, 
     measured = rows[name]["all"]
     assert measured["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert measured["n_rules"] == n_rules
-    assert measured["completeness_volume"] == pytest.approx(completeness)
+    # Bounds that can be written shortly lie within 1/2000 of the range from those of PSyKE.
+    assert measured["completeness_volume"] == pytest.approx(completeness, rel=1e-4)
     for psi in PSI:
         assert measured[f"fire_{psi}"] == pytest.approx(fire(1 - accuracy, n_rules, psi), abs=1e-5)
 

@@ -542,3 +542,24 @@ def test_a_missing_value_spoils_only_the_answers_that_need_it():
     )
     rows = [[0, 3, 1], [0, np.nan, 1], [2, np.nan, np.nan], [2, np.inf, 0]]
     np.testing.assert_array_equal(rules.predict(rows), [6.0, np.nan, 5.0, 5.0])
+
+
+def test_classes_get_other_names():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=30)], 0), Rule([], 1)], ["age"], task="classification",
+        fallback=Fallback(1),
+    )  # fmt: skip
+    named = rules.with_class_names(["no", "yes"])
+    assert str(named).splitlines() == ["1. IF age ≤ 30 THEN no", "2. ELSE yes"]
+    assert named.classes == ("no", "yes")
+    assert named.fallback == Fallback("yes")
+    assert rules.with_class_names({1: "yes", 0: "no"}) == named
+    for wrong, message in [
+        (["no"], "one name for each of the 2 classes"),
+        ({0: "no"}, "no name for 1"),
+        (["no", "no"], "classes must differ"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            rules.with_class_names(wrong)
+    with pytest.raises(ValueError, match="this is a regression"):
+        RuleSet([], ["age"], task="regression").with_class_names(["no"])

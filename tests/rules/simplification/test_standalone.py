@@ -1,0 +1,134 @@
+"""Standalone rules: no two hold together, and they predict what the list predicted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+
+NAMES = ["age", "size", "colour"]
+BOUNDS = st.sampled_from([0.0, 1.0, 2.0, 3.0])
+
+
+@st.composite
+def conditions(draw, depth=0):
+    kind = draw(
+        st.sampled_from(["interval"] * 3 + ["one of", "missing"] + ["at least"] * (not depth))
+    )
+    missing = draw(st.sampled_from([False, False, True]))
+    if kind == "interval":
+        low, high = sorted([draw(BOUNDS), draw(BOUNDS)])
+        free = draw(st.sampled_from(["low", "high", "neither"]))
+        low, high = (-np.inf if free == "low" else low), (np.inf if free == "high" else high)
+        closed = (True, True) if low == high else (draw(st.booleans()), draw(st.booleans()))
+        return Interval(draw(st.integers(0, 1)), low, high, *closed, missing)
+    if kind == "one of":
+        values = draw(st.sets(st.sampled_from(["blue", "green", "red"]), min_size=1, max_size=2))
+        return OneOf(2, sorted(values), draw(st.booleans()), missing)
+    if kind == "missing":
+        return Missing(draw(st.integers(0, 2)), draw(st.booleans()))
+    inner = draw(st.lists(conditions(depth + 1), min_size=1, max_size=3))
+    return AtLeast(draw(st.integers(1, len(inner))), inner)
+
+
+@st.composite
+def lists(draw):
+    rules = []
+    for _ in range(draw(st.integers(1, 5))):
+        given = draw(st.lists(conditions(), max_size=3))
+        try:
+            rules.append(Rule(tuple(given), draw(st.sampled_from("ab"))))
+        except ValueError:  # they contradict each other
+            continue
+    settings = {"ordered": draw(st.booleans()), "domain": None}
+    if draw(st.booleans()):
+        categories = [(2, ("blue", "green", "red"))]
+        settings["domain"] = Domain((0, 0, 0), (3, 3, 3), categories, (0.1, 0.1, 0.1))
+    return RuleSet(rules, NAMES, task="classification", classes=["a", "b"],
+                   fallback=Fallback("b"), **settings)  # fmt: skip
+
+
+def rows(*, gaps):
+    numbers = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
+    colours = ["blue", "green", "red", "never seen"]
+    index = pd.MultiIndex.from_product([
+        [*numbers, np.nan] if gaps else numbers,
+        [*numbers, np.nan] if gaps else numbers,
+        [*colours, None] if gaps else colours,
+    ])  # fmt: skip
+    return pd.DataFrame(index.tolist(), columns=NAMES)
+
+
+@settings(max_examples=60)
+@given(ruleset=lists())
+def test_the_same_predictions_by_one_rule_each(ruleset):
+    # Without a domain, features of which no rule says "missing" are taken for known.
+    X = rows(gaps=ruleset.domain is not None)
+    alone = ruleset.standalone()
+    assert not alone.ordered
+    assert (alone.match(X).sum(axis=1) <= 1).all()
+    assert (alone.covers(X) == ruleset.covers(X)).all()
+    assert (alone.predict(X) == ruleset.predict(X)).all()
+
+
+def test_what_is_one_premise_stays_one():
+    rules = [
+        Rule([Interval(0, upper=1), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
+        Rule([Interval(1, upper=1)], "b", RuleStatistics(4, (1, 3))),
+        Rule([OneOf(2, ["red"])], "a", RuleStatistics(2, (2, 0))),
+        Rule([], "b", RuleStatistics(5, (0, 5))),
+    ]
+    ruleset = RuleSet(rules, NAMES, task="classification")
+    assert str(ruleset.standalone()).splitlines() == [
+        "1. IF age ≤ 1 AND size ≤ 1 THEN a   [3 rows, 100 % pure]",
+        "2. IF age > 1 AND size ≤ 1 THEN b   [4 rows, 75 % pure]",
+        "3. IF size > 1 AND colour = red THEN a   [2 rows, 100 % pure]",
+        "4. IF size > 1 AND colour ≠ red THEN b   [5 rows, 100 % pure]",
+    ]
+
+
+def test_a_rule_in_several_parts_has_no_statistics():
+    rules = [Rule([Interval(0, 1, 2)], "a", RuleStatistics(3)), Rule([], "b", RuleStatistics(4))]
+    alone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [rule.statistics for rule in alone] == [RuleStatistics(3), None, None]
+    assert [str(rule) for rule in alone][1:] == ["IF age ≤ 1 THEN b", "IF age > 2 THEN b"]
+
+
+def test_sums_are_parted():
+    rules = [Rule([Linear([(0, 1), (1, 2)], 1, 2)], "a"), Rule([], "b")]
+    alone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [rule.premise_text(NAMES) for rule in alone] == [
+        "1 < age + 2·size ≤ 2", "age + 2·size ≤ 1", "age + 2·size > 2"
+    ]  # fmt: skip
+
+
+def test_rules_that_stand_alone_already_stay():
+    rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
+    ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, disjoint=True)
+    assert ruleset.standalone() == ruleset
+
+
+def test_votes_and_thousands_of_parts_are_refused():
+    rules = [Rule([Interval(0, upper=1)], "a")]
+    voting = RuleSet(rules, NAMES, task="classification", ordered=False, voting="votes")
+    with pytest.raises(ValueError, match="standalone needs rules of which one predicts"):
+        voting.standalone()
+    names = [f"x{j}" for j in range(40)]
+    many = [Rule([Interval(j, 0, 1), Interval(j + 1, 0, 1)], "a") for j in range(39)]
+    with pytest.raises(ValueError, match="fall into more than 2000 standalone parts"):
+        RuleSet([*many, Rule([], "b")], names, task="classification").standalone()
