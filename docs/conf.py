@@ -95,6 +95,7 @@ sphinx_gallery_conf = {
 #: What other projects document: their sites are not asked while this one is built.
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|np|pandas|pd|scipy|sklearn|optuna|matplotlib|polars|joblib)\..*"),
+    (r"py:attr", r"[a-z_]+"),  # described among the parameters of its class, without a place there
 ]
 
 
