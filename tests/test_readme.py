@@ -118,24 +118,40 @@ def _table_of(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+def _measured(learner: str, data: str) -> list[str] | None:
+    """ICE, FiRe, rules, fidelity, ... of a learner in benchmarks/README.md."""
+    page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    section = re.search(rf"^### {data}, 3 splits\n(.*?)(?=^##|\Z)", page, flags=re.M | re.S)[1]
+    line = re.search(rf"^\| {re.escape(learner)} \| (.*)$", section, flags=re.M)
+    return None if line is None or line[1].startswith("-") else line[1].split(" | ")
+
+
+COMPARED = ("iris", "wine", "breast_cancer", "diabetes", "friedman10")
+
+
 def test_readme_compares_as_the_benchmarks_measured():
-    """Every figure of the comparison stands in the tables of benchmarks/README.md."""
-    measured = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    data = ["iris", "wine", "breast_cancer", "diabetes", "friedman10"]
-    sections = {
-        name: re.search(rf"^### {name}, 3 splits\n(.*?)(?=^##|\Z)", measured, flags=re.M | re.S)[1]
-        for name in data
-    }
     rows = _table("Beside other tools")
     assert {"skescore search", "skescore CART", "PSyKE CART", "RuleKit"} <= {row[0] for row in rows}
-    for name, *cells in rows:
-        for column, cell in zip(data, cells, strict=True):
-            line = re.search(rf"^\| {re.escape(name)} \| (.*)$", sections[column], flags=re.M)
-            if cell == "-":
-                assert line is None or line[1].startswith("-"), (name, column)
+    for learner, *cells in rows:
+        for data, cell in zip(COMPARED, cells, strict=True):
+            figures = _measured(learner, data)
+            if figures is None:
+                assert cell == "-", (learner, data)
                 continue
-            ice, _, n_rules, fidelity, *_ = line[1].split(" | ")
+            ice, _, n_rules, fidelity, *_ = figures
             assert cell == f"{float(ice):.3f} ({float(n_rules):.1f}, {float(fidelity):.2f})"
+
+
+def test_paper_compares_as_the_benchmarks_measured():
+    paper = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ((?:skescore|PSyKE|RuleKit|imodels)[^|]*?)(?:, defaults)? \|(.*)\|$", paper, re.M
+    )
+    assert len(rows) == 5
+    for learner, cells in rows:
+        for data, cell in zip(COMPARED, cells.split("|"), strict=False):
+            ice, _, n_rules, *_ = _measured(learner, data)
+            assert cell.strip() == f"{float(ice):.3f} ({float(n_rules):.1f})"
 
 
 def test_what_0_97_means():
