@@ -294,7 +294,7 @@ def ice_4() -> Figure:
         results = table(runs).assign(loss=lambda rows: rows["loss_q"])
         bars = bottom.subplots(2, 3)
         for ax, (score, weights) in zip(bars.ravel(), _SCORES, strict=True):
-            plots.score_bars(results, score, ax=ax, legend=ax is bars[0, -1], **weights)
+            plots.score_bars(results, score, ax=ax, zoom=False, legend=ax is bars[0, -1], **weights)
     return figure
 
 
