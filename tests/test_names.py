@@ -76,6 +76,11 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
         "score no_such_rules.json wine": 1,
         "predict no_such_rules.json wine": 1,
         "import no_such_model.skops": 1,
+        "report no_such_run": 1,
+        "bench --data iris,no_such_file.csv": 1,
+        "bench": 2,
+        "tune iris --workers 0": 2,
+        "score rules.json iris --assigned-rows": 1,
     }
     run = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(heavy=HEAVY),
@@ -93,7 +98,9 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
             "Did you mean 'smoke'", "no method 'brexit'", "nor an existing file. Known: breast",
             "nor an existing file. Known: breast", "'no_such_model.skops' does not exist.",
             "no file no_such_rules.json; name the rules.json", "no file no_such_rules.json",
-            "no file no_such_model.skops; name a model or rules",
+            "no file no_such_model.skops; name a model or rules", "no folder no_such_run. Name",
+            "'no_such_file.csv' is neither", "say what to measure", "whose --storage is needed",
+            "no file rules.json",
         ),
         strict=True,
     ):  # fmt: skip

@@ -77,11 +77,12 @@ class Parser(argparse.ArgumentParser):
     def check_inputs(self, options: argparse.Namespace) -> None:
         """Raise where an input is not there: to say so takes no import of what would read it."""
         for action in self._actions:
-            value = getattr(options, action.dest, None)
-            if isinstance(action, _Value) and action.missing and isinstance(value, str | Path):
-                text = action.missing(str(value))
-                if text:
-                    raise FileNotFoundError(text)
+            if isinstance(action, _Value) and action.missing:
+                value = getattr(options, action.dest, None)
+                for one in value if isinstance(value, list | tuple) else [value]:
+                    text = "" if one is None else action.missing(str(one))
+                    if text:
+                        raise FileNotFoundError(text)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
         """Explain arguments that no option takes, and exit with code 2."""
@@ -158,6 +159,14 @@ OF_RULES: Any = functools.partial(
 )
 OF_MODEL: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
+)
+OF_RUN: Any = functools.partial(
+    _Value,
+    kind="folder",
+    missing=_missing(
+        "There is no folder {}. Name the folder that `skescore tune --output` or "
+        "`skescore bench --output` has written."
+    ),
 )
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")

@@ -24,7 +24,7 @@ from skescore._text import did_you_mean, plural
 from skescore.bench._suites import RANKED, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_BLACK_BOX, OF_EXTRACTORS, OF_FILE, OF_FOLDER
+from skescore.cli._arguments import OF_BLACK_BOX, OF_DATA, OF_EXTRACTORS, OF_FILE, OF_FOLDER
 from skescore.cli._trials import shown_command_line
 from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 
@@ -351,6 +351,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--data",
+        action=OF_DATA,
         type=_words,
         metavar="NAME,...",
         help=f"data sets: built-in ones ({', '.join(DATA_SET_TASKS)}), files (see --target), or "
@@ -519,8 +520,6 @@ def _level(text: str) -> float:
 
 def _config(options: argparse.Namespace) -> BenchConfig:
     """The suite or file, with what options replace."""
-    from skescore.bench._configuration import config_from, read_config
-
     if options.suite is None and options.config is None and options.data is None:
         options.parser.error(
             f"say what to measure: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
@@ -529,6 +528,8 @@ def _config(options: argparse.Namespace) -> BenchConfig:
     for name in about:
         if options.data is None:
             options.parser.error(f"argument --{name}: belongs to the files of --data")
+    from skescore.bench._configuration import config_from, read_config
+
     raw: dict[str, Any] = {}
     if options.data is not None:
         files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith("openml:")]
@@ -560,12 +561,12 @@ def _config(options: argparse.Namespace) -> BenchConfig:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    _check_files(options)
+    config = _config(options)
     from skescore.bench._plan import make_plan
     from skescore.bench._running import BenchProgress, run_plan
     from skescore.black_boxes import load_black_box
 
-    _check_files(options)
-    config = _config(options)
     if options.rank_by is None:
         options.rank_by = SUITES[options.suite].rank_by if options.suite else "ice"
     notes = output.Notes(options.quiet)

@@ -34,10 +34,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    check_output(options.output, overwrite=options.overwrite)
     import numpy as np
     import pandas as pd
 
-    check_output(options.output, overwrite=options.overwrite)
     ruleset = read_rules(options.rules)
     rows = read_rows(options, ruleset, options.data)
     if ruleset.voting is None:

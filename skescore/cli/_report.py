@@ -13,7 +13,7 @@ from skescore._names import BLACK_BOX_NAMES
 from skescore.bench._suites import SUITES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_FILE, OF_FOLDER
+from skescore.cli._arguments import OF_FILE, OF_RUN
 from skescore.cli._bench import ranking_record
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT, chosen_output, labelled
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument(
         "folders",
-        action=OF_FOLDER,
+        action=OF_RUN,
         metavar="RUN_DIR",
         nargs="+",
         type=Path,

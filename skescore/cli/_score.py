@@ -179,6 +179,8 @@ def _measures(text: str) -> tuple[str, ...]:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
+    if options.assigned_rows and not options.measures:
+        options.parser.error("--assigned-rows counts for --measures; give their names, or all")
     from skescore.scorers import SCORE_SPECS, evaluate_rules
 
     ruleset = read_rules(options.rules)
@@ -187,8 +189,6 @@ def run(options: argparse.Namespace) -> str:
             f"{options.rules} holds 0 rules, so there is nothing to score. Extract rules again, "
             "for example with: skescore tune DATA --output DIR"
         )
-    if options.assigned_rows and not options.measures:
-        options.parser.error("--assigned-rows counts for --measures; give their names, or all")
     if options.assigned_rows and ruleset.voting is not None:
         raise ValueError(
             f"--assigned-rows needs rules of which one predicts each row, but those in "

@@ -173,11 +173,6 @@ def kept_trials(
 ) -> Iterator[Kept]:
     """Say where trials are kept; of what is kept only until the end, nothing is left after it."""
     study = study_name(options, dataset)
-    if options.storage is not None and options.fresh:
-        options.parser.error(
-            "argument --fresh: forgets what is kept in --output or in the cache; for a --storage, "
-            "name another --study"
-        )
     digest = _digest(options, dataset, black_box)
     if options.output is None:
         if options.storage is not None:

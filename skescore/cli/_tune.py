@@ -568,14 +568,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
-    from skescore.black_boxes import load_black_box
-
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
+    _check_usage(options)
     check_output(options)
     given = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
+        from skescore.black_boxes import load_black_box
+
         given = load_black_box(options.black_box, trust=options.trust)
     dataset = _data(options, given)
     _choose_extractors(options, dataset, notes)
@@ -584,8 +585,6 @@ def run(options: argparse.Namespace) -> str:
     test = _test_rows(options, dataset, given, notes)
     model, about_model = _black_box(options, dataset, given)
     if options.workers == 0:
-        if options.storage is None:
-            options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
         _search(options, dataset, model, notes, Kept(options.storage, study_name(options, dataset)))
         return ""
     with (
@@ -620,6 +619,22 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _check_usage(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    if options.extractors is not None and options.trials < len(options.extractors):
+        options.parser.error(
+            f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
+            f"got {options.trials}"
+        )
+    if options.workers == 0 and options.storage is None:
+        options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
+    if options.storage is not None and options.fresh:
+        options.parser.error(
+            "argument --fresh: forgets what is kept in --output or in the cache; for a --storage, "
+            "name another --study"
+        )
 
 
 def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV) -> None:
@@ -733,11 +748,6 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
                 f"with {plural(options.trials, 'trial')} these extractors are not tried: "
                 f"{', '.join(left_out)}"
             )
-    if options.trials < len(options.extractors):
-        options.parser.error(
-            f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
-            f"got {options.trials}"
-        )
 
 
 def _data(options: argparse.Namespace, given: Any) -> Dataset:

@@ -483,7 +483,7 @@ def overlap_matrix(
         for i, j in np.ndindex(n, n):
             if i == j:
                 continue
-            text = _amount(matrix[i, j], share)
+            text = _amount(float(matrix[i, j]), share)
             ax.text(j, i, text, ha="center", va="center", fontsize="x-small",
                     color=contrast(image.cmap(image.norm(matrix[i, j]))))  # fmt: skip
     step = 1 + (n - 1) // 30
