@@ -151,8 +151,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         splits.
     max_rules : float, optional
         Most rules that the winner may have. Samplers are told by Optuna's constraints, unless
-        `sampler` or `studies` are given. If no candidate keeps to it, a warning says so and the
-        best of all wins.
+        `sampler` or `studies` are given; where `scoring` is a measure of predictions, which does
+        not look at size, trees of so many leaves are tried first. If no candidate keeps to it, a
+        warning says so and the best of all wins.
     min_performance : float, optional
         Least mean performance on held-out rows that the winner may have, likewise: that of the
         leaderboard's column ``performance``.
