@@ -100,7 +100,7 @@ function comparison(content, group, place, rules) {
       : "Counted on the rows that were given." }));
 }
 
-function classTable(rules) {
+function classTable(rules, made) {
   const { quality } = rules.view;
   if (!quality || !quality.classes) return null;
   const share = (part, whole) => (whole ? `${ofHundred(100 * part / whole)} of 100` : "–");
@@ -118,7 +118,7 @@ function classTable(rules) {
           element("th", { scope: "row", class: "text", text: one.name }), cell("Rows", String(one.rows)),
           cell("Found", share(one.right, one.rows)),
           cell("Right when predicted", one.said ? share(one.right, one.said) : "never predicted")))))),
-    element("p", { class: "hint", text: `Counted on all ${quality.total} rows, of which the rules were made.` }));
+    element("p", { class: "hint", text: `Counted on all ${quality.total} rows${made ? ", of which the rules were made" : ""}.` }));
 }
 
 function failures(rules) {
@@ -146,7 +146,7 @@ function failures(rules) {
 
 function showQuality(content, group, place, rules) {
   const parts = [comparison(content, group, place, rules)];
-  if (rules) parts.push(classTable(rules), failures(rules));
+  if (rules) parts.push(classTable(rules, content.kind === "tune"), failures(rules));
   const shown = parts.filter(Boolean);
   byId("quality").hidden = !shown.length;
   byId("quality-body").replaceChildren(...shown);
