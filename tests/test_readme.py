@@ -169,6 +169,15 @@ def test_promises_are_kept_by_tests(line):
     assert not function or f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")))
+def test_notebooks_carry_their_outputs(path):
+    """Kept by `pytest --nbmake --overwrite notebooks`; `tox -e notebooks` runs them."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert all(output.get("name") != "stderr" for cell in code for output in cell["outputs"])
+
+
 # What the commands do -----------------------------------------------------------------------------
 
 
