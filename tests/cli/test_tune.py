@@ -562,18 +562,18 @@ def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
     def hasty(name, task, seed, categories):
         return make_pipeline(StandardScaler(), MLPClassifier(max_iter=2, random_state=seed))
 
-    monkeypatch.setattr("skescore.cli._tune.make_black_box", hasty)
+    monkeypatch.setattr("skescore.black_boxes.make_black_box", hasty)
     code, _, err = run("tune", "iris", *SHORT, "--output", tmp_path)
     assert code == 0
     (note,) = [line for line in err.splitlines() if "ConvergenceWarning" in line]
     assert note.startswith("skescore: note: ConvergenceWarning: Stochastic Optimizer: Maximum")
-    assert note.endswith("(4 times)")  # two folds, all rows and the black box that is explained
+    assert note.endswith("(3 times)")  # two folds, and all rows once
     about = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert note.removeprefix("skescore: note: ") in about["notes"]
 
 
 def test_black_box_with_one_answer_is_noted(monkeypatch, run):
-    monkeypatch.setattr("skescore.cli._tune.make_black_box", lambda *_: DummyClassifier())
+    monkeypatch.setattr("skescore.black_boxes.make_black_box", lambda *_: DummyClassifier())
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     assert "note: The black box predicts 'setosa' for all 150 rows" in err
@@ -831,7 +831,7 @@ def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, r
         def fit(self, X, y):
             raise KeyError("gpu")
 
-    monkeypatch.setattr("skescore.cli._tune.make_black_box", lambda *_: Fragile())
+    monkeypatch.setattr("skescore.black_boxes.make_black_box", lambda *_: Fragile())
     monkeypatch.delenv("SKESCORE_TRACEBACK", raising=False)
     code, out, err = run("tune", "iris", *SHORT)
     assert (code, out) == (1, "")

@@ -142,7 +142,7 @@ def test_a_score_that_is_not_registered_can_be_searched_for() -> None:
 
 def test_pruning_follows_it_as_if_it_were_asked_each_time() -> None:
     black_box = KNeighborsClassifier(1).fit(X, Y)
-    rules = CARTExtractor(black_box, max_leaf_nodes=9, random_state=0).fit(X, Y).rules_
+    rules = CARTExtractor(black_box, max_leaf_nodes=9, max_depth=6, random_state=0).fit(X, Y).rules_
     y = black_box.predict(X)
     scorer = make_score_scorer("terse", tau=0.01)
     fewer = prune(rules, X, y, scorer)

@@ -426,7 +426,10 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
         # Shorter rules last: boxes that are widened one by one may no longer fit together.
         if not changed and ruleset.ordered and not ruleset.disjoint:
             changed = _drop_implied(table)
-    return table.result()
+    short = table.result()
+    # Bounds that are gone leave fewer cells, in which more can be told of missing values.
+    fewer = (len(short), short.n_literals) < (len(ruleset), ruleset.n_literals)
+    return simplify_exactly(short, domain) if fewer and table.speaks.any() else short
 
 
 def _nearest_among_gaps(ruleset: RuleSet) -> bool:

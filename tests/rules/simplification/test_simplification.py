@@ -192,6 +192,19 @@ def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSe
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
 
 
+def test_what_shorter_rules_make_possible_is_done_as_well() -> None:
+    either = AtLeast(1, [Interval(0, upper=1), Interval(0, 2, lower_closed=False)])
+    premises = [
+        [Missing(0, negated=True)],
+        [OneOf(0, [0])],
+        [Interval(0, upper=0, upper_closed=False, missing=True)],
+        [Interval(0, 0, lower_closed=False, missing=True), OneOf(1, ["blue"])],
+    ]
+    rules = [Rule([*premise, either], "a") for premise in premises]
+    short = RuleSet(rules, ["age", "colour"], task="classification", ordered=True).simplify()
+    assert short.rules == (Rule([either], "a"),)
+
+
 AGE = ["age"]
 
 
