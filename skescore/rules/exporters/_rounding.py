@@ -320,6 +320,10 @@ def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved
     return ruleset.replace(domain=domain)
 
 
+def _held(interval: Interval, values: np.ndarray) -> np.ndarray:
+    return interval.holds(lambda _: values)
+
+
 def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
     """Say of columns with two values alone which of them it is, instead of comparing them."""
     domain = ruleset.domain
@@ -330,7 +334,7 @@ def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
         values = np.unique(known[~np.isnan(known)][:_LOOKED_AT])
         if len(values) > 2 or len(values := np.unique(known[~np.isnan(known)])) != 2:
             continue
-        held = [i.holds(lambda _, values=values: values) for i in intervals]
+        held = [_held(interval, values) for interval in intervals]
         # 0 and 1, 1 and 2, -1 and 1: there is nothing between, or beside 0.
         coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
         whole = bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
@@ -348,7 +352,7 @@ def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
         if not isinstance(condition, Interval) or condition.feature not in named:
             return condition
         feature, values = condition.feature, named[condition.feature]
-        held = condition.holds(lambda _: np.array(values, dtype=float)).tolist()
+        held = _held(condition, np.array(values, dtype=float)).tolist()
         if not all(held):
             value = values[held.index(True)]
             return OneOf(feature, (value,), missing=condition.missing)
@@ -357,8 +361,8 @@ def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
         return Missing(feature, negated=True)
 
     lower, upper = list(domain.lower), list(domain.upper)
-    for feature, values in named.items():
-        lower[feature], upper[feature] = 0.0, float(len(values))
+    for feature, pair in named.items():
+        lower[feature], upper[feature] = 0.0, float(len(pair))
     categories = (*domain.categories, *named.items())
     rules = []
     for rule in ruleset.rules:
