@@ -364,17 +364,12 @@ class Rule:
         Rule
             The rule; it travels (pickle, copy) without the set.
         """
-        rule = object.__new__(Rule)
-        rule.__setstate__((*self.__getstate__(), (ruleset, position)))
-        return rule
+        parts = self.conditions, self.output, self.statistics, self.weight
+        return _checked_rule(*parts, home=(ruleset, position))
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.conditions, self.output, self.statistics, self.weight
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        names = ("conditions", "output", "statistics", "weight", "_home")
-        for name, value in zip(names, (*state, None), strict=False):
-            object.__setattr__(self, name, value)
+    # Python before 3.11.3 puts a __getstate__ of its own into dataclasses with slots.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _checked_rule, (self.conditions, self.output, self.statistics, self.weight)
 
     def __str__(self) -> str:
         if self._home is None:
@@ -384,6 +379,19 @@ class Rule:
 
     def __repr__(self) -> str:
         return f"<Rule: {self}>"
+
+
+def _checked_rule(
+    conditions: Any, output: Any, statistics: Any, weight: Any, home: Any = None
+) -> Rule:
+    """Make a rule of parts that were checked before."""
+    rule = object.__new__(Rule)
+    parts = conditions, output, statistics, weight, home
+    for name, value in zip(
+        ("conditions", "output", "statistics", "weight", "_home"), parts, strict=True
+    ):
+        object.__setattr__(rule, name, value)
+    return rule
 
 
 def check_rules(

@@ -227,8 +227,8 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
         before = np.array(sorted(known))
         after = np.array([known[b][0] for b in before.tolist()])
         sides = [known[b][1] for b in before.tolist()]
-        told = np.array([side is not None for side in sides])
-        above = np.array([bool(side) for side in sides])
+        told = np.array([side is not None for side in sides], dtype=bool)
+        above = np.array([bool(side) for side in sides], dtype=bool)
         for bounds, closed, own in ((lower, lower_closed, above), (upper, upper_closed, ~above)):
             at = np.flatnonzero(np.isfinite(bounds[:, j]))
             place = np.searchsorted(before, bounds[at, j])

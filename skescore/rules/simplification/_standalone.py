@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 #: More parts than these nobody would read.
-_MOST_PARTS = 2000
+_MOST_PARTS = 400
 
 
 def standalone(ruleset: RuleSet) -> RuleSet:

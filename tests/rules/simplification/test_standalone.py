@@ -123,12 +123,12 @@ def test_rules_that_stand_alone_already_stay():
     assert ruleset.standalone() == ruleset
 
 
-def test_votes_and_thousands_of_parts_are_refused():
+def test_votes_and_hundreds_of_parts_are_refused():
     rules = [Rule([Interval(0, upper=1)], "a")]
     voting = RuleSet(rules, NAMES, task="classification", ordered=False, voting="votes")
     with pytest.raises(ValueError, match="standalone needs rules of which one predicts"):
         voting.standalone()
     names = [f"x{j}" for j in range(40)]
     many = [Rule([Interval(j, 0, 1), Interval(j + 1, 0, 1)], "a") for j in range(39)]
-    with pytest.raises(ValueError, match="fall into more than 2000 standalone parts"):
+    with pytest.raises(ValueError, match="fall into more than 400 standalone parts"):
         RuleSet([*many, Rule([], "b")], names, task="classification").standalone()
