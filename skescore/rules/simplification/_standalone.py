@@ -99,7 +99,7 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
         conditions = normalised((*one, *other))
     except ValueError:
         return None
-    lists: dict[int, OneOf] = {}
+    lists: dict[int, OneOf | Missing] = {}
     rest: list[Condition] = []
     for condition in conditions:
         if not isinstance(condition, OneOf):
@@ -113,15 +113,19 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
     return without_implied(normalised((*rest, *lists.values())))
 
 
-def _both_lists(one: OneOf, other: OneOf) -> OneOf | None:
-    """A list of values that both allow; None if there is none."""
+def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
+    """What both allow: a list of values, or missing ones alone; None if nothing."""
+    if isinstance(one, Missing):
+        return one if other.missing else None
     missing = one.missing and other.missing
     if one.negated and other.negated:
         return OneOf(one.feature, (*one.values, *other.values), negated=True, missing=missing)
     if one.negated:
         one, other = other, one
     values = tuple(v for v in one.values if (v in other.values) != other.negated)
-    return OneOf(one.feature, values, missing=missing) if values else None
+    if not values:
+        return Missing(one.feature) if missing else None
+    return OneOf(one.feature, values, missing=missing)
 
 
 def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:

@@ -86,6 +86,13 @@ def test_the_same_predictions_by_one_rule_each(ruleset):
     assert (alone.predict(X) == ruleset.predict(X)).all()
 
 
+def test_what_two_lists_of_values_leave_may_be_what_is_missing():
+    rules = [Rule([OneOf(2, ["blue"])], "a"), Rule([OneOf(2, ["blue"], True)], "a"), Rule([], "b")]
+    domain = Domain((0, 0, 0), (3, 3, 2), [(2, ("blue", "red"))], (0, 0, 0.1))
+    alone = RuleSet(rules, NAMES, task="classification", domain=domain).standalone()
+    assert alone.rules[-1].conditions == (Missing(2),)
+
+
 def test_what_is_one_premise_stays_one():
     rules = [
         Rule([Interval(0, upper=1), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
