@@ -25,6 +25,7 @@ def rows_of(n_inputs: int, n: int, seed: int) -> NDArray[np.int64]:
 # --- proofs --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
 def test_what_kleene_predictions_prove_is_true(family: str) -> None:
     for seed in range(12):
@@ -103,6 +104,7 @@ def test_what_flips_prove_is_true_and_most_is_found(family: str) -> None:
     assert np.mean(divergences) < 0.02
 
 
+@pytest.mark.slow
 def test_a_few_of_hundreds_of_features_are_found() -> None:
     def model(X: NDArray[Any]) -> NDArray[np.bool_]:
         return (X[:, 7] > 0) & (X[:, 150] > 0) | (X[:, 299] > 0) & (X[:, 3] > 0)

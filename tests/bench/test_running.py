@@ -355,6 +355,7 @@ def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
         make_plan(both, load_model=joblib.load)
 
 
+@pytest.mark.slow
 def test_data_frames_models_and_extractors_may_be_objects(tmp_path):
     iris = load_dataset("iris")
     frame = iris.X.assign(species=iris.y)

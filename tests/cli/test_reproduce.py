@@ -15,6 +15,8 @@ import pytest
 from skescore.cli import build_parser, main
 from skescore.reproduce import reproduce_fire, reproduce_ice
 
+pytestmark = pytest.mark.slow
+
 SHORT_FIRE = ("fire", "--splits", "1")
 SHORT_ICE = (
     "ice", "--data", "wine", "--extractors", "cart", "--trials", "3", "--splits", "2",

@@ -126,6 +126,7 @@ def by_hand(dataset, name="decision-tree", *, scoring=None, cv=2, trials=4, seed
 # Results ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "options", "scoring"),
     [
@@ -160,6 +161,7 @@ def test_json_agrees_with_the_search_by_hand(data, options, scoring, result):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_BLACK_BOX)
 def test_quality_of_every_black_box_is_its_own_cross_validation(name, iris, result):
     model = make_black_box(name, "classification", 0)

@@ -74,6 +74,7 @@ TREPAN = st.fixed_dictionaries(
 CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanExtractor), TREPAN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_bytes", [32 * 2**20, 20_000, 0])
 @settings(max_examples=10)
 @given(st.lists(CANDIDATES, min_size=2, max_size=8))

@@ -82,6 +82,7 @@ def test_a_picture_goes_where_it_is_told(name: str, monkeypatch: pytest.MonkeyPa
     assert right.get_xlabel() or name in {"parallel_rules", "score_bars"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_new_figure_can_be_saved_and_its_legend_covers_nothing(name: str) -> None:
     ax = CALLS[name]()

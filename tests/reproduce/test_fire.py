@@ -26,6 +26,8 @@ from skescore.reproduce import (
     rounding_interval,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Table 1 of the paper as it stands there, its lines in order.
 PAPER = """
 0.95 3 0.17 0.11 0.06

@@ -22,6 +22,8 @@ from skescore.reproduce import (
     reproduce_ice,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Table 1 of the paper as it stands there, line by line.
 PAPER = {
     "f1": "0.80 0.95 0.92 0.73 0.89 0.82 0.94 0.89 0.92 0.94",

@@ -159,6 +159,7 @@ def _meet(ruleset: RuleSet) -> bool:
     return bool(ruleset.match(grid).sum(axis=1).max() > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCORERS)
 @settings(deadline=None, max_examples=12)
 @given(problem=problems())

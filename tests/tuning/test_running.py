@@ -367,6 +367,7 @@ def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
 
 
+@pytest.mark.slow
 def test_a_search_reads_its_storage_about_twice_per_trial(
     opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -697,6 +698,7 @@ def test_workers_share_a_budget_and_agree_on_the_winner(workers: dict[str, Any])
     check_shared(one, other, 14)
 
 
+@pytest.mark.slow
 def test_a_budget_of_one_trial_each_is_kept_by_workers_that_begin_together(
     workers: dict[str, Any],
 ) -> None:

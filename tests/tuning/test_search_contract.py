@@ -19,6 +19,7 @@ SEARCHES = [
 
 
 # Classes with fewer rows than folds, and as many classes as leaves, are part of the checks.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(SEARCHES)
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:

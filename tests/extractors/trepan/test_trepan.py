@@ -230,6 +230,7 @@ def test_pure_nodes_are_leaves():
 # --- the rules ---
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

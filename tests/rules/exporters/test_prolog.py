@@ -306,6 +306,7 @@ def random_voters(voting, rng, n_rules=60, rows=True):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @needs_swipl
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
 def test_voting(tmp_path, voting):

@@ -334,6 +334,7 @@ def test_what_tells_that_a_tree_was_fitted_on_missing_values():
     assert as_ruleset(elsewhere, missing=False).covers([[np.nan]]).tolist() == [False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
 @pytest.mark.parametrize(
     "model",

@@ -66,6 +66,7 @@ def test_every_extractor_has_a_space_of_its_own_parameters(name: str, task: str)
     assert all(isinstance(d, BaseDistribution) for d in space.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 @settings(max_examples=6)
 @given(data=st.data())
@@ -106,6 +107,7 @@ def test_starting_points_lie_in_the_space(
         assert len(points) > 1  # a usual problem has some, beside the defaults
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes=2 is less")
 @pytest.mark.parametrize(("name", "task"), [c for c in CASES if c[0] != "gridrex"])
 def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
