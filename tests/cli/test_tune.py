@@ -340,7 +340,7 @@ def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(mon
     code, out, err = run("tune", "iris", *SHORT, "--timeout", 2, "--format", "json")
     assert code == 0
     failed, started = json.loads(out)["notes"]
-    assert failed.startswith("1 of 2 trials gave no score, the first: ExtractionTimeoutError")
+    assert failed.startswith("1 of 2 trials gave no score: ExtractionTimeoutError")
     assert started == "2 of 4 trials were started within the --timeout"
     assert f"skescore: note: {started}\n" in err
     found = json.loads(out)

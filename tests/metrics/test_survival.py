@@ -253,9 +253,9 @@ def test_without_scikit_survival_the_error_says_what_to_install(
     rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
     for module in [name for name in sys.modules if name.partition(".")[0] == "sksurv"]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"The Brier score needs .*skescore\[survival\]"):
+    with pytest.raises(ImportError, match=r"The Brier score needs .*scikit-survival"):
         integrated_brier_score(rules, X, y)
-    with pytest.raises(ImportError, match=r"The log-rank test needs .*skescore\[survival\]"):
+    with pytest.raises(ImportError, match=r"The log-rank test needs .*scikit-survival"):
         log_rank([0] * 60, y)
 
 

@@ -209,7 +209,7 @@ def test_missing_packages_are_named(monkeypatch):
     with pytest.raises(ImportError, match=r"'ginger'\) needs .*'deap'.*Run: pip install deap"):
         check_installation("ginger")
     monkeypatch.setitem(sys.modules, "kneed", None)
-    with pytest.raises(ImportError, match=r"'kneed'.*skescore\[psyke\].*psyke==1\.0\.4"):
+    with pytest.raises(ImportError, match=r"'kneed'.*pip install .*kneed.*psyke==1\.0\.4"):
         check_installation("gridex")
 
 

@@ -455,7 +455,7 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
         path = getattr(inner, "_file_path", None)
         return type(storage).__name__ if path is None else f"journal:///{path}"
     # All from the user's colon to the last @ is hidden, even where the URL has other faults.
-    user = r"^((?:[\w+.-]+:/+)?+[^:/@]*):.*@"
+    user = r"^((?:[\w+.-]+:/+|(?![\w+.-]+:/))[^:/@]*):.*@"
     text = re.sub(user, r"\1:***@", str(storage), flags=re.DOTALL)
     secret = r"([?&;][^=&;]*(?:passw|pwd|secret|token)[^=&;]*=)[^&;]*"
     return re.sub(secret, r"\1***", text, flags=re.IGNORECASE)

@@ -591,7 +591,8 @@ def test_nothing_depends_on_the_process_or_its_hash_seed():
     code = (
         "import numpy as np\n"
         "from skescore.extractors import CallableRegressor\n"
-        "from skescore.extractors import GridRExExtractor\n"
+        "from skescore.extractors import BaseExtractor, GridRExExtractor\n"
+        "BaseExtractor.readable_bounds = False\n"
         "X = np.random.default_rng(0).uniform(size=(200, 4))\n"
         "f = CallableRegressor(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])\n"
         "all_cells = dict(min_examples=9, max_rules=None)\n"

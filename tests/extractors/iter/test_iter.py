@@ -119,7 +119,8 @@ def test_no_more_steps_than_allowed():
 HASH_SCRIPT = """
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
-from skescore.extractors.iter import ITERExtractor
+from skescore.extractors import BaseExtractor, ITERExtractor
+BaseExtractor.readable_bounds = False
 X, y = load_iris(return_X_y=True)
 names = ["setosa", "versicolor", "virginica"]
 extractor = ITERExtractor(KNeighborsClassifier(9), min_examples=75, min_update=0.07, random_state=3)

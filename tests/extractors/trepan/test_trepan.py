@@ -328,7 +328,8 @@ def test_seeds_matter_and_the_global_generator_does_not_fault_6():
 
 SCRIPT = """
 import numpy as np, pandas as pd
-from skescore.extractors import CallableClassifier
+from skescore.extractors import BaseExtractor, CallableClassifier
+BaseExtractor.readable_bounds = False
 from skescore.extractors.trepan import TrepanExtractor
 random = np.random.default_rng(0)
 rows = pd.DataFrame({"colour": random.choice(["red", "green", "blue"], 90),

@@ -255,9 +255,9 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "driver", "extra"),
-    [("postgresql://a:topsecret@b/c", "psycopg", r"skescore\[postgresql\]"),
-     ("postgres://a:topsecret@b/c", "psycopg", r"skescore\[postgresql\]"),
-     ("postgresql+psycopg2://a:topsecret@b/c", "psycopg2", r"skescore\[postgresql\]"),
+    [("postgresql://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
+     ("postgres://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
+     ("postgresql+psycopg2://a:topsecret@b/c", "psycopg2", r"pip install \"psycopg"),
      ("mysql+pymysql://a:topsecret@b/c", "pymysql", "pip install pymysql"),
      ("mysql://a:topsecret@b/c", "", "pip install pymysql"),
      ("mysql+nonsense://a:topsecret@b/c", "nonsense", "pip install pymysql")],
@@ -288,7 +288,7 @@ def test_the_driver_is_one_that_is_installed(
 
 def test_a_proxy_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(ImportError, match=r"The storage 'grpc://h:1' needs .*skescore\[grpc\]"):
+    with pytest.raises(ImportError, match=r"The storage 'grpc://h:1' needs .*pip install .*grpcio"):
         open_storage("grpc://h:1")
 
 
