@@ -385,6 +385,7 @@ def _candidates(search: ExtractorSearchCV) -> str:
         winner=(str(first["extractor"]), int(trial)),
         standard_errors=search.standard_errors,
         extractor_seed=search.extractor_seed_,
+        picked=search.picked_,
     )
 
 

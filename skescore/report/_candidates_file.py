@@ -40,6 +40,7 @@ class Kept:
     winner: int | None
     standard_errors: float
     extractor_seed: int | None
+    picked: bool = False
 
 
 def candidates_json(
@@ -48,6 +49,7 @@ def candidates_json(
     winner: tuple[str, int] | None,
     standard_errors: float,
     extractor_seed: int | None = None,
+    picked: bool = False,
 ) -> str:
     """Write candidates with their measures on every fold, as ``candidates.json`` holds them.
 
@@ -61,6 +63,8 @@ def candidates_json(
         How far from the best mean the winner might be.
     extractor_seed : int, optional
         The ``random_state`` of all extractors.
+    picked : bool, default=False
+        Whether the winner was picked by its user, not chosen by the search.
 
     Returns
     -------
@@ -103,6 +107,7 @@ def candidates_json(
         "winner": None if winner is None else {"extractor": winner[0], "trial": winner[1]},
         "standard_errors": standard_errors,
         "extractor_seed": extractor_seed,
+        "picked": picked,
     }
     body = ",\n".join(lines)
     return f'{_dumps(head)[:-1]}, "candidates": [\n{body}\n]}}\n'
@@ -173,6 +178,7 @@ def read_candidates(text: str) -> Kept:
         places[0] if places else None,
         float(data.get("standard_errors", 1.0)),
         data.get("extractor_seed"),
+        bool(data.get("picked", False)),
     )
 
 

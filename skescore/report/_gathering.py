@@ -219,7 +219,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
     key = (str(first["extractor"]), trial)
     kept = Kept(
         search.candidates_, keys.index(key) if key in keys else None, search.standard_errors,
-        search.extractor_seed_,
+        search.extractor_seed_, search.picked_,
     )  # fmt: skip
     objective = SearchObjective.of(search.scoring)
     settings = getattr(objective.scorer, "settings", {})
@@ -356,6 +356,7 @@ def _run_content(
                 _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
             ],
             "winner": kept.winner,
+            "picked": kept.picked,
             "failures": failures,
             "standard_errors": kept.standard_errors,
             "share_of_all_rows": SHARE_OF_ALL_ROWS,

@@ -184,6 +184,7 @@ def _rendered(
         agreement=content["agreement"] if compared else "",
         groups=content.get("groups", ()),
         run=run,
+        picked=_is_picked(content),
         notes=content["notes"],
         rankings=rankings,
         scores=content.get("scores", {}),
@@ -198,6 +199,11 @@ def _rendered(
         version=_version(),
     )
     return str(text)
+
+
+def _is_picked(content: Mapping[str, Any]) -> bool:
+    """Whether the user of a search took another candidate than its winner."""
+    return any(group.get("picked", False) for group in content.get("groups", ()))
 
 
 def _side_by_side(

@@ -201,6 +201,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Its hyper-parameters.
     best_score_ : float
         Its mean cross-validated score.
+    picked_ : bool
+        Whether it was picked with :meth:`choose`, not chosen by the search.
     rules_ : RuleSet
         Its rules.
     extractors_ : tuple of str
@@ -415,6 +417,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
+        self.picked_ = False
         if sample is not None and (self.refit or interrupt is None):
             with self._workers():
                 all_rows = fold_of_all_rows(
@@ -575,6 +578,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "leaderboard_")
         self._take(row, X, y, sample_weight=sample_weight)
+        self.picked_ = True
         return self
 
     def _take(

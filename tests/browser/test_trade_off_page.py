@@ -560,6 +560,23 @@ def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
     assert browser.complaints() == []
 
 
+def test_a_candidate_that_was_picked_is_not_called_the_searchs_choice(opened) -> None:
+    browser = opened(winner=3, picked=True)
+    rank = browser.run("return page.tradeOff.ranking.scored[3].rank")
+    assert rank > 1
+    said = browser.text("#chosen-by")
+    assert said.startswith("Picked by its user: ICE ")
+    assert f"rank {rank} of 20" in said
+    assert "size" not in said
+    assert "The best has" in said
+    assert browser.text("#board tbody tr.winner .marks") == "candidate that was picked"
+    assert "The candidate that was picked, whose rules were kept, has rank" in browser.run(
+        "return byId('verdict').textContent"
+    )
+    assert "s choice" not in browser.run("return document.body.innerText")
+    assert browser.complaints() == []
+
+
 def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, runs) -> None:
     random = np.random.default_rng(4)
 

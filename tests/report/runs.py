@@ -100,6 +100,7 @@ def write_run(
     rules: RuleSet | None = None,
     *,
     winner: int = 0,
+    picked: bool = False,
     about: dict[str, Any] | None = None,
     search: dict[str, Any] | None = None,
 ) -> Path:
@@ -125,8 +126,9 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     first = candidates[winner]
     text = candidates_json(
-        candidates, winner=(first.extractor, first.trial), standard_errors=1.0, extractor_seed=5
-    )
+        candidates, winner=(first.extractor, first.trial), standard_errors=1.0, extractor_seed=5,
+        picked=picked,
+    )  # fmt: skip
     (folder / "candidates.json").write_text(text, encoding="utf-8")
     (folder / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")

@@ -15,10 +15,16 @@ from skescore.tuning import Candidate, Candidates
 def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
     candidates = runs.random_candidates(12)
     text = candidates_json(
-        candidates, winner=("extractor2", 2), standard_errors=0.5, extractor_seed=99
+        candidates,
+        winner=("extractor2", 2),
+        standard_errors=0.5,
+        extractor_seed=99,
+        picked=True,
     )
     kept = read_candidates(text)
     assert (kept.winner, kept.standard_errors, kept.extractor_seed) == (2, 0.5, 99)
+    assert kept.picked
+    assert not read_candidates(text.replace(', "picked": true', "")).picked
     assert [(c.extractor, c.params, c.trial) for c in kept.candidates] == [
         (c.extractor, c.params, c.trial) for c in candidates
     ]

@@ -88,8 +88,10 @@ def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
 
 def test_another_row_may_be_chosen(plain) -> None:
     search = search_of(n_trials=6).fit(X, Y)
+    assert not search.picked_
     row = search.pareto_front_.iloc[-1]
     search.choose(row, X, Y)
+    assert search.picked_
     assert search.best_name_ == row["extractor"]
     assert search.leaderboard_.iloc[0]["trial"] == row["trial"]
     assert search.rules_ == search.make_candidate(row).fit(X, Y).rules_

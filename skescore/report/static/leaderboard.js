@@ -166,7 +166,7 @@ class Leaderboard {
       put(row.texts.marks, [
         place === order[0] && !Number.isNaN(entry.score) && !entry.beyond ? "best score" : "",
         place === choice && place !== order[0] ? "chosen by these weights" : "",
-        place === this.group.winner ? "search's winner" : "",
+        place === this.group.winner ? winnerName(this.group).replace("the ", "") : "",
         entry.beyond ? "beyond the limits" : "",
         missing ? `${missing} missing` : "",
       ].filter(Boolean).join(", "));
@@ -189,6 +189,12 @@ class Leaderboard {
   }
 }
 
+// What a search chose by itself is not what its user picked.
+function winnerName(group, begins = false) {
+  const name = group.picked ? "the candidate that was picked" : "the search's winner";
+  return begins ? name.replace("the", "The") : name;
+}
+
 function put(node, text) {
   if (node.data !== text) node.data = text;
 }
@@ -197,7 +203,7 @@ function put(node, text) {
 function showCandidate(group, place, ranking, settings) {
   const candidate = group.candidates[place], entry = ranking.scored[place];
   const marks = [];
-  if (place === group.winner) marks.push("the search's winner");
+  if (place === group.winner) marks.push(winnerName(group));
   if (place === ranking.order[0]) marks.push("the best score with these weights");
   const params = Object.entries(candidate.params);
   const facts = [

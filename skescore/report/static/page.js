@@ -88,9 +88,13 @@ function tellChoice(content, group, place, ranking, settings) {
   const count = group.candidates.length;
   const own = place === group.winner;
   const best = ranking.order[0];
-  let text = `${own ? "The search’s choice" : "Not the search’s choice"}: ${label} ` +
+  const whose = own && group.picked ? "Picked by its user" :
+    `${own ? "The" : "Not the"} search’s choice`;
+  let text = `${whose}: ${label} ` +
     `${fixed(entry.score, 3)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
-  if (own && entry.rank > 1) {
+  if (own && group.picked) {
+    if (entry.rank > 1) text += `. The best has ${fixed(ranking.scored[best].score, 3)}`;
+  } else if (own && entry.rank > 1) {
     text += `. The best has ${fixed(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
       "chosen for its size or for its rules of all rows";
   }

@@ -218,7 +218,7 @@ class TradeOff {
       } else extra += " With these weights the search would choose it, too.";
     }
     if (winner !== null) {
-      extra += ` The search's own winner, whose rules were kept, ` +
+      extra += ` ${winnerName(this.group, true)}, whose rules were kept, ` +
         (winner === best ? "is this one." : winner === choice ? "is the latter."
           : `has rank ${scored[winner].rank} of ${order.length}.`);
     }
