@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skescore._validation import check_choice, check_flag, check_integer, check_number
 from skescore.extractors._input import check_columns, check_labels
+from skescore.optimal._cuts import halfway
 from skescore.rules import Interval
 
 _STRATEGIES = ("quantile", "tree", "given")
@@ -25,12 +26,6 @@ _STRATEGIES = ("quantile", "tree", "given")
 _MOST_GROUPS = 4096
 #: Leaves of the tree on all features, and rows that it is grown on.
 _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
-
-
-def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers between neighbouring values: at least the lower, less than the higher."""
-    middle = (low + high) / 2
-    return np.where((low <= middle) & (middle < high), middle, low)
 
 
 def quantile_boundaries(ordered: np.ndarray, n_bins: int, least: int) -> np.ndarray:

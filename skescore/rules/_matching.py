@@ -85,6 +85,11 @@ class Table:
     def __len__(self) -> int:
         return self._n_rows
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The feature names."""
+        return tuple(self._names)
+
     def column(self, feature: int) -> np.ndarray:
         """All values of one feature, as they came."""
         if self._frame is None:

@@ -1,0 +1,83 @@
+"""Cuts and their tests, against what conditions say of rows one by one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.optimal import Tests, candidate_cuts
+
+
+def held(tests: Tests) -> np.ndarray:
+    """The bit sets as a table of True and False."""
+    bits = np.unpackbits(tests.rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    assert not bits[:, tests.n_rows :].any()
+    return bits[:, : tests.n_rows].astype(bool)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    size = 131  # more than two words of bits
+    return pd.DataFrame(
+        {
+            "number": rng.normal(size=size),
+            "gaps": np.where(rng.random(size) < 0.2, np.nan, rng.integers(0, 4, size)),
+            "colour": pd.array(rng.choice(["red", "blue", None], size), dtype=object),
+            "flag": rng.random(size) < 0.5,
+            "constant": 1.0,
+            "again": rng.normal(size=size),
+        }
+    ).assign(again=lambda frame: frame["flag"].astype(float))
+
+
+def test_each_condition_has_its_rows_and_its_negation_the_others(table: pd.DataFrame) -> None:
+    tests = candidate_cuts(table).tests(table)
+    rows = held(tests)
+    for condition, negation, line in zip(tests.conditions, tests.negations, rows, strict=True):
+        column = table.iloc[:, condition.features[0]].to_numpy()
+        np.testing.assert_array_equal(condition.holds(lambda _, c=column: c), line)
+        np.testing.assert_array_equal(negation.holds(lambda _, c=column: c), ~line)
+        assert 0 < line.sum() < len(line)
+    canonical = rows ^ rows[:, :1]
+    assert len(np.unique(canonical, axis=0)) == len(rows)
+    # "red" is "not (blue or missing)"; the flag is one test, and "again" the same.
+    assert len(tests) == 130 + (3 * 2 + 1) + 3 + 1
+
+
+def test_all_cuts_lie_between_neighbouring_values(table: pd.DataFrame) -> None:
+    cuts = candidate_cuts(table)
+    values = np.unique(table["number"])
+    found = np.array(cuts.thresholds[0])
+    assert ((values[:-1] <= found) & (found < values[1:])).all()
+    assert cuts.thresholds[1] == (0.5, 1.5, 2.5)
+    assert cuts.thresholds[4] == ()
+    assert cuts.lacking == (1, 2)
+    assert cuts.categories == {2: ("blue", "red"), 3: (False, True)}
+    assert json.loads(json.dumps(cuts.to_json()))["categories"]["2"] == ["blue", "red"]
+
+
+def test_cuts_near_the_quantiles() -> None:
+    column = np.arange(90.0)[:, None]
+    assert candidate_cuts(column, 8).thresholds[0] == tuple(np.arange(10, 90, 10) - 0.5)
+    skewed = np.concatenate([np.zeros(50), np.arange(1, 51)])[:, None]
+    cuts = candidate_cuts(skewed, 4).thresholds[0]
+    assert cuts[0] == 0.5
+    assert len(cuts) <= 4
+    # As many as there can be, where values are few.
+    assert candidate_cuts(np.array([[0.0], [0], [0], [1], [2]]), 2).thresholds[0] == (0.5, 1.5)
+
+
+def test_codes_are_categories_where_they_are_said_to_be() -> None:
+    cuts = candidate_cuts(np.array([[0.0, 2], [1, 3], [2, 2]]), categories=[1])
+    assert cuts.thresholds == {0: (0.5, 1.5)}
+    assert cuts.categories == {1: (2.0, 3.0)}
+
+
+def test_a_table_without_tests() -> None:
+    tests = candidate_cuts(np.ones((70, 2))).tests(np.ones((70, 2)))
+    assert len(tests) == 0
+    assert tests.rows.shape == (0, 2)
