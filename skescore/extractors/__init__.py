@@ -7,9 +7,11 @@ from skescore.extractors._black_boxes import (
     CallableRegressor,
     black_box_task,
     fit_black_box,
+    fit_weighted,
     is_fitted,
     is_prefit,
     is_unsupervised,
+    repeated_rows,
     select_output,
 )
 from skescore.extractors._cart import CARTExtractor
@@ -17,7 +19,6 @@ from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
-from skescore.extractors._weights import fit_weighted, repeated_rows
 from skescore.extractors.cream import (
     CREAMClusterer,
     CREAMExtractor,

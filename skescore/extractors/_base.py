@@ -32,12 +32,20 @@ from skescore.extractors._black_boxes import (
     encode_labels,
     finite_predictions,
     fit_black_box,
+    fit_weighted,
     is_fitted,
     is_unsupervised,
     observed_classes,
+    repeated_rows,
+    take_rows,
 )
-from skescore.extractors._features import chosen_features, narrowed, widened, without_influence
-from skescore.extractors._importance import important_features
+from skescore.extractors._features import (
+    chosen_features,
+    important_features,
+    narrowed,
+    widened,
+    without_influence,
+)
 from skescore.extractors._input import (
     CategoryEncoder,
     category_order,
@@ -49,7 +57,6 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
-from skescore.extractors._weights import fit_weighted, repeated_rows, take_rows
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
-from skescore.extractors._importance import important_features
+from skescore.extractors._features import important_features
 from skescore.extractors._linear_models import ridge_slopes, sparse_slopes
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.scorers import evaluate_rules

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from skescore import _validation as check
 from skescore._random import combine, draw_seed
-from skescore.extractors._importance import (
+from skescore.extractors._features import (
     feature_importances,
     given_importances,
     important_features,

@@ -13,7 +13,7 @@ from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._importance import (
+from skescore.extractors._features import (
     feature_importances,
     given_importances,
 )

@@ -12,7 +12,7 @@ from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._importance import important_features
+from skescore.extractors._features import important_features
 from skescore.extractors._joining import join_touching
 from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
 from skescore.extractors.iter._predictions import Labels, Numbers, PointSource, Predictions

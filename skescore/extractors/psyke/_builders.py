@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skescore.extractors._base import Extraction
 from skescore.extractors._discretiser import Discretiser
-from skescore.extractors._importance import feature_importances
+from skescore.extractors._features import feature_importances
 from skescore.extractors.psyke._algorithms import is_sequence
 from skescore.extractors.psyke._predictors import (
     BinPredictor,
