@@ -1,7 +1,7 @@
 """Names that stand for something heavy, in tables that cost nothing to read.
 
 The command line offers and checks these names before NumPy, pandas or scikit-learn are imported.
-What they stand for is elsewhere; ``tests/test_names.py`` keeps the two in agreement. Extractors
+What they stand for is elsewhere; ``tests/test_helpers.py`` keeps the two in agreement. Extractors
 are in :mod:`skescore.registry`, which is as light.
 """
 

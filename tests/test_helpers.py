@@ -1,4 +1,4 @@
-"""What all rooms share: optional packages, files that survive a crash, texts, and random points."""
+"""What all rooms share: optional packages, files, texts, light names, and random points."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import skescore
+from skescore import _names
 from skescore._io import LineFile, try_lock, write_atomically
 from skescore._optional import import_optional
 from skescore._random import combine, draw_seed, mix, uniform_points
 from skescore._text import did_you_mean
+from skescore.black_boxes import BLACK_BOXES
+from skescore.datasets import BUILT_IN
+from skescore.metrics import MEASURES, METRICS
+from skescore.reproduce import BREX_METHODS
+from skescore.rules._prediction import VOTINGS
+from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS
 
 PACKAGE = Path(skescore.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -244,3 +252,31 @@ def test_seeds():
     assert draw_seed(None) != draw_seed(None)
     with pytest.raises(ValueError, match=r"random_state must be None, an int from 0 .* got 'seed'"):
         draw_seed("seed")
+
+
+# --- names that are read without importing what they stand for ------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("light", "full"),
+    [
+        (_names.BLACK_BOX_NAMES, BLACK_BOXES),
+        (_names.DATA_SET_TASKS, BUILT_IN),
+        (_names.MEASURE_NAMES, MEASURES),
+        (_names.METRIC_NAMES, METRICS),
+        (_names.PERFORMANCE_SCORER_NAMES, PERFORMANCE_SCORERS),
+        (_names.SCORES, SCORE_SPECS),
+        (_names.BREX_METHOD_NAMES, BREX_METHODS),
+    ],
+)
+def test_a_light_table_has_the_names_of_the_full_one_in_its_order(
+    light: Iterable[str], full: Iterable[str]
+) -> None:
+    assert list(light) == list(full)
+
+
+def test_what_is_told_beside_the_names_is_so() -> None:
+    assert dict(_names.DATA_SET_TASKS) == {name: data.task for name, data in BUILT_IN.items()}
+    assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
+    for name, told in _names.SCORES.items():
+        assert {key: getattr(SCORE_SPECS[name], key) for key in told._fields} == told._asdict()

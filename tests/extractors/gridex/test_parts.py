@@ -17,6 +17,7 @@ from skescore.extractors._linear_models import (
     Units,
     absolute_residuals,
     ridge_slopes,
+    sparse_slopes,
 )
 from skescore.extractors.gridex._grid import (
     Edges,
@@ -273,3 +274,27 @@ def test_neighbours_are_those_found_by_comparing_all(n_features, n_slices, seed,
             assert [tuple(row) for row in found_high.tolist()] == [boxes[u][2] for u in unions]
         expected = {pair for pair in expected if not {i, j} & set(pair)}
         expected |= {(k, union) for k in neighbours}
+
+
+def test_forward_selection_is_that_of_a_loop():
+    random = np.random.default_rng(1)
+    grams, n = [], np.array([50, 30, 80])
+    for rows in n:
+        columns = random.normal(size=(rows, 9)) @ random.normal(size=(9, 9))
+        columns -= columns.mean(axis=0)
+        grams.append(columns.T @ columns)
+    gram = np.array(grams)
+    slopes = sparse_slopes(n, gram, 3)
+    for table, found in zip(gram, slopes, strict=True):
+        chosen: list[int] = []
+        for _ in range(3):
+            explained = {}
+            for j in set(range(8)) - set(chosen):
+                part = [*chosen, j]
+                b = table[part, 8]
+                explained[j] = b @ np.linalg.solve(table[np.ix_(part, part)], b)
+            chosen.append(max(explained, key=explained.__getitem__))
+        assert set(np.flatnonzero(found)) == set(chosen)
+        exact = np.linalg.solve(table[np.ix_(chosen, chosen)], table[chosen, 8])
+        np.testing.assert_allclose(found[chosen], exact, rtol=1e-6)
+    np.testing.assert_allclose(sparse_slopes(n, gram, None), ridge_slopes(n, gram))
