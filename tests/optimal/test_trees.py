@@ -1,0 +1,220 @@
+"""Optimal trees beside brute force, and bounds that hold wherever the search is stopped."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.optimal import Frontier, candidate_cuts, optimal_trees
+
+LOSSES = ("errors", "squared_error", "absolute_error")
+
+
+def leaf_loss(y: np.ndarray, w: np.ndarray, loss: str) -> float:
+    """Try every conclusion that could be the best."""
+    if loss == "errors":
+        return float(min(w[y != label].sum() for label in np.unique(y)))
+    if loss == "squared_error":
+        mean = (w * y).sum() / w.sum() if w.sum() else 0.0
+        return float((w * (y - mean) ** 2).sum())
+    return float(min((w * np.abs(y - middle)).sum() for middle in y))
+
+
+def brute_force(splits: np.ndarray, y: np.ndarray, w: np.ndarray, loss: str, size: int) -> list:
+    """The least loss for 1 to `size` leaves, by trying all trees; splits are (rows, tests)."""
+
+    @cache
+    def best(rows: tuple[int, ...], leaves: int) -> float:
+        index = list(rows)
+        least = leaf_loss(y[index], w[index], loss)
+        if leaves == 1:
+            return least
+        for test in splits.T:
+            yes = tuple(i for i in rows if test[i])
+            no = tuple(i for i in rows if not test[i])
+            if yes and no:
+                for left in range(1, leaves):
+                    least = min(least, best(yes, left) + best(no, leaves - left))
+        return least
+
+    return [best(tuple(range(len(y))), leaves) for leaves in range(1, size + 1)]
+
+
+def tiny_case(seed: int, loss: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    rng = np.random.default_rng(seed)
+    n_rows, n_features = int(rng.integers(2, 31)), int(rng.integers(1, 7))
+    X = rng.integers(0, 2, (n_rows, n_features)).astype(float)
+    y = rng.integers(0, rng.integers(2, 5), n_rows)
+    if loss != "errors":
+        y = np.round(y + rng.normal(size=n_rows), 2)
+    kind = seed % 3
+    weights = None
+    if kind == 1:
+        weights = rng.integers(0, 4, n_rows).astype(float)
+        weights[0] += 1
+    elif kind == 2:
+        weights = rng.uniform(0.1, 3, n_rows)
+    return X, y, weights
+
+
+def check_tiny(seed: int, loss: str) -> None:
+    X, y, weights = tiny_case(seed, loss)
+    frontier = optimal_trees(X, y, max_rules=4, loss=loss, sample_weight=weights)
+    w = np.ones(len(y)) if weights is None else weights
+    truth = brute_force(X <= 0.5, y, w, loss, 4)
+    assert frontier.status == ("optimal",) * 4
+    assert frontier.lower.tolist() == frontier.upper.tolist()
+    np.testing.assert_allclose(frontier.upper, truth, rtol=1e-9, atol=1e-9)
+    check_rules(frontier, X, y, w)
+
+
+def check_rules(frontier: Frontier, X: Any, y: np.ndarray, w: np.ndarray) -> None:
+    """The rules have the losses that they are said to have, and no row has two of them."""
+    for size, upper, rules in zip(frontier.sizes, frontier.upper, frontier.rules, strict=True):
+        assert rules is not None
+        assert len(rules) <= size
+        assert (rules.match(X).sum(axis=1) == 1).all()
+        predicted = rules.predict(X)
+        if frontier.loss == "errors":
+            loss = w[predicted != y].sum()
+        else:
+            power = 2 if frontier.loss == "squared_error" else 1
+            loss = (w * np.abs(predicted - y) ** power).sum()
+        assert loss == pytest.approx(upper, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_of_tiny_tables_are_those_of_brute_force(seed: int, loss: str) -> None:
+    check_tiny(seed, loss)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bounds_of_a_thousand_tiny_tables_are_those_of_brute_force(loss: str) -> None:
+    for seed in range(1000):
+        check_tiny(seed, loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> None:
+    rng = np.random.default_rng(3)
+    n = 24
+    frame = pd.DataFrame({
+        "a": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 4, n)),
+        "b": rng.normal(size=n).round(1),
+        "c": pd.Categorical(np.where(rng.random(n) < 0.2, None, rng.choice(list("uvw"), n))),
+    })  # fmt: skip
+    y = rng.integers(0, 3, n) if loss == "errors" else rng.normal(size=n)
+    cuts = candidate_cuts(frame, 4)
+    tests = cuts.tests(frame)
+    splits = np.column_stack([
+        tests.conditions[i].holds(lambda j: frame.iloc[:, j].to_numpy(dtype=object)
+                                  if j == 2 else frame.iloc[:, j].to_numpy())
+        for i in range(len(tests))
+    ])  # fmt: skip
+    frontier = optimal_trees(frame, y, max_rules=3, loss=loss, cuts=cuts)
+    truth = brute_force(splits, y, np.ones(n), loss, 3)
+    np.testing.assert_allclose(frontier.upper, truth, atol=1e-9)
+    assert frontier.status == ("optimal",) * 3
+    check_rules(frontier, frame, y, np.ones(n))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_cuts_between_all_neighbours_need_no_pairs(loss: str, monkeypatch: Any) -> None:
+    """Counting all pairs of cuts and asking about one cut at a time prove the same."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 3))
+    noise = rng.normal(size=40) * 0.3
+    y = X[:, 0] * X[:, 1] + noise
+    if loss == "errors":
+        y = np.digitize(y, [-0.3, 0.3])
+    found = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=None)
+    monkeypatch.setattr("skescore.optimal._trees._PAIRED_CUTS", 0)
+    again = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=None)
+    np.testing.assert_allclose(found.upper, again.upper, rtol=1e-9)
+    assert set(found.status) == set(again.status) == {"optimal"}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
+    X, y = load_wine(return_X_y=True)
+    X, y = X[::3, :5], y[::3] if loss == "errors" else X[::3, 12]
+    best = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=6)
+    assert best.status == ("optimal",) * 4
+    before = np.zeros(4)
+    for most in (1, 2, 5, 20, 100):
+        stopped = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=6, max_nodes=most)
+        slack = 1e-7 * best.upper[0]
+        assert (stopped.lower <= best.upper + slack).all()
+        assert (stopped.upper >= best.upper - slack).all()
+        assert (stopped.lower >= before - slack).all()
+        before = stopped.lower
+        for status, gap in zip(stopped.status, stopped.gap, strict=True):
+            assert (status == "optimal") == (gap == 0)
+
+
+def test_no_time_at_all_still_gives_trees_and_true_bounds() -> None:
+    X, y = load_iris(return_X_y=True)
+    frontier = optimal_trees(X, y, max_rules=6, time_limit=0)
+    assert frontier.lower[0] == frontier.upper[0] == 100
+    assert frontier.lower[1] <= 50 <= frontier.upper[1]
+    assert frontier.lower[-1] <= 4
+    check_rules(frontier, X, y, np.ones(150))
+
+
+@pytest.mark.parametrize("cuts", [4, 16, None])
+def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
+    X, y = load_iris(return_X_y=True)
+    found = candidate_cuts(X, cuts)
+    codes = np.column_stack([
+        np.searchsorted(found.thresholds[j], X[:, j], side="left") for j in range(4)
+    ])  # fmt: skip
+    frontier = optimal_trees(X, y, max_rules=4, cuts=found)
+    for leaves, criterion in product((2, 3, 4), ("gini", "entropy")):
+        greedy = DecisionTreeClassifier(max_leaf_nodes=leaves, criterion=criterion, random_state=0)
+        errors = (greedy.fit(codes, y).predict(codes) != y).sum()
+        assert frontier.upper[leaves - 1] <= errors
+
+
+def test_errors_on_breast_cancer_are_those_of_streed() -> None:
+    """pystreed 1.4.0 with the same 16 cuts a feature proves these numbers."""
+    X, y = load_breast_cancer(return_X_y=True)
+    frontier = optimal_trees(X, y, max_rules=3)
+    assert frontier.upper.tolist() == [212, 47, 28]
+    assert frontier.status == ("optimal",) * 3
+
+
+def test_one_row_constant_features_and_one_class() -> None:
+    one = optimal_trees([[1.0]], ["a"], max_rules=2)
+    assert one.upper.tolist() == [0, 0]
+    flat = optimal_trees(np.zeros((4, 2)), [1, 1, 2, 3], max_rules=3, classes=[3, 2, 1])
+    assert flat.upper.tolist() == flat.lower.tolist() == [2, 2, 2]
+    assert flat.rules[2] is not None
+    assert flat.rules[2].classes == (3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_rules": 0}, "max_rules must be"),
+        ({"loss": "mse"}, "loss must be one of"),
+        ({"time_limit": -1}, "time_limit must be"),
+        ({"max_nodes": 0}, "max_nodes must be"),
+        ({"y": [1]}, "y must hold one value for each of the 3 rows"),
+        ({"classes": [1]}, "classes must hold all labels of y, but it lacks 0"),
+        ({"sample_weight": [1, 2]}, "sample_weight"),
+        ({"loss": "squared_error", "y": [1.0, np.nan, 2.0]}, "y must"),
+    ],
+)
+def test_what_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
+    options: dict[str, Any] = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1]} | changes
+    with pytest.raises(ValueError, match=message):
+        optimal_trees(options.pop("X"), options.pop("y"), **options)
