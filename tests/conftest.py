@@ -40,16 +40,29 @@ ENGINES = (
 )  # fmt: skip
 
 
+def _needs_an_engine(path: Path) -> bool:
+    place = os.path.relpath(path, Path(__file__).parent)
+    return any(place == name or place.startswith(f"{name}/") for name in ENGINES)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether no test of a file is asked for: then no process has to import what it needs."""
+    wanted = config.option.markexpr
+    if wanted == "not slow and not engine":
+        return _needs_an_engine(collection_path) or None
+    if wanted == "slow or engine" and collection_path.suffix == ".py":
+        text = collection_path.read_text(encoding="utf-8")
+        marked = "mark.slow" in text or "mark.engine" in text
+        return None if marked or _needs_an_engine(collection_path) else True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs an engine by the folder that it is in."""
-    here = Path(__file__).parent
     needed: dict[Path, bool] = {}
     for item in items:
         if item.path not in needed:
-            place = os.path.relpath(item.path, here)
-            needed[item.path] = any(
-                place == name or place.startswith(f"{name}/") for name in ENGINES
-            )
+            needed[item.path] = _needs_an_engine(item.path)
         if needed[item.path]:
             item.add_marker("engine")
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from functools import partial
 from typing import Any
 
@@ -35,36 +31,6 @@ EXTRACTORS: dict[str, Any] = {
 @pytest.fixture(params=list(EXTRACTORS))
 def extractor(request):
     return clone(EXTRACTORS[request.param])
-
-
-SCRIPT = """
-import json
-from sklearn.datasets import load_iris
-from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import KNeighborsClassifier
-from skescore.extractors import CARTExtractor, GridExExtractor
-X, y = load_iris(return_X_y=True)
-names = ["setosa", "versicolor", "virginica"]
-model = FrozenEstimator(KNeighborsClassifier(9).fit(X, [names[i] for i in y]))
-print(json.dumps([
-    CARTExtractor(model, max_features=1, random_state=7).fit(X).rules_.to_json(),
-    GridExExtractor(model, min_examples=30, random_state=7).fit(X).rules_.to_json(),
-]))
-"""
-
-
-@pytest.mark.slow
-def test_other_processes_and_hash_seeds_give_the_same_rules():
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    here: dict[str, Any] = {}
-    exec(SCRIPT.replace("print(json.dumps(", "result = (("), here)
-    assert json.loads(run.stdout) == here["result"]
 
 
 @pytest.mark.slow

@@ -80,9 +80,11 @@ def test_nothing_is_left_behind():
         else:
             raise AssertionError("warnings are silent")
         # ^C is Python's: Java would end the process without a word.
+        # Any thread may be told of it, so that a single long sleep would not end early.
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
-            time.sleep(20)
+            for _ in range(200):
+                time.sleep(0.1)
         except KeyboardInterrupt:
             print("interrupted")
         """,

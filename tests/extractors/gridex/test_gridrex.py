@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -584,29 +581,3 @@ def test_the_order_of_rows_and_the_batches_do_not_matter(seed, n_slices, thresho
     np.testing.assert_array_equal(one.rules_.boxes.lower, other.rules_.boxes.lower)
     np.testing.assert_array_equal(one.rules_.boxes.upper, other.rules_.boxes.upper)
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-9)
-
-
-@pytest.mark.slow
-def test_nothing_depends_on_the_process_or_its_hash_seed():
-    code = (
-        "import numpy as np\n"
-        "from skescore.extractors import CallableRegressor\n"
-        "from skescore.extractors import BaseExtractor, GridRExExtractor\n"
-        "BaseExtractor.readable_bounds = False\n"
-        "X = np.random.default_rng(0).uniform(size=(200, 4))\n"
-        "f = CallableRegressor(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])\n"
-        "all_cells = dict(min_examples=9, max_rules=None)\n"
-        "rules = GridRExExtractor(f, **all_cells, random_state=0).fit(X).rules_\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code + "print(rules.to_json())"],
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-    )
-    assert run.returncode == 0, run.stderr
-    here: dict[str, Any] = {}
-    exec(code, here)
-    assert len(here["rules"]) > 3
-    assert run.stdout.strip() == here["rules"].to_json().strip()

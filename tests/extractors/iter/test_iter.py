@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -115,37 +112,6 @@ def test_no_more_steps_than_allowed():
 
 
 # --- faults of PSyKE ---
-
-HASH_SCRIPT = """
-from sklearn.datasets import load_iris
-from sklearn.neighbors import KNeighborsClassifier
-from skescore.extractors import BaseExtractor, ITERExtractor
-BaseExtractor.readable_bounds = False
-X, y = load_iris(return_X_y=True)
-names = ["setosa", "versicolor", "virginica"]
-extractor = ITERExtractor(KNeighborsClassifier(9), min_examples=75, min_update=0.07, random_state=3)
-print(extractor.fit(X, [names[i] for i in y]).rules_.to_json())
-"""
-
-
-@pytest.mark.slow
-def test_fault_1_the_hash_seed_changes_nothing():
-    # The reference finds other rules with this hash seed than with most.
-    other = subprocess.run(
-        [sys.executable, "-c", HASH_SCRIPT],
-        env={**os.environ, "PYTHONHASHSEED": "2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = np.array(["setosa", "versicolor", "virginica"])
-    black_box = KNeighborsClassifier(9)
-    extractor = ITERExtractor(black_box, min_examples=75, min_update=0.07, random_state=3)
-    assert json.loads(other) == json.loads(
-        extractor.fit(IRIS.data, names[IRIS.target]).rules_.to_json()
-    )
-
-
 def test_fault_4_boxes_conclude_what_is_answered_in_all_that_they_have_become():
     answers = SUM.predict(SQUARE)
     fresh = iterate(threshold=0.3).fit(SQUARE)

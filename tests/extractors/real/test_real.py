@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -369,48 +365,6 @@ def test_fault_23_raw_columns_need_no_map_and_constant_ones_do_no_harm():
     extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     assert extractor.fidelity(X) > 0.95
     assert not any(c.feature == 4 for rule in extractor.rules_ for c in rule.conditions)
-
-
-SCRIPT = """
-import json
-import numpy as np
-import pandas as pd
-from sklearn.datasets import load_iris
-from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from sklearn.tree import DecisionTreeClassifier
-from skescore.extractors.real import REALExtractor
-
-def extract():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    model = FrozenEstimator(KNeighborsClassifier(9).fit(X, y))
-    letters = np.random.default_rng(0).choice(list("abcdefgh"), (200, 3))
-    frame = pd.DataFrame(letters, columns=["k", "l", "m"])
-    tree = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
-    answers = np.where((frame["k"] < "d") == (frame["m"] > "c"), "in", "out")
-    numbers = REALExtractor(model).fit(X)
-    letters = REALExtractor(tree).fit(frame, answers)
-    cuts = [cuts.tolist() for cuts in numbers.discretiser_.cut_points_]
-    return [numbers.rules_.to_json(), letters.rules_.to_json(), cuts]
-"""
-
-
-@pytest.mark.slow
-def test_fault_23_hash_seeds_change_nothing():
-    here: dict = {}
-    exec(SCRIPT, here)
-    expected = here["extract"]()
-    other = "5" if os.environ.get("PYTHONHASHSEED") == "77" else "77"
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT + "print(json.dumps(extract()))"],
-        env={**os.environ, "PYTHONHASHSEED": other},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == expected
 
 
 def test_fault_28_clones_pickles_and_columns_by_name():

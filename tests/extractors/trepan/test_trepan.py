@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -324,36 +321,6 @@ def test_seeds_matter_and_the_global_generator_does_not_fault_6():
     assert first == again
     assert first != other
     np.testing.assert_array_equal(np.random.get_state()[1], before)
-
-
-SCRIPT = """
-import numpy as np, pandas as pd
-from skescore.extractors import BaseExtractor, CallableClassifier
-BaseExtractor.readable_bounds = False
-from skescore.extractors.trepan import TrepanExtractor
-random = np.random.default_rng(0)
-rows = pd.DataFrame({"colour": random.choice(["red", "green", "blue"], 90),
-                     "kind": random.choice(["a", "b", "c", "d"], 90),
-                     "x": random.normal(size=90), "y": random.normal(size=90)})
-model = CallableClassifier(lambda X: (X["colour"].isin(["red", "blue"]) * 1 + (X["x"] > X["y"])
-                                      + (X["kind"] == "c")).to_numpy().astype(int))
-print(TrepanExtractor(model, random_state=0, min_sample=200).fit(rows).rules_.to_json())
-"""
-
-
-@pytest.mark.slow
-def test_hash_seeds_do_not_matter_fault_23(capsys):
-    """Fault 23: features were collected in a set, so their order varied with the hash seed."""
-    there = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "PYTHONHASHSEED": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    exec(SCRIPT, {})
-    assert capsys.readouterr().out == there
-    assert "colour" in there
 
 
 # --- what comes in ---
