@@ -13,7 +13,7 @@ from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
 LOSSES = ("errors", "squared_error", "absolute_error")
-STATUSES = ("optimal", "time_limit", "memory_limit", "interrupted")
+STATUSES = ("optimal", "time_limit", "node_limit", "memory_limit", "interrupted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Frontier:
         Sum of the rows' weights.
     space : mapping
         What rules were compared, in plain JSON values.
-    status : sequence of {"optimal", "time_limit", "memory_limit", "interrupted"}
+    status : sequence of {"optimal", "time_limit", "node_limit", "memory_limit", "interrupted"}
         Per size: whether the bounds are equal, and else what ended the search.
     seconds : float, default=0.0
         How long the search took.

@@ -1,0 +1,301 @@
+"""Optimal lists against all lists, one by one."""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import json
+import threading
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists
+from skescore.rules import Interval, Rule, RuleSet
+
+
+def all_premises(X: np.ndarray, max_conditions: int) -> np.ndarray:
+    """The rows of every conjunction of values of binary columns."""
+    sides = [X[:, j] == value for j in range(X.shape[1]) for value in (0, 1)]
+    chosen = itertools.chain.from_iterable(
+        itertools.combinations(sides, length) for length in range(1, max_conditions + 1)
+    )
+    rows = np.array([np.logical_and.reduce(parts) for parts in chosen])
+    return np.unique(rows, axis=0)
+
+
+def constant_loss(y: np.ndarray, weights: np.ndarray, loss: str) -> float:
+    """The loss of the best constant, by trying all that can be the best."""
+    if not weights.any():
+        return 0.0
+    if loss == "errors":
+        return min(float(weights[y != label].sum()) for label in np.unique(y))
+    if loss == "squared_error":
+        return float((weights * (y - np.average(y, weights=weights)) ** 2).sum())
+    return min(float((weights * np.abs(y - value)).sum()) for value in y)
+
+
+def least_losses(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, max_rules: int, conditions: int, loss: str
+) -> list[float]:
+    """The least loss of lists of at most 1, 2, ... rules, by trying all of them."""
+    premises = all_premises(X, conditions)
+    constants: dict[bytes, float] = {}
+    known: dict[tuple[bytes, int], float] = {}
+
+    def constant(rows: np.ndarray) -> float:
+        key = rows.tobytes()
+        if key not in constants:
+            constants[key] = constant_loss(y[rows], weights[rows], loss)
+        return constants[key]
+
+    def least(rows: np.ndarray, n_rules: int) -> float:
+        key = rows.tobytes(), n_rules
+        if key not in known:
+            known[key] = constant(rows)
+            if n_rules > 1 and rows.any():
+                ways = (
+                    constant(rows & held) + least(rows & ~held, n_rules - 1) for held in premises
+                )
+                known[key] = min(known[key], *ways)
+        return known[key]
+
+    return [least(np.ones(len(y), dtype=bool), r) for r in range(1, max_rules + 1)]
+
+
+def case(seed: int, loss: str = "errors") -> tuple[dict[str, Any], list[float]]:
+    """A tiny random problem, and the least losses."""
+    rng = np.random.default_rng([seed, 20])
+    n_rows, n_features = int(rng.integers(4, 31)), int(rng.integers(1, 7))
+    max_rules, conditions = int(rng.integers(1, 5)), int(rng.integers(1, 3))
+    if n_features > 4 and conditions == 2 and seed % 5:  # the slowest for those who try all
+        max_rules = min(max_rules, 3)
+    X = rng.integers(0, 2, (n_rows, n_features)).astype(float)
+    weights = rng.integers(0, 4, n_rows) if seed % 2 else np.ones(n_rows)
+    weights[0] = 1
+    if loss == "errors":
+        y = rng.integers(0, rng.integers(2, 5), n_rows)
+    else:
+        y = np.round(rng.normal(size=n_rows), 1)
+    options = {"max_rules": max_rules, "max_conditions": conditions, "loss": loss}
+    least = least_losses(X, y, weights, max_rules, conditions, loss)
+    return {"X": X, "y": y, "sample_weight": weights, **options}, least
+
+
+def loss_of(rules: RuleSet, X: Any, y: np.ndarray, weights: np.ndarray, loss: str) -> float:
+    found = rules.predict(X)
+    if loss == "errors":
+        return float(weights[found != y].sum())
+    power = 2 if loss == "squared_error" else 1
+    return float((weights * np.abs(found - y) ** power).sum())
+
+
+def check_rules(frontier: Frontier, problem: dict[str, Any]) -> None:
+    """Rules have the loss that is said, from the space that is said."""
+    for size, upper, rules in zip(frontier.sizes, frontier.upper, frontier.rules, strict=True):
+        assert rules is not None
+        assert len(rules) <= size
+        loss = loss_of(rules, problem["X"], problem["y"], problem["sample_weight"], frontier.loss)
+        assert loss == pytest.approx(upper, abs=1e-9)
+        assert not rules[-1].conditions
+        assert all(rule.n_literals <= problem["max_conditions"] for rule in rules)
+
+
+def check_case(seed: int) -> None:
+    problem, least = case(seed)
+    frontier = optimal_lists(**problem)
+    assert frontier.lower.tolist() == frontier.upper.tolist() == least
+    assert set(frontier.status) == {"optimal"}
+    check_rules(frontier, problem)
+
+
+def test_tiny_cases_are_solved() -> None:
+    for seed in range(100):
+        check_case(seed)
+
+
+@pytest.mark.slow
+def test_a_thousand_tiny_cases_are_solved() -> None:
+    for seed in range(100, 1100):
+        check_case(seed)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_tiny_regressions_are_solved(loss: str) -> None:
+    for seed in range(25):
+        problem, least = case(seed, loss)
+        frontier = optimal_lists(**problem)
+        np.testing.assert_allclose(frontier.upper, least, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(frontier.lower, least, rtol=1e-9, atol=1e-9)
+        assert set(frontier.status) == {"optimal"}
+        check_rules(frontier, problem)
+
+
+@pytest.mark.parametrize("loss", ["errors", "squared_error", "absolute_error"])
+def test_whatever_ends_the_search_the_bounds_hold(loss: str) -> None:
+    ended = set()
+    for seed in range(40 if loss == "errors" else 10):
+        problem, least = case(seed, loss)
+        for most in (1, 3, 10, 30):
+            frontier = optimal_lists(**problem, max_nodes=most)
+            assert (frontier.lower <= np.array(least) + 1e-9).all()
+            assert (frontier.upper >= np.array(least) - 1e-9).all()
+            ended |= set(frontier.status)
+            check_rules(frontier, problem)
+    assert ended == {"optimal", "node_limit"}
+
+
+def test_weights_that_are_not_whole() -> None:
+    for seed in range(20):
+        problem, _ = case(seed)
+        problem["sample_weight"] = np.random.default_rng(seed).random(len(problem["y"]))
+        least = least_losses(*list(problem.values())[:5], "errors")
+        frontier = optimal_lists(**problem)
+        np.testing.assert_allclose(frontier.lower, least, atol=1e-9)
+        np.testing.assert_allclose(frontier.upper, least, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def wine() -> tuple[pd.DataFrame, np.ndarray]:
+    return load_wine(return_X_y=True, as_frame=True)
+
+
+@pytest.mark.slow
+def test_processes_change_nothing() -> None:
+    X, y = load_iris(return_X_y=True)
+    alone, together = (optimal_lists(X, y, max_rules=4, cuts=4, n_jobs=n) for n in (1, 2))
+    assert alone.lower.tolist() == together.lower.tolist() == alone.upper.tolist()
+    assert alone.rules == together.rules
+
+
+def test_a_limit_of_nodes_gives_the_same_each_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    first, again = (optimal_lists(*wine, max_rules=5, max_nodes=300) for _ in range(2))
+    assert first.status[-1] == "node_limit"
+    assert first.lower.tolist() == again.lower.tolist()
+    assert first.rules == again.rules
+    more = optimal_lists(*wine, max_rules=5, max_nodes=1200)
+    assert (more.lower >= first.lower).all()
+    assert (more.upper <= first.upper).all()
+
+
+def test_published_data(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frontier = optimal_lists(*wine, max_rules=3)
+    assert frontier.lower.tolist() == frontier.upper.tolist() == [107, 52, 6]
+
+
+def test_categories_and_missing_values_as_they_stand() -> None:
+    rng = np.random.default_rng(3)
+    size = 60
+    X = pd.DataFrame(
+        {
+            "colour": pd.array(rng.choice(["red", "blue", "green", None], size), dtype=object),
+            "age": np.where(rng.random(size) < 0.3, np.nan, rng.normal(size=size).round(2)),
+        }
+    )
+    truth = (X["colour"] == "red") | X["age"].isna()
+    y = np.where(truth, "yes", "no")
+    frontier = optimal_lists(X, y, max_rules=3)
+    assert frontier.upper[2] == frontier.lower[2] == 0
+    rules = frontier.rules[2]
+    assert rules is not None
+    assert (rules.predict(X) == y).all()
+    assert {str(c) for rule in rules for c in rule.conditions} <= {
+        "x0 = red", "x1 is missing", "x0 ≠ red or missing", "x1 is known",
+    }  # fmt: skip
+    assert json.loads(json.dumps(frontier.space))["cuts"]["categories"] == {
+        "0": ["blue", "green", "red"]
+    }
+
+
+def test_a_good_list_to_begin_with(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    X, y = wine
+    best = optimal_lists(X, y, max_rules=4)
+    # Bounds moved to where no cut is.
+    moved = [
+        Rule(
+            [
+                Interval(c.feature, c.lower + 1e-3, c.upper + 1e-3)
+                for c in rule.conditions
+                if isinstance(c, Interval)
+            ],
+            rule.output,
+        )
+        for rule in best.rules[3]
+    ]
+    start = RuleSet(moved, list(X.columns), task="classification", classes=[0, 1, 2])
+    few = optimal_lists(X, y, max_rules=4, max_nodes=150)
+    begun = optimal_lists(X, y, max_rules=4, max_nodes=150, start=[start])
+    assert begun.upper[3] == best.upper[3] <= few.upper[3]
+    assert (begun.lower <= best.lower).all()
+
+
+def test_little_memory_leaves_trivial_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frontier = optimal_lists(*wine, max_rules=3, memory_limit=1000)
+    assert frontier.status == ("optimal", "memory_limit", "memory_limit")
+    assert frontier.lower.tolist() == [107, 0, 0]
+    assert frontier.upper.tolist() == [107, 107, 107]
+
+
+def test_no_time_leaves_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    frontier = optimal_lists(*wine, max_rules=4, time_limit=0)
+    assert (frontier.lower <= [107, 52, 6, 3]).all()
+    assert (frontier.upper >= [107, 52, 6, 3]).all()
+    assert frontier.status[-1] == "time_limit"
+
+
+def test_interrupted_from_the_keyboard() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
+    known = optimal_lists(X, y, max_rules=3, cuts=3)
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    frontier = optimal_lists(X, y, max_rules=6, cuts=3)
+    timer.join()
+    assert frontier.status[-1] == "interrupted"
+    assert frontier.status[0] == "optimal"
+    assert (frontier.lower[:3] <= known.lower).all()
+    assert (frontier.upper[:3] >= known.upper).all()
+
+
+def test_tables_that_say_nothing() -> None:
+    frontier = optimal_lists(np.ones((4, 2)), [0, 0, 1, 1], max_rules=3)
+    assert frontier.lower.tolist() == frontier.upper.tolist() == [2, 2, 2]
+    one = optimal_lists(np.arange(4.0)[:, None], ["a"] * 4, max_rules=2)
+    assert one.upper.tolist() == [0, 0]
+
+
+def test_given_cuts_are_the_space() -> None:
+    X = np.arange(8.0)[:, None]
+    y = np.array([0, 0, 0, 1, 1, 1, 0, 0])
+    assert optimal_lists(X, y, max_rules=3).upper.tolist() == [3, 0, 0]
+    coarse = Cuts(1, {0: (1.5,)}, {})
+    assert optimal_lists(X, y, max_rules=3, cuts=coarse).upper.tolist() == [3, 3, 3]
+    assert optimal_lists(X, y, max_rules=3, max_conditions=1).upper.tolist() == [3, 2, 0]
+    assert candidate_cuts(X, 1).thresholds == {0: (3.5,)}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"loss": "error"}, ValueError, "loss must be one of"),
+        ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more, got 0"),
+        ({"max_conditions": 3}, ValueError, "max_conditions must be an integer from 1 to 2"),
+        ({"cuts": "all"}, TypeError, "cuts must be an integer of 1 or more"),
+        ({"time_limit": -1}, ValueError, "time_limit must be"),
+        ({"max_nodes": 0}, ValueError, "max_nodes must be"),
+        ({"memory_limit": -1}, ValueError, "memory_limit must be"),
+        ({"classes": [0]}, ValueError, "classes must hold all labels of y, but lacks 1"),
+        ({"sample_weight": [0, 0]}, ValueError, "sample_weight must hold a positive number"),
+        ({"start": ["rule"]}, TypeError, "start must be a RuleSet"),
+        ({"y": [0]}, ValueError, "y must hold one value for each of the rows"),
+        ({"loss": "squared_error", "y": [0, np.nan]}, ValueError, "y must hold finite numbers"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        optimal_lists(**{"X": [[0.0], [1.0]], "y": [0, 1]} | options)
