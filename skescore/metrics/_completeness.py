@@ -6,10 +6,10 @@ cover nearly all rows by a small part of the domain. Report both and never mix t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,11 +155,12 @@ def volume_completeness(
 
     def measure(chosen: NDArray[np.bool_], disjoint: bool) -> Volume:
         settings = disjoint, n_samples, confidence, random_state
-        lower, upper = boxes.lower[chosen], boxes.upper[chosen]
+        lower, upper, rule = boxes.lower[chosen], boxes.upper[chosen], boxes.rule[chosen]
         if isinstance(random_state, int) and lower.size <= _MOST_KEPT:
             # Scores of one rule set ask for its volume again and again.
-            return _known_volume(lower.tobytes(), upper.tobytes(), lower.shape, *settings)
-        return _volume(lower, upper, *settings)
+            parts = (ends.tobytes() for ends in (lower, upper, rule))
+            return _known_volume(*parts, lower.shape, *settings)
+        return _volume(lower, upper, rule, *settings)
 
     if boxes.pure.all():
         volume = measure(boxes.pure, ruleset.disjoint)
@@ -184,18 +185,21 @@ def volume_completeness(
 
 
 def _volume(
-    lower: Floats, upper: Floats, disjoint: bool, n_samples: int, confidence: float, seed: Seed
-) -> Volume:
+    lower: Floats, upper: Floats, rule: NDArray[np.intp],
+    disjoint: bool, n_samples: int, confidence: float, seed: Seed,
+) -> Volume:  # fmt: skip
     return union_volume(
-        lower, upper, disjoint=disjoint, n_samples=n_samples, confidence=confidence,
+        lower, upper, rule=rule, disjoint=disjoint, n_samples=n_samples, confidence=confidence,
         random_state=seed,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=32)
-def _known_volume(lower: bytes, upper: bytes, shape: tuple[int, int], *settings: Any) -> Volume:
+def _known_volume(
+    lower: bytes, upper: bytes, rule: bytes, shape: tuple[int, int], *settings: Any
+) -> Volume:
     low, high = (np.frombuffer(b, dtype=np.float64).reshape(shape) for b in (lower, upper))
-    return _volume(low, high, *settings)
+    return _volume(low, high, np.frombuffer(rule, dtype=np.intp), *settings)
 
 
 def instance_completeness(
@@ -297,36 +301,27 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     kept = fits[:, never].all(axis=1)
     lower, upper, pure, fits = lower[kept], upper[kept], boxes.pure[kept], fits[kept]
     allowed, rule = boxes.missing[kept], boxes.rule[kept]
-    columns = [(lower[:, never & varying], upper[:, never & varying])]
+    solid = never & varying
     gone = np.flatnonzero(~never)
     if not len(gone):
-        return UnitBoxes(*columns[0], pure, rule)
-    sides = [
-        _sides(
-            lower[:, j], upper[:, j], fits[:, j], allowed[:, j], missing[j], bool(varying[j]),
-            turned=False if comparable else None,
-        )
-        for j in gone
-    ]  # fmt: skip
+        return UnitBoxes(lower[:, solid], upper[:, solid], pure, rule)
+    (one_low, one_high), two = _sides(
+        lower[:, gone], upper[:, gone], fits[:, gone], allowed[:, gone], missing[gone],
+        varying[gone], turned=not comparable,
+    )  # fmt: skip
     # A box that would fall into too many parts is left to sampling.
-    whole = sum(two.astype(np.intp) for _, _, two in sides) > np.log2(_MOST_PARTS)
-    rows, pure = np.arange(len(pure)), pure & ~whole
-    for first, second, two in sides:
-        split = two[rows] & ~whole[rows]
-        one_low, one_high = (ends[rows].copy() for ends in first)
-        one_low[whole[rows] & two[rows]], one_high[whole[rows] & two[rows]] = 0.0, 1.0
-        columns = [
-            (np.concatenate([a, a[split]]), np.concatenate([b, b[split]])) for a, b in columns
-        ]
-        more = rows[split]
-        columns.append(
-            (
-                np.concatenate([one_low, second[0][more]])[:, None],
-                np.concatenate([one_high, second[1][more]])[:, None],
-            )
-        )
-        rows = np.concatenate([rows, more])
-    lows, highs = (np.hstack(ends) for ends in zip(*columns, strict=True))
+    whole = two.sum(axis=1) > np.log2(_MOST_PARTS)
+    pure = pure & ~whole
+    one_low[whole[:, None] & two], one_high[whole[:, None] & two] = 0.0, 1.0
+    two[whole] = False
+    lows, highs = np.hstack([lower[:, solid], one_low]), np.hstack([upper[:, solid], one_high])
+    rows = np.arange(len(pure))
+    for place in np.flatnonzero(two.any(axis=0)):
+        more, at = two[rows, place], len(lows)
+        lows, highs = np.concatenate([lows, lows[more]]), np.concatenate([highs, highs[more]])
+        feature = place + np.count_nonzero(solid)
+        lows[at:, feature], highs[at:, feature] = 1.0 - missing[gone[place]], 1.0
+        rows = np.concatenate([rows, rows[more]])
     order = np.argsort(rule[rows], kind="stable")
     return UnitBoxes(lows[order], highs[order], pure[rows][order], rule[rows][order])
 
@@ -336,24 +331,28 @@ def _sides(
     upper: Floats,
     fits: NDArray[np.bool_],
     allowed: NDArray[np.bool_],
-    missing: float,
-    varying: bool,
-    turned: bool | None = None,
-) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], NDArray[np.bool_]]:
-    """One side of boxes where a share of values is missing, and a second part where it has two."""
+    missing: Floats,
+    varying: NDArray[np.bool_],
+    *,
+    turned: bool,
+) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
+    """The sides of boxes where shares of values are missing, and which have a second part.
+
+    The second part, of missing values, is the end of the feature.
+    """
     known = 1.0 - missing
-    low, high = (lower * known, upper * known) if varying else (lower * 0, lower * 0 + known)
+    low = np.where(varying, lower * known, 0.0)
+    high = np.where(varying, upper * known, known)
     both = fits & allowed
     # Missing values stand at the end that more of the boxes reach, so that fewer fall apart.
-    if turned is None:
-        at_start, at_end = both & (low == 0), both & (high == known)
-        turned = int(at_start.sum()) > int(at_end.sum())
     if turned:
-        low, high = known - high, known - low
+        at_start, at_end = both & (low == 0), both & (high == known)
+        mirrored = at_start.sum(axis=0) > at_end.sum(axis=0)
+        low, high = np.where(mirrored, known - high, low), np.where(mirrored, known - low, high)
     two = both & (high < known)
     one_low = np.where(fits, low, np.where(allowed, known, 0.0))
     one_high = np.where(fits, np.where(both & ~two, 1.0, high), np.where(allowed, 1.0, 0.0))
-    return (one_low, one_high), (np.full(len(low), known), np.ones(len(low))), two
+    return (one_low, one_high), two
 
 
 def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> Iterator[Floats]:
@@ -426,21 +425,27 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     pure = np.ones(len(lower), dtype=bool)
     if ruleset.boxes_only:
         return _Boxes(lower, upper, known, missing, pure, np.arange(len(lower)))
-    rows: list[int] = []
-    changes: list[tuple[int, int, _Piece]] = []
+    read = []
     for i, rule in enumerate(ruleset.rules):
         pieces, pure[i] = _pieces(rule, ruleset)
         if np.prod([len(p) for p in pieces.values()], initial=1.0) > _MOST_PARTS:
             pieces, pure[i] = {}, False
-        for chosen in product(*pieces.values()):
-            changes += [(len(rows), j, p) for j, p in zip(pieces, chosen, strict=True)]
-            rows.append(i)
-    lower, upper, known, missing = (a[rows].copy() for a in (lower, upper, known, missing))
-    for row, j, piece in changes:
-        if piece.ends is not None:
-            lower[row, j], upper[row, j] = piece.ends
-        known[row, j], missing[row, j] = piece.known, piece.missing
-    return _Boxes(lower, upper, known, missing, pure[rows], np.array(rows, dtype=np.intp))
+        read.append(pieces)
+    n_boxes = [math.prod(map(len, pieces.values())) for pieces in read]
+    rows = np.repeat(np.arange(len(read)), n_boxes)
+    lower, upper, known, missing = (a[rows] for a in (lower, upper, known, missing))
+    starts = np.cumsum([0, *n_boxes])
+    for pieces, start, end in zip(read, starts[:-1], starts[1:], strict=True):
+        every = 1
+        for j, some in pieces.items():  # all combinations of a piece of each feature
+            chosen = np.arange(end - start) // every % len(some)
+            every *= len(some)
+            known[start:end, j] = np.array([p.known for p in some])[chosen]
+            missing[start:end, j] = np.array([p.missing for p in some])[chosen]
+            if some and some[0].ends is not None:
+                ends = np.array([p.ends for p in some], dtype=float)[chosen]
+                lower[start:end, j], upper[start:end, j] = ends.T
+    return _Boxes(lower, upper, known, missing, pure[rows], rows)
 
 
 class _Piece(NamedTuple):

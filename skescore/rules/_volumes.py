@@ -355,7 +355,9 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"`confidence` must lie strictly between 0 and 1, got {confidence!r}.")
 
 
-_FEW_BOXES = 12  # up to here all intersections, 4095 at most, are always affordable
+_FEW_BOXES = 12  # up to here all sets of rules, 4095 at most, are always affordable
+_MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is quicker
+_WORDS_PER_FRAGMENT = 50
 _GRID_CELLS = 50_000_000
 _MANY_CELLS, _FEW_FRAGMENTS = 1_000_000, 5_000  # more cells than these take longer than fragments
 _GRID_CHUNK = 1_000_000  # cells that are held at a time
@@ -399,6 +401,7 @@ def union_volume(
     upper: ArrayLike,
     *,
     disjoint: bool = False,
+    rule: ArrayLike | None = None,
     max_fragments: int = 200_000,
     n_samples: int = 100_000,
     confidence: float = 0.99,
@@ -407,6 +410,8 @@ def union_volume(
     """Volume of the union of boxes inside the unit cube, exact wherever that is affordable.
 
     `disjoint` is the caller's word that no two boxes overlap, so that volumes are added.
+    Boxes of the same `rule` (a number per box; each its own by default) are disjoint and make up a
+    product of sets of values, one set for each feature.
     `max_fragments` bounds what the exact methods may hold of each group of more than 12 overlapping
     boxes; beyond it `n_samples` points are drawn, and the result is an interval.
 
@@ -417,9 +422,11 @@ def union_volume(
     projected away and each connected component of the overlap graph is measured alone, after
     factoring out features on which all its boxes have the same interval:
 
-    - up to 12 boxes: inclusion-exclusion without the empty intersections;
+    - feature by feature, the cube is cut where the set of rules that are still possible changes,
+      and pieces with the same set are put together: of up to 12 rules always, of more as long as
+      there are few such sets;
     - a grid of all distinct coordinates with at most 5e7 cells: the sum of its filled cells (with
-      more than 1e6, the next two are tried first, within narrow limits);
+      more than 1e6, the next is tried first, within narrow limits);
     - otherwise each box is cut into slabs, at most two per feature and cut, that lie outside the
       larger boxes; past `max_fragments`, inclusion-exclusion within the same limit;
     - otherwise all boxes left over are sampled together, either uniformly in their bounding box or
@@ -456,8 +463,9 @@ def union_volume(
     check_count("n_samples", n_samples)
     check_confidence(confidence)
 
+    rules = np.arange(len(low)) if rule is None else np.asarray(rule, dtype=np.intp)
     solid = (high > low).all(axis=1)
-    low, high = low[solid], high[solid]
+    low, high, rules = low[solid], high[solid], rules[solid]
     if not len(low):
         return _exact(0.0)
     if ((low == 0.0) & (high == 1.0)).all(axis=1).any():
@@ -472,16 +480,22 @@ def union_volume(
         return _exact(total)
 
     maximal = ~contained_in_other(low, high)
+    maximal = np.isin(rules, rules[maximal])  # what others hold of a rule is part of its product
     wide = ((low == 0.0) & (high == 1.0)).all(axis=0)
-    low, high = low[maximal][:, ~wide], high[maximal][:, ~wide]
+    low, high, rules = low[maximal][:, ~wide], high[maximal][:, ~wide], rules[maximal]
     labels = overlap_components(low, high)
+    if rule is not None:  # what belongs to a rule stays together
+        links = (np.ones(len(low), dtype=bool), (labels, labels.max() + 1 + rules))
+        graph = coo_array(links, shape=(labels.max() + rules.max() + 2,) * 2)
+        labels = connected_components(graph, directed=False)[1][labels]
+        labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels)
     alone = sizes[labels] == 1
     parts = list(box_volumes(low[alone], high[alone]))
     entangled = np.zeros(len(low), dtype=bool)
     by_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     for members in (group for group in by_label if len(group) > 1):
-        part = _component_volume(low[members], high[members], max_fragments)
+        part = _component_volume(low[members], high[members], rules[members], max_fragments)
         if part is None:
             entangled[members] = True
         else:
@@ -501,21 +515,27 @@ def _exact(value: float) -> Volume:
     return Volume(value, True, value, value, None, 0)
 
 
-def _component_volume(low: Floats, high: Floats, max_fragments: int) -> float | None:
+def _component_volume(
+    low: Floats, high: Floats, rule: Integers, max_fragments: int
+) -> float | None:
     """Exact volume of overlapping boxes, or None if that takes too many fragments."""
     common = (low == low[0]).all(axis=0) & (high == high[0]).all(axis=0)
     factor = float(box_volumes(low[:1, common], high[:1, common])[0])
     low, high = low[:, ~common], high[:, ~common]
     limit = min(max_fragments, max(1000, _FLOATS_IN_MEMORY // low.shape[1]))
+    products = Products.of_boxes(low, high, rule)
     volume = None
-    if len(low) <= _FEW_BOXES:
-        volume = _by_inclusion_exclusion(low, high, 2**_FEW_BOXES)
+    if products is not None:
+        few = products.n_rules <= _FEW_BOXES
+        volume = products.covered(limit=2**_FEW_BOXES if few else min(limit, _FEW_FRAGMENTS))
     if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
         volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
         if volume is None:
             volume = _by_inclusion_exclusion(low, high, limit // 10)
     if volume is None:
         volume = _by_grid(low, high)
+    if volume is None and products is not None:
+        volume = products.covered(limit=limit // 10)
     if volume is None:
         volume = _by_fragments(low, high, limit)
     if volume is None:
@@ -530,7 +550,7 @@ def _by_inclusion_exclusion(low: Floats, high: Floats, limit: int) -> float | No
         next_low, next_high = np.maximum(meet_low, one_low), np.minimum(meet_high, one_high)
         solid = (next_high > next_low).all(axis=1)
         work += _CALL_COST + low.shape[1] * len(signs)
-        exhausted = len(low) > _FEW_BOXES and work > _FLOATS_PER_FRAGMENT * limit
+        exhausted = work > _FLOATS_PER_FRAGMENT * limit
         if exhausted or len(signs) + 1 + np.count_nonzero(solid) > limit:
             return None
         meet_low = np.concatenate([meet_low, one_low[None], next_low[solid]])
@@ -541,6 +561,151 @@ def _by_inclusion_exclusion(low: Floats, high: Floats, limit: int) -> float | No
     # The terms cancel; every one carries a rounding error of about its size times n_features.
     error = math.fsum(np.abs(terms)) * low.shape[1] * np.finfo(np.float64).eps
     return volume if error <= _RELATIVE_ERROR * volume else None
+
+
+class Products:
+    """Rules as products: of each feature, the values that a rule allows, whatever the others are.
+
+    The values of a feature are taken together as far as the same rules allow them. What stands for
+    a set of rules is a row of bits, in words of 64.
+
+    Parameters
+    ----------
+    allowed : list of ndarray of uint64, each of shape (n_parts, n_words)
+        Per feature and part of its values, the rules that allow them.
+    widths : list of ndarray of float, each of shape (n_parts,)
+        The length of each part.
+    n_rules : int
+        Number of rules.
+    """
+
+    def __init__(
+        self, allowed: list[NDArray[np.uint64]], widths: list[Floats], n_rules: int
+    ) -> None:
+        self._allowed, self._widths, self.n_rules = allowed, widths, n_rules
+
+    @classmethod
+    def of_boxes(cls, low: Floats, high: Floats, rule: Integers) -> Products | None:
+        """Read boxes inside the unit cube; of a rule, together a product, they may be several.
+
+        None where boxes have so many different ends that other ways are quicker.
+        """
+        order = np.argsort(rule, kind="stable")
+        low, high = low[order], high[order]
+        starts = np.flatnonzero(np.diff(rule[order], prepend=rule.min() - 1))
+        allowed, widths = [], []
+        for start, end in zip(low.T, high.T, strict=True):
+            edges = np.unique(np.concatenate([start, end, [0.0, 1.0]]))
+            if len(low) * len(edges) > _MOST_PARTS:
+                return None
+            first, last = (np.searchsorted(edges, ends)[:, None] for ends in (start, end))
+            part = np.arange(len(edges) - 1)
+            held = np.logical_or.reduceat((first <= part) & (part < last), starts, axis=0)
+            if held.all():
+                continue
+            distinct, inverse = _distinct_rows(_as_words(held.T))
+            allowed.append(distinct)
+            widths.append(np.bincount(inverse, np.diff(edges)))
+        return cls(allowed, widths, len(starts))
+
+    def covered(self, *, within: int | None = None, limit: int) -> float | None:
+        """Volume of what at least one rule holds in; None if that takes more than `limit` steps.
+
+        With `within`, of the others inside of what this rule holds in.
+
+        Notes
+        -----
+        Feature by feature the unit cube is cut into the parts of its values, and pieces in which
+        the same rules are still possible are added up: what the features before are does not matter
+        any more. A piece in which a rule has all that it requires is covered, one in which no rule
+        is possible is not. The volume is a sum of positive numbers, so that nothing cancels.
+        """
+        allowed, widths = self._allowed, self._widths
+        possible = np.ones(self.n_rules, dtype=bool)
+        if within is not None:
+            inside = [_as_bits(one, self.n_rules)[:, within] for one in allowed]
+            allowed = [one[some] for one, some in zip(allowed, inside, strict=True)]
+            widths = [one[some] for one, some in zip(widths, inside, strict=True)]
+            possible[within] = False
+        requires = np.array([~_as_bits(one, self.n_rules).all(axis=0) for one in allowed])
+        requires = requires.reshape(len(allowed), self.n_rules)
+        if (possible & ~requires.any(axis=0)).any():
+            return math.prod(float(one.sum()) for one in widths)
+        order = _features_in_order(requires)
+        last = np.full(self.n_rules, -1)
+        for step, feature in enumerate(order):
+            last[requires[feature]] = step
+        states, volume, covered = _as_words(possible[None]), np.ones(1), [np.empty(0)]
+        for step, feature in enumerate(order):
+            parts = allowed[feature]
+            if states.size * len(parts) > _WORDS_PER_FRAGMENT * limit:
+                return None
+            states = (states[:, None] & parts).reshape(-1, parts.shape[1])
+            volume = np.multiply.outer(volume, widths[feature]).ravel()
+            complete = (states & _as_words((last == step)[None])).any(axis=1)
+            covered.append(volume[complete])
+            left = ~complete & states.any(axis=1)
+            states, inverse = _distinct_rows(states[left])
+            volume = np.bincount(inverse, volume[left], minlength=len(states))
+            if len(states) > limit:
+                return None
+        return math.fsum(np.concatenate(covered))
+
+
+def volume_outside(
+    low: Floats, high: Floats, lower: Floats, upper: Floats, rule: Integers, limit: int
+) -> float | None:
+    """Volume of a product, made of boxes, outside of others; None where it takes more steps.
+
+    Boxes of others with the same `rule` make up a product as well, see :func:`union_volume`.
+    """
+    met = (lower < high.max(axis=0)).all(axis=1) & (upper > low.min(axis=0)).all(axis=1)
+    rules = np.concatenate([np.full(len(low), rule.min(initial=0) - 1), rule[met]])
+    products = Products.of_boxes(
+        np.concatenate([low, lower[met]]), np.concatenate([high, upper[met]]), rules
+    )
+    inside = None if products is None else products.covered(within=0, limit=limit)
+    return None if inside is None else max(math.fsum(box_volumes(low, high)) - inside, 0.0)
+
+
+def _features_in_order(requires: NDArray[np.bool_]) -> list[int]:
+    """Features such that rules are complete, and need not be followed any more, as soon as may be.
+
+    `requires` says of every feature and rule whether the rule looks at the feature.
+    """
+    order: list[int] = []
+    left = requires.sum(axis=0)
+    waiting = np.ones(len(requires), dtype=bool)
+    for _ in range(len(requires)):
+        merit = (requires / np.maximum(left, 1) ** 2).sum(axis=1)
+        feature = int(np.where(waiting, merit, -1.0).argmax())
+        order.append(feature)
+        waiting[feature] = False
+        left = left - requires[feature]
+    return order
+
+
+def _as_words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Pack every row of bits into words of 64."""
+    words = np.zeros((len(bits), -(-bits.shape[1] // 64) * 8), dtype=np.uint8)
+    packed = np.packbits(bits, axis=1)
+    words[:, : packed.shape[1]] = packed
+    return words.view(np.uint64)
+
+
+def _as_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
+    """Unpack what :func:`_as_words` has packed."""
+    return np.unpackbits(words.view(np.uint8), axis=1, count=n_bits).view(bool)
+
+
+def _distinct_rows(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:
+    """The distinct rows, and which of them each row is."""
+    if not len(words):
+        return words, np.empty(0, dtype=np.intp)
+    rows = np.ascontiguousarray(words)
+    keys = rows[:, 0] if rows.shape[1] == 1 else rows.view(f"V{rows.shape[1] * 8}")[:, 0]
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], inverse.reshape(-1)
 
 
 def _n_cells(low: Floats, high: Floats) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from skescore.metrics._completeness import unit_boxes, volume_completeness
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule
-from skescore.rules._volumes import sampling_stream, subtract
+from skescore.rules._volumes import sampling_stream, subtract, volume_outside
 from skescore.rules.simplification import RuleRows, Step
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
@@ -265,6 +266,11 @@ class _Volumes:
             assert step.lost is not None
             boxes, others, sign = self._current[step.lost], self._place != step.lost, -1.0
         lower, upper = self._lower[others], self._upper[others]
+        if len(boxes.lower) > 1 or len(self._lower) > len(self._current):
+            place = self._place[others]
+            change = volume_outside(boxes.lower, boxes.upper, lower, upper, place, _FRAGMENTS)
+            if change is not None:
+                return self._share + sign * change
         parts = [
             _uncovered(low, high, lower, upper, estimated=self.is_followed)
             for low, high in zip(boxes.lower, boxes.upper, strict=True)
@@ -298,16 +304,15 @@ class _Volumes:
                 exact[i] = shared == 0
             else:
                 old = [self._current[place] for place in step.indices]
-                both = _common(*old).sum() if len(old) == 2 else 0.0
+                both = _common(old[0], old[1:]).sum() if len(old) == 2 else 0.0
                 shares[i] += max(0.0, new[i].volume - sum(boxes.volume for boxes in old) + both)
                 exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact
 
     def _shared(self, place: int) -> float:
-        """The volumes that the boxes of a rule have in common with those of others, added up."""
-        others = self._place != place
-        rest = _RuleBoxes(self._lower[others], self._upper[others], True)
-        return float(_common(self._current[place], rest).sum())
+        """The volumes that a rule has in common with each of the others, added up."""
+        others = [boxes for other, boxes in self._current.items() if other != place]
+        return float(_common(self._current[place], others).sum())
 
     def _of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
         """The boxes of rules, in units of the domain."""
@@ -330,12 +335,28 @@ class _RuleBoxes:
         self.lower, self.upper, self.pure = lower, upper, pure
         self.volume = float(np.prod(upper - lower, axis=1).sum())
 
+    @cached_property
+    def sides(self) -> np.ndarray:
+        """The intervals that a pure rule allows along each feature, of shape (2, n_features, n)."""
+        if len(self.lower) == 1:
+            return np.stack([self.lower.T, self.upper.T])
+        ends = np.stack([self.lower.T, self.upper.T], axis=2)
+        distinct = [np.unique(pairs, axis=0) for pairs in ends]
+        sides = np.zeros((2, len(distinct), max(map(len, distinct), default=1)))
+        for feature, pairs in enumerate(distinct):
+            sides[:, feature, : len(pairs)] = pairs.T
+        return sides
 
-def _common(one: _RuleBoxes, other: _RuleBoxes) -> np.ndarray:
-    """The volume that each box of one has in common with each of another."""
-    lower = np.maximum(one.lower[:, None], other.lower)
-    sides = np.minimum(one.upper[:, None], other.upper) - lower
-    return np.asarray(np.prod(np.maximum(sides, 0.0), axis=2))
+
+def _common(one: _RuleBoxes, others: Sequence[_RuleBoxes]) -> np.ndarray:
+    """The volume that a rule has in common with each of some others."""
+    n_sides = max((other.sides.shape[2] for other in others), default=0)
+    sides = np.zeros((2, len(others), one.sides.shape[1], n_sides))
+    for place, other in enumerate(others):
+        sides[:, place, :, : other.sides.shape[2]] = other.sides
+    lower = np.maximum(one.sides[0][:, :, None], sides[0][:, :, None])
+    upper = np.minimum(one.sides[1][:, :, None], sides[1][:, :, None])
+    return np.asarray(np.maximum(upper - lower, 0.0).sum(axis=(2, 3)).prod(axis=1))
 
 
 def _uncovered(

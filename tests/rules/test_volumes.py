@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import tracemalloc
@@ -28,16 +29,18 @@ from skescore.rules._volumes import (
     sampled_volume,
     sampling_stream,
     union_volume,
+    volume_outside,
 )
 
 SIDE = 8  # a power of two: all bounds and volumes are exact in floating point
 
 PATHS: dict[str, dict[str, object]] = {
     "as it comes": {},
-    "inclusion-exclusion": {"_FEW_BOXES": 0, "_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
-    "grid": {"_FEW_BOXES": 0},
-    "grid in chunks": {"_FEW_BOXES": 0, "_GRID_CHUNK": 5},
-    "fragments": {"_FEW_BOXES": 0, "_GRID_CELLS": 0},
+    "products": {"_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
+    "inclusion-exclusion": {"_MOST_PARTS": 0, "_GRID_CELLS": 0, "_by_fragments": lambda *_: None},
+    "grid": {"_MOST_PARTS": 0},
+    "grid in chunks": {"_MOST_PARTS": 0, "_GRID_CHUNK": 5},
+    "fragments": {"_MOST_PARTS": 0, "_GRID_CELLS": 0},
     "bit tables": {"_DENSE_CELLS": 0, "_COLUMNS": 64, "_ROWS": 3},
 }
 #: Ways to compare boxes in pairs.
@@ -137,6 +140,70 @@ def test_union_volume_of_entangled_boxes(
         volume = union_volume(*boxes)
     assert volume.exact
     assert volume.value == pytest.approx(cell_volume(*boxes), rel=1e-12)
+
+
+@st.composite
+def value_sets(draw: st.DrawFn, max_rules: int = 6, max_features: int = 3) -> list[np.ndarray]:
+    """Per feature the cells of [0, SIDE] that each rule allows, of shape (n_rules, SIDE)."""
+    n_rules = draw(st.integers(1, max_rules))
+    n_features = draw(st.integers(1, max_features))
+    bits = st.lists(st.integers(1, 2**SIDE - 1), min_size=n_rules, max_size=n_rules)
+    cells = np.arange(SIDE)
+    return [np.array(draw(bits))[:, None] >> cells & 1 == 1 for _ in range(n_features)]
+
+
+def boxes_of(sets: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The boxes of rules that allow sets of cells, with the number of the rule."""
+    lower, upper, rule = [], [], []
+    for number in range(len(sets[0])):
+        runs = []
+        for held in sets:
+            edges = np.flatnonzero(np.diff(np.r_[0, held[number].astype(int), 0]))
+            runs.append(edges.reshape(-1, 2).tolist())
+        for chosen in itertools.product(*runs):
+            lower.append([a for a, _ in chosen])
+            upper.append([b for _, b in chosen])
+            rule.append(number)
+    return np.array(lower) / SIDE, np.array(upper) / SIDE, np.array(rule)
+
+
+def covered_cells(sets: list[np.ndarray], rules: list[int]) -> np.ndarray:
+    """Which cells of the grid some rule allows."""
+    cells = [functools.reduce(np.multiply.outer, [held[r] for held in sets]) for r in rules]
+    return np.any(cells, axis=0) if cells else np.zeros((SIDE,) * len(sets), dtype=bool)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(sets=value_sets())
+def test_rules_that_allow_sets_of_values(path: str, sets: list[np.ndarray]) -> None:
+    lower, upper, rule = boxes_of(sets)
+    order = np.random.default_rng(len(lower)).permutation(len(lower))
+    with forced(path):
+        volume = union_volume(lower[order], upper[order], rule=rule[order])
+    assert volume.exact
+    n_rules = len(sets[0])
+    assert volume.value == covered_cells(sets, list(range(n_rules))).mean()
+
+
+@given(sets=value_sets(), first=st.integers(0, 5))
+def test_what_a_rule_holds_in_outside_of_others(sets: list[np.ndarray], first: int) -> None:
+    lower, upper, rule = boxes_of(sets)
+    one = first % len(sets[0])
+    own, others = rule == one, rule != one
+    found = volume_outside(
+        lower[own], upper[own], lower[others], upper[others], rule[others], limit=1000
+    )
+    rest = [r for r in range(len(sets[0])) if r != one]
+    expected = covered_cells(sets, [one]) & ~covered_cells(sets, rest)
+    assert found == pytest.approx(expected.mean(), abs=1e-15)
+
+
+def test_what_takes_too_many_steps_is_not_told() -> None:
+    lower, upper = random_boxes(60, 10, 0.5, seed=1)
+    one, others = slice(0, 1), slice(1, None)
+    rule = np.arange(59)
+    boxes = lower[one], upper[one], lower[others], upper[others], rule
+    assert volume_outside(*boxes, limit=1) is None
 
 
 @pytest.mark.parametrize(("n_boxes", "n_features", "reach"), [(20, 8, 0.7), (14, 30, 1.2)])
@@ -333,7 +400,11 @@ def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> Non
     turned = rules.replace(rules=rules.rules[::-1])  # the same volume, measured anew
     exact = volume_completeness(turned)
     assert exact.exact
-    for limit in ("_FLOATS_PER_FRAGMENT", "_GRID_CELLS"):  # no time for an exact answer
+    for limit in (
+        "_FLOATS_PER_FRAGMENT",
+        "_GRID_CELLS",
+        "_MOST_PARTS",
+    ):  # no time for an exact answer
         monkeypatch.setattr(volumes, limit, 0)
     share = volume_completeness(rules)
     assert not share.exact
