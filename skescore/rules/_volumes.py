@@ -621,16 +621,19 @@ class Products:
         is possible is not. The volume is a sum of positive numbers, so that nothing cancels.
         """
         allowed, widths = self._allowed, self._widths
-        possible = np.ones(self.n_rules, dtype=bool)
+        possible, scale = np.ones(self.n_rules, dtype=bool), 1.0
         if within is not None:
             inside = [_as_bits(one, self.n_rules)[:, within] for one in allowed]
             allowed = [one[some] for one, some in zip(allowed, inside, strict=True)]
             widths = [one[some] for one, some in zip(widths, inside, strict=True)]
+            lengths = [float(one.sum()) for one in widths]
+            scale = math.prod(lengths)
+            widths = [one / length for one, length in zip(widths, lengths, strict=True)]
             possible[within] = False
         requires = np.array([~_as_bits(one, self.n_rules).all(axis=0) for one in allowed])
         requires = requires.reshape(len(allowed), self.n_rules)
         if (possible & ~requires.any(axis=0)).any():
-            return math.prod(float(one.sum()) for one in widths)
+            return scale
         order = _features_in_order(requires)
         last = np.full(self.n_rules, -1)
         for step, feature in enumerate(order):
@@ -649,7 +652,7 @@ class Products:
             volume = np.bincount(inverse, volume[left], minlength=len(states))
             if len(states) > limit:
                 return None
-        return math.fsum(np.concatenate(covered))
+        return scale * math.fsum(np.concatenate(covered))
 
 
 def volume_outside(
