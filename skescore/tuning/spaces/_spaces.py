@@ -267,11 +267,19 @@ def _impurities(problem: _Problem) -> FloatDistribution:
     return FloatDistribution(0.02 * most, most, log=True)
 
 
+#: Up to here all features may be used at once by extractors of boxes.
+_FEW_FEATURES = 40
+
+
 def _selections(problem: _Problem, default: int) -> Space:
-    """Whether rules use the most important features alone; a choice only where there are more."""
+    """Whether rules use the most important features alone; a choice only where there are more.
+
+    Of hundreds of features not all are tried: boxes with faces along each take minutes.
+    """
     if problem.n_features <= default:
         return {}
-    return {"n_features_to_select": CategoricalDistribution((default, None))}
+    more = None if problem.n_features <= _FEW_FEATURES else 4 * default
+    return {"n_features_to_select": CategoricalDistribution((default, more))}
 
 
 def _at_most(value: float, distribution: IntDistribution) -> int:
