@@ -605,7 +605,7 @@ class Products:
                 continue
             distinct, inverse = _distinct_rows(_as_words(held.T))
             allowed.append(distinct)
-            widths.append(np.bincount(inverse, np.diff(edges)))
+            widths.append(np.bincount(inverse, np.diff(edges)).astype(np.float64))
         return cls(allowed, widths, len(starts))
 
     def covered(self, *, within: int | None = None, limit: int) -> float | None:
@@ -649,7 +649,7 @@ class Products:
             covered.append(volume[complete])
             left = ~complete & states.any(axis=1)
             states, inverse = _distinct_rows(states[left])
-            volume = np.bincount(inverse, volume[left], minlength=len(states))
+            volume = np.bincount(inverse, volume[left], len(states)).astype(np.float64)
             if len(states) > limit:
                 return None
         return scale * math.fsum(np.concatenate(covered))
