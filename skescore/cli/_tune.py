@@ -383,7 +383,7 @@ def _candidates(search: ExtractorSearchCV) -> str:
     return candidates_json(
         search.candidates_,
         winner=(str(first["extractor"]), int(trial)),
-        standard_errors=search.standard_errors,
+        standard_errors=search.standard_errors_,
         extractor_seed=search.extractor_seed_,
         picked=search.picked_,
     )

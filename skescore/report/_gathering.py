@@ -218,7 +218,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
     keys = [(c.extractor, c.trial) for c in search.candidates_]
     key = (str(first["extractor"]), trial)
     kept = Kept(
-        search.candidates_, keys.index(key) if key in keys else None, search.standard_errors,
+        search.candidates_, keys.index(key) if key in keys else None, search.standard_errors_,
         search.extractor_seed_, search.picked_,
     )  # fmt: skip
     objective = SearchObjective.of(search.scoring)

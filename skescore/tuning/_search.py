@@ -27,7 +27,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
-from skescore._validation import check_choice, check_integer, row_weights
+from skescore._validation import check_choice, check_integer, check_number, row_weights
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
@@ -132,10 +132,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         before, and stops those whose best parts together could not beat the leader on held-out
         rows. ``"even"`` gives each the same number. With fewer than two trials per extractor, or no
         more than two, both are the same.
-    standard_errors : float, default=0.5
+    standard_errors : float, optional
         How far below the best the winner may be, in standard errors of the differences on the
         folds: of the candidates within, which are as good as the best as far as one can tell, the
-        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not.
+        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not. By
+        default 0.5, but 0 where `max_rules` says how many rules may be and the score is one of
+        predictions alone.
         Candidates are judged by held-out rows and by the rules that they extract from all rows, on
         these rows (see Notes), so that the winner's `score` may be below that of others.
     class_weight : "balanced" or dict, optional
@@ -201,6 +203,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Its hyper-parameters.
     best_score_ : float
         Its mean cross-validated score.
+    standard_errors_ : float
+        The `standard_errors` by which it was chosen.
     picked_ : bool
         Whether it was picked with :meth:`choose`, not chosen by the search.
     rules_ : RuleSet
@@ -294,7 +298,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces: dict[str, Space] | None = None,
         measures: Sequence[Any] = (),
         allocation: str = "halving",
-        standard_errors: float = 0.5,
+        standard_errors: float | None = None,
         class_weight: Any = None,
         features: Any = None,
         max_rows: int | None = 5_000,
@@ -662,11 +666,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             if unknown:
                 raise ValueError(f"{parameter} names {sorted(unknown)}, not among extractors.")
         check_choice("allocation", self.allocation, ("halving", "even"))
-        if not _is_number(self.standard_errors) or not 0 <= self.standard_errors < np.inf:
-            raise ValueError(
-                f"standard_errors must be a number of at least 0, got {self.standard_errors!r}."
-            )
+        check_number("standard_errors", self.standard_errors, 0.0, finite=True, optional=True)
         objective = self._objective()
+        size_is_settled = self.max_rules is not None and not objective.weighs_size
+        self.standard_errors_ = 0.0 if size_is_settled else 0.5
+        if self.standard_errors is not None:
+            self.standard_errors_ = float(self.standard_errors)
         self._limits = Limits(self.max_rules, self.min_performance)
         check_measures(self.measures)
         if not objective.minimised and not isinstance(self.refit, bool | np.bool_):
@@ -800,7 +805,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             objective,
             list(check_measures(self.measures)),
             self.stopped_,
-            self.standard_errors,
+            self.standard_errors_,
             self._limits,
         )
         if not len(self.leaderboard_) and not interrupted:
@@ -964,7 +969,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         with_all_rows = spec.signed(found.scores_with_all_rows(**choice))
         judged_by = judged(scores, with_all_rows)[order]
         size, asked = table["size"].to_numpy(), found.means("black_box_rows")
-        best = choose_winner(judged_by, size[order], asked[order], self.standard_errors)
+        best = choose_winner(judged_by, size[order], asked[order], self.standard_errors_)
         return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:

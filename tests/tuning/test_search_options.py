@@ -342,6 +342,28 @@ def test_a_seed_that_is_searched_is_the_winners_own() -> None:
     assert search.best_extractor_.random_state == search.best_params_["random_state"]
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"scoring": "accuracy", "max_rules": 4}, 0.0),
+        ({"scoring": "accuracy"}, 0.5),
+        ({"max_rules": 4}, 0.5),
+        ({"scoring": "accuracy", "max_rules": 4, "standard_errors": 1}, 1.0),
+    ],
+)
+def test_the_best_wins_where_a_limit_settles_the_size(
+    options: dict[str, Any], expected: float
+) -> None:
+    options = {"standard_errors": None} | options
+    search = search_of(n_trials=8, extractors=("cart",), **options).fit(X, Y)
+    assert search.standard_errors_ == expected
+    if expected == 0.0:
+        board = search.leaderboard_
+        done = board[(board["state"] == "complete") & (board["within_limits"] == True)]  # noqa: E712
+        judged_by = 0.632 * done["score"] + 0.368 * done["score_on_all_rows"]
+        assert judged_by.iloc[0] == pytest.approx(judged_by.max())
+
+
 @pytest.mark.parametrize("standard_errors", [0, 0.5, 1.0, 3.0])
 def test_the_winner_is_the_smallest_within_standard_errors_of_the_best(
     by_ice: ExtractorSearchCV, standard_errors: float
@@ -616,10 +638,10 @@ def own_score(model: Any, X: Any, y: Any) -> float:
     ("options", "kind", "message"),
     [
         ({"allocation": "fair"}, ValueError, "'halving', 'even', got 'fair'"),
-        ({"standard_errors": -1}, ValueError, "number of at least 0, got -1"),
-        ({"standard_errors": math.nan}, ValueError, "number of at least 0, got nan"),
-        ({"standard_errors": "one"}, ValueError, "number of at least 0, got 'one'"),
-        ({"standard_errors": True}, ValueError, "number of at least 0, got True"),
+        ({"standard_errors": -1}, ValueError, "standard_errors must be .*0 or more.*got -1"),
+        ({"standard_errors": math.nan}, ValueError, "standard_errors must be .*got nan"),
+        ({"standard_errors": "one"}, TypeError, "standard_errors must be .*got 'one'"),
+        ({"standard_errors": True}, TypeError, "standard_errors must be .*got True"),
         ({"n_trials": None}, ValueError, "n_trials=None needs a timeout in seconds"),
         ({"n_trials": None, "timeout": math.nan}, ValueError, "timeout must be .*got nan"),
         ({"n_trials": None, "timeout": math.inf}, ValueError, "timeout must be .*got inf"),
