@@ -20,7 +20,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._validation import (
     check_choice,
-    check_instance,
     check_integer,
     check_number,
     finite_numbers,
@@ -32,7 +31,6 @@ from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._frontier import LOSSES, Frontier
 from skescore.rules import (
     Condition,
-    Domain,
     Fallback,
     Interval,
     Rule,
@@ -56,16 +54,14 @@ def optimal_trees(
     X: Any,
     y: Any,
     *,
-    max_rules: int = 4,
     loss: str = "errors",
-    cuts_per_feature: int | None = 16,
-    cuts: Cuts | None = None,
+    max_rules: int = 4,
+    cuts: Cuts | int | None = 16,
+    classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
     time_limit: float | None = None,
     max_nodes: int | None = None,
-    classes: Sequence[Any] | None = None,
-    feature_names: Sequence[str] | None = None,
-    domain: Domain | None = None,
 ) -> Frontier:
     """Find the least loss of decision trees of at most 1, 2, 3, ... leaves.
 
@@ -78,32 +74,29 @@ def optimal_trees(
         The rows; NaN or None for missing values, which go to either side of a split.
     y : array-like of shape (n_rows,)
         What trees should conclude: labels, or numbers.
-    max_rules : int, default=4
-        Most leaves.
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
         What is summed over the rows: 1 for a wrong label, or how far a number is off.
-    cuts_per_feature : int, optional, default=16
-        Most cuts of a number, see :func:`candidate_cuts`; None for all between neighbouring values.
-    cuts : Cuts, optional
-        Where features may be split, instead of `cuts_per_feature`.
+    max_rules : int, default=4
+        Most leaves.
+    cuts : Cuts, int or None, default=16
+        Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
+        any two neighbouring values.
+    classes : sequence, optional
+        The labels, in the order of the rules' class counts; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional
         How much each row counts.
-    time_limit : float, optional
-        Seconds after which the search ends; None for none.
-    max_nodes : int, optional
-        Sets of rows after which the search ends: other than a time, it gives the same bounds
-        on every machine.
-    classes : sequence, optional
-        The labels, in the order of the rules' class counts.
     feature_names : sequence of str, optional
         Names of the features; by default those of a frame.
-    domain : Domain, optional
-        The domain of the rules.
+    time_limit : float, optional
+        Seconds after which the bounds found so far are returned; None for none.
+    max_nodes : int, optional
+        The same with a number of sets of rows, so that the result does not depend on the machine.
 
     Returns
     -------
     Frontier
-        For each number of leaves a proven lower bound, and the best tree found.
+        For each number of leaves a proven lower bound, and the best tree found. Interrupted from
+        the keyboard, what was proven until then.
 
     Raises
     ------
@@ -125,7 +118,7 @@ def optimal_trees(
     >>> from sklearn.datasets import load_iris
     >>> from skescore.optimal import optimal_trees
     >>> X, y = load_iris(return_X_y=True)
-    >>> frontier = optimal_trees(X, y, max_rules=4, cuts_per_feature=None)
+    >>> frontier = optimal_trees(X, y, cuts=None)
     >>> frontier.upper.tolist(), frontier.status
     ([100.0, 50.0, 6.0, 3.0], ('optimal', 'optimal', 'optimal', 'optimal'))
     """
@@ -134,7 +127,8 @@ def optimal_trees(
     check_choice("loss", loss, LOSSES)
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)
-    check_instance("cuts", cuts, Cuts, optional=True)
+    if not (cuts is None or isinstance(cuts, Cuts)):
+        cuts = check_integer("cuts", cuts, 1)
     if feature_names is None:
         columns = getattr(X, "columns", None)
         n_features = np.shape(X)[1]
@@ -144,8 +138,8 @@ def optimal_trees(
     table = Table.of(X, feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row, got 0 rows.")
-    if cuts is None:
-        cuts = candidate_cuts(X, cuts_per_feature)
+    if not isinstance(cuts, Cuts):
+        cuts = candidate_cuts(X, cuts)
     target = np.asarray(y)
     if target.shape != (len(table),):
         raise ValueError(
@@ -170,7 +164,7 @@ def optimal_trees(
         families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
     )
     lower, upper, trees = search.run()
-    makes = _RuleMaker(families, table, target, weights, loss, labels, feature_names, domain)
+    makes = _RuleMaker(families, table, target, weights, loss, labels, feature_names)
     rules = [makes.rules(tree) for tree in trees]
     losses = np.array([makes.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
@@ -660,10 +654,12 @@ class _Search:
         """Lower bounds, losses and trees by leaves."""
         root = self._node(self.rows)
         if len(self.rows.at):
-            self._start(root)
-            for leaves in range(2, self.max_rules + 1):
-                self._solve(root, self.rows, leaves, math.inf, keep=True)
-                root.proven(leaves, root.lower[leaves])
+            try:
+                self._start(root)
+                for leaves in range(2, self.max_rules + 1):
+                    self._solve(root, self.rows, leaves, math.inf, keep=True)
+            except KeyboardInterrupt:  # the bounds hold at any moment
+                self.ended = "interrupted"
         else:
             root.lower = [math.inf] + [root.upper[1]] * self.max_rules
         lower = np.array(root.lower[1:])
@@ -863,11 +859,10 @@ class _RuleMaker:
         loss: str,
         labels: tuple[Any, ...] | None,
         feature_names: Sequence[str],
-        domain: Domain | None,
     ) -> None:
         self._pairs, self._table = families.pairs, table
         self._target, self._weights, self._loss = target, weights, loss
-        self._labels, self._names, self._domain = labels, feature_names, domain
+        self._labels, self._names = labels, feature_names
 
     def _leaves(self, tree: _Tree, rows: np.ndarray, path: list[Condition]) -> list[Any]:
         if tree is None:
@@ -921,7 +916,6 @@ class _RuleMaker:
             self._names,
             task="regression" if self._labels is None else "classification",
             classes=self._labels,
-            domain=self._domain,
             ordered=False,
             disjoint=True,
             fallback=Fallback(output),

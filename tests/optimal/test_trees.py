@@ -136,9 +136,9 @@ def test_cuts_between_all_neighbours_need_no_pairs(loss: str, monkeypatch: Any) 
     y = X[:, 0] * X[:, 1] + noise
     if loss == "errors":
         y = np.digitize(y, [-0.3, 0.3])
-    found = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=None)
+    found = optimal_trees(X, y, max_rules=4, loss=loss, cuts=None)
     monkeypatch.setattr("skescore.optimal._trees._PAIRED_CUTS", 0)
-    again = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=None)
+    again = optimal_trees(X, y, max_rules=4, loss=loss, cuts=None)
     np.testing.assert_allclose(found.upper, again.upper, rtol=1e-9)
     assert set(found.status) == set(again.status) == {"optimal"}
 
@@ -147,11 +147,11 @@ def test_cuts_between_all_neighbours_need_no_pairs(loss: str, monkeypatch: Any) 
 def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :5], y[::3] if loss == "errors" else X[::3, 12]
-    best = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=6)
+    best = optimal_trees(X, y, max_rules=4, loss=loss, cuts=6)
     assert best.status == ("optimal",) * 4
     before = np.zeros(4)
     for most in (1, 2, 5, 20, 100):
-        stopped = optimal_trees(X, y, max_rules=4, loss=loss, cuts_per_feature=6, max_nodes=most)
+        stopped = optimal_trees(X, y, max_rules=4, loss=loss, cuts=6, max_nodes=most)
         slack = 1e-7 * best.upper[0]
         assert (stopped.lower <= best.upper + slack).all()
         assert (stopped.upper >= best.upper - slack).all()
