@@ -1,0 +1,784 @@
+"""Certificates: between which bounds the best possible score lies, beside that of given rules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skescore._text import plural
+from skescore._validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    python_value,
+    row_weights,
+)
+from skescore.certificates._bounds import most_weighted_f1
+from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
+from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_trees
+from skescore.rules import Fallback, RuleSet, Table
+from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
+
+JSON_FORMAT = "skescore.Certificate"
+_VERSION = 1
+KINDS = ("tree", "list")
+#: Which loss a metric follows from.
+_LOSS_OF = {
+    "accuracy": "errors",
+    "f1_weighted": "errors",
+    "r2": "squared_error",
+    "mean_squared_error": "squared_error",
+    "root_mean_squared_error": "squared_error",
+    "mean_absolute_error": "absolute_error",
+}
+#: Unless the caller says otherwise, no more rules are asked about.
+_MOST_RULES = 6
+
+
+class Interval(NamedTuple):
+    """The best score of rules of a kind: it is from `found` to `possible`, where greater is better.
+
+    Of a score where less is better, `possible` is the lesser number.
+    """
+
+    found: float
+    possible: float
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Proof of how far rules are from the best possible ones on some rows; see :func:`certify`.
+
+    Parameters
+    ----------
+    frontiers : sequence of Frontier
+        For each kind of rules the least loss of every size, between two bounds.
+    measured : sequence of sequence of dict
+        For each of these, per size, the metrics of the rules found.
+    score : str
+        The name of the score that it was made for.
+    settings : mapping
+        Its ``"metric"``, its ``"completeness"`` and its ``"weights"``.
+    rows : mapping
+        What it says of the rows: ``"n_rows"``, ``"checksum"``, ``"reference"``, ``"task"``,
+        ``"weighted"``, ``"class_weights"`` or the sum of ``"squares"`` around the mean.
+    given : mapping
+        The rules that were given: ``"n_rules"``, ``"completeness_volume"``,
+        ``"completeness_instances"``, their ``"metrics"``, and as ``"rules"`` themselves, if they
+        predict these rows as they are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from skescore.certificates import certify
+    >>> from skescore.extractors import CARTExtractor
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> extractor = CARTExtractor(
+    ...     RandomForestClassifier(20, random_state=0), max_leaf_nodes=3, random_state=0
+    ... ).fit(X, y)
+    >>> certificate = certify(extractor, X, kinds=["tree"], time_limit=None)
+    >>> round(certificate.gap(), 4), round(certificate.gap("ice", phi=5), 4)
+    (0.0, 0.0004)
+    """
+
+    frontiers: tuple[Frontier, ...]
+    measured: tuple[tuple[Mapping[str, float], ...], ...]
+    score: str
+    settings: Mapping[str, Any]
+    rows: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of rules that it speaks of."""
+        return tuple(frontier.kind for frontier in self.frontiers)
+
+    def _asked(self, score: str | None, weights: Mapping[str, float]) -> _Asked:
+        name = self.score if score is None else score.removeprefix("neg_")
+        spec = SCORE_SPECS.get(name)
+        if spec is None:
+            raise ValueError(f"score must be one of {list(SCORE_SPECS)}, got {score!r}.")
+        known = self.settings["weights"] if name == self.score else {}
+        metric = self.settings["metric"] if name == self.score else spec.metric(self.rows["task"])
+        loss = _LOSS_OF.get(metric)
+        if loss != self.frontiers[0].loss:
+            raise ValueError(
+                f"{spec.label} follows from {str(loss).replace('_', ' ')}s here, but the "
+                f"certificate is about {self.frontiers[0].loss.replace('_', ' ')}s. Make one with "
+                f"certify(..., scoring={name!r})."
+            )
+        return _Asked(spec, metric, spec.check_weights({**known, **weights}))
+
+    def _frontier(self, kind: str) -> tuple[Frontier, tuple[Mapping[str, float], ...]]:
+        check_choice("kind", kind, self.kinds)
+        at = self.kinds.index(kind)
+        return self.frontiers[at], self.measured[at]
+
+    def _most(self, metric: str, loss: float, size: int) -> float:
+        """The best value of a metric with at least this loss and at most so many rules."""
+        total = self.frontiers[0].total_weight
+        if metric == "f1_weighted":
+            return most_weighted_f1(self.rows["class_weights"], loss, size)
+        if metric == "accuracy":
+            return 1 - loss / total
+        if metric == "r2":
+            squares = self.rows["squares"]
+            return 1 - loss / squares if squares > 0 else 1.0
+        value = loss / total
+        return float(np.sqrt(value)) if metric == "root_mean_squared_error" else value
+
+    def given_score(self, score: str | None = None, **weights: float) -> float:
+        """The score of the rules that were given, on these rows.
+
+        Parameters
+        ----------
+        score : str, optional
+            Another score than that of the certificate.
+        **weights : float
+            Its weights.
+
+        Returns
+        -------
+        float
+            As its formula gives it, not negated.
+        """
+        asked = self._asked(score, weights)
+        prediction = asked.prediction(self.given["metrics"][f"{asked.metric} {asked.uncovered}"])
+        share = self.given[f"completeness_{self.settings['completeness']}"]
+        return asked.value(prediction, self.given["n_rules"], share)
+
+    def interval(self, kind: str, score: str | None = None, **weights: float) -> Interval:
+        """Find the bounds of the best score that complete rules of a kind can have.
+
+        Parameters
+        ----------
+        kind : {"tree", "list"}
+            The kind of rules.
+        score : str, optional
+            Another score than that of the certificate.
+        **weights : float
+            Its weights.
+
+        Returns
+        -------
+        Interval
+            Some rules have the score `found`, none has a better one than `possible`.
+        """
+        asked = self._asked(score, weights)
+        frontier, measured = self._frontier(kind)
+        found = [
+            asked.value(asked.prediction(metrics[asked.metric]), metrics["n_rules"], 1.0)
+            for metrics in measured
+        ]
+        possible = [
+            asked.value(asked.prediction(self._most(asked.metric, loss, size)), size, 1.0)
+            for size, loss in zip(frontier.sizes, frontier.lower.tolist(), strict=True)
+        ]
+        best = max if asked.spec.greater_is_better else min
+        return Interval(best(found), best([*possible, *found]))
+
+    def any_size(self, kind: str, score: str | None = None, **weights: float) -> bool:
+        """Return whether more rules than were asked about cannot win, were they without error.
+
+        Parameters
+        ----------
+        kind : {"tree", "list"}
+            The kind of rules.
+        score : str, optional
+            Another score than that of the certificate.
+        **weights : float
+            Its weights.
+
+        Returns
+        -------
+        bool
+            Whether :meth:`interval` holds for rules of any number.
+        """
+        asked = self._asked(score, weights)
+        perfect = 0.0 if asked.spec.prediction == "loss" else 1.0
+        more = asked.value(perfect, self._frontier(kind)[0].sizes[-1] + 1, 1.0)
+        found = self.interval(kind, score, **weights).found
+        return bool(asked.spec.signed(more) <= asked.spec.signed(found))
+
+    def gap(self, score: str | None = None, *, kind: str | None = None, **weights: float) -> float:
+        """Find by how much better than the given rules any of a kind can be at most.
+
+        Parameters
+        ----------
+        score : str, optional
+            Another score than that of the certificate.
+        kind : {"tree", "list"}, optional
+            The kind of rules; by default any of the certificate.
+        **weights : float
+            Weights of the score. No further search is needed, whatever they are.
+
+        Returns
+        -------
+        float
+            0 or more, in units of the score.
+        """
+        spec = self._asked(score, weights).spec
+        own = spec.signed(self.given_score(score, **weights))
+        kinds = self.kinds if kind is None else (kind,)
+        best = max(spec.signed(self.interval(k, score, **weights).possible) for k in kinds)
+        return float(max(0.0, best - own))
+
+    def best_rules(self, kind: str, score: str | None = None, **weights: float) -> RuleSet | None:
+        """Give the rules of a kind with the best score that were found.
+
+        Parameters
+        ----------
+        kind : {"tree", "list"}
+            The kind of rules.
+        score : str, optional
+            Another score than that of the certificate.
+        **weights : float
+            Its weights.
+
+        Returns
+        -------
+        RuleSet or None
+            None where only their loss is known.
+        """
+        asked = self._asked(score, weights)
+        frontier, measured = self._frontier(kind)
+        values = [
+            asked.spec.signed(asked.value(asked.prediction(m[asked.metric]), m["n_rules"], 1.0))
+            for m in measured
+        ]
+        return frontier.rules[int(np.argmax(values))]
+
+    def _space(self, frontier: Frontier) -> str:
+        """A kind and its space in words."""
+        size = frontier.sizes[-1]
+        most = "1 leaf" if size == 1 else f"{size} leaves"
+        if frontier.kind == "list":
+            most = plural(size, "rule")
+            conditions = frontier.space.get("max_conditions")
+            if conditions is not None:
+                most += f" with at most {plural(conditions, 'condition')} each"
+        per_feature = self.settings.get("cuts_per_feature")
+        cuts = (
+            "all cuts between neighbouring values"
+            if per_feature is None
+            else f"{per_feature} cuts per feature and those of the rules given"
+        )
+        return f"decision {frontier.kind} of at most {most} over {cuts}"
+
+    def to_text(self) -> str:
+        """Say what is proven, one sentence for each kind of rules.
+
+        Returns
+        -------
+        str
+            It ends with what the certificate does not speak of.
+        """
+        spec = SCORE_SPECS[self.score]
+        own = self.given_score()
+        rows = plural(self.rows["n_rows"], "row")
+        weighted = " with their weights" if self.rows["weighted"] else ""
+        lines = [
+            f"On these {rows}{weighted}, against {self.rows['reference']}, "
+            f"{plural(self.given['n_rules'], 'rule')} have {spec.label} {own:.4f}."
+        ]
+        for frontier in self.frontiers:
+            kind = frontier.kind
+            interval, gap = self.interval(kind), self.gap(kind=kind)
+            beyond = " (nor with more)" if self.any_size(kind) else ""
+            known = interval.found == interval.possible
+            best = "the best" if known else "the best found"
+            found = f"; {best} has {spec.label} {interval.found:.4f}"
+            if gap <= 0:
+                lines.append(f"No {self._space(frontier)}{beyond} is better{found}.")
+            else:
+                lines.append(
+                    f"A {self._space(frontier)}{beyond} is better by at most "
+                    f"{_rounded_up(gap)} {spec.label}{found}."
+                )
+        share = self.given[f"completeness_{self.settings['completeness']}"]
+        if share < 1:
+            lines.append(
+                f"The certificate speaks of rules that cover everything; these cover {share:.3f}."
+            )
+        lines.append("It is about these rows, not about new ones.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        """Show the sentences, and the corridor as a table."""
+        parts = [f"<p>{escape(self.to_text()).replace(chr(10), '<br>')}</p>"]
+        for frontier in self.frontiers:
+            rows = "".join(
+                f"<tr><td>{size}</td><td>{low:g}</td><td>{high:g}</td></tr>"
+                for size, low, high in zip(
+                    frontier.sizes, frontier.lower, frontier.upper, strict=True
+                )
+            )
+            loss = escape(frontier.loss.replace("_", " "))
+            parts.append(
+                f"<table><caption>{frontier.kind}: {loss}</caption><tr><th>rules</th>"
+                f"<th>at least</th><th>found</th></tr>{rows}</table>"
+            )
+        return "".join(parts)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Write the certificate, with the rules that it speaks of.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces per level; None for one line.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` and :func:`check_certificate` read.
+        """
+        frontiers = []
+        for frontier, measured in zip(self.frontiers, self.measured, strict=True):
+            frontiers.append({
+                "kind": frontier.kind,
+                "loss": frontier.loss,
+                "lower": frontier.lower.tolist(),
+                "upper": frontier.upper.tolist(),
+                "status": list(frontier.status),
+                "seconds": frontier.seconds,
+                "total_weight": frontier.total_weight,
+                "space": dict(frontier.space),
+                "measured": [dict(metrics) for metrics in measured],
+                "rules": [None if r is None else json.loads(r.to_json()) for r in frontier.rules],
+            })  # fmt: skip
+        own = dict(self.given)
+        own["rules"] = None if own.get("rules") is None else json.loads(own["rules"].to_json())
+        content = {
+            "format": JSON_FORMAT,
+            "version": _VERSION,
+            "score": self.score,
+            "settings": dict(self.settings),
+            "rows": dict(self.rows),
+            "given": own,
+            "frontiers": frontiers,
+        }
+        return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The certificate.
+
+        Returns
+        -------
+        Certificate
+            The same. What it says is not checked, see :func:`check_certificate`.
+
+        Raises
+        ------
+        ValueError
+            If the text is no certificate.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"text must be a certificate in JSON, but {error}.") from error
+        if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
+            raise ValueError(f"text must be a certificate (format {JSON_FORMAT!r}).")
+        if data.get("version") != _VERSION:
+            raise ValueError(
+                f"The certificate is of version {data.get('version')!r}, but this skescore reads "
+                f"version {_VERSION}. Upgrade skescore."
+            )
+        try:
+            frontiers = [
+                Frontier(
+                    part["kind"],
+                    part["loss"],
+                    tuple(range(1, len(part["lower"]) + 1)),
+                    part["lower"],
+                    part["upper"],
+                    tuple(_ruleset(rules) for rules in part["rules"]),
+                    part["total_weight"],
+                    part["space"],
+                    tuple(part["status"]),
+                    part["seconds"],
+                )
+                for part in data["frontiers"]
+            ]
+            measured = tuple(tuple(part["measured"]) for part in data["frontiers"])
+            own = data["given"] | {"rules": _ruleset(data["given"]["rules"])}
+            return cls(
+                tuple(frontiers), measured, data["score"], data["settings"], data["rows"], own
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"The certificate cannot be read, it lacks {error}.") from error
+
+
+class _Asked(NamedTuple):
+    """A score with its metric and weights."""
+
+    spec: ScoreSpec
+    metric: str
+    weights: Mapping[str, float]
+
+    @property
+    def uncovered(self) -> str:
+        return self.spec.uncovered
+
+    def prediction(self, value: float) -> float:
+        """What the score takes of a metric's value."""
+        if self.spec.prediction == "loss" and METRICS[self.metric].greater_is_better:
+            return 1 - value
+        return value
+
+    def value(self, prediction: float, size: float, share: float) -> float:
+        return float(self.spec.value(prediction, size, share, self.weights))
+
+
+def _rounded_up(gap: float) -> str:
+    """A gap that is said to be no greater."""
+    return f"{np.ceil(gap * 1e4 - 1e-9) / 1e4:.4f}"
+
+
+def _ruleset(data: Any) -> RuleSet | None:
+    return None if data is None else RuleSet.from_json(json.dumps(data))
+
+
+def certify(
+    search_or_rules: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    black_box: Any = None,
+    scoring: Any = "ice",
+    kinds: Sequence[str] = KINDS,
+    max_rules: int | None = None,
+    max_conditions: int = 2,
+    cuts_per_feature: int | None = 8,
+    time_limit: float | None = 60.0,
+    max_nodes: int | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Certificate:
+    """Prove how far rules are from the best possible ones on some rows.
+
+    Parameters
+    ----------
+    search_or_rules : estimator or RuleSet
+        A fitted search or extractor, or rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, in the units of the rules.
+    y : array-like of shape (n_rows,), optional
+        What the rules are to predict. By default what the black box predicts.
+    black_box : estimator, optional
+        A fitted black box, instead of y; by default that of the search or extractor.
+    scoring : str or scorer, default="ice"
+        The score: a name or a scorer made by :func:`skescore.scorers.make_score_scorer`.
+    kinds : sequence of {"tree", "list"}, default=("tree", "list")
+        Kinds of rules to compare with.
+    max_rules : int, optional
+        Most rules to compare with; by default those that can have a better score at all, if these
+        are at most 6.
+    max_conditions : {1, 2}, default=2
+        Most conditions of a rule in a list.
+    cuts_per_feature : int, optional, default=8
+        Most cuts of a number, beside those of the given rules; None for all between neighbouring
+        values.
+    time_limit : float, optional, default=60.0
+        Seconds after which the bounds are what was proven until then; None for none.
+    max_nodes : int, optional
+        The same with a number of nodes for each kind, so that the result does not depend on the
+        machine.
+    sample_weight : array-like of shape (n_rows,), optional
+        How much each row counts.
+    n_jobs : int, optional
+        Processes for lists.
+
+    Returns
+    -------
+    Certificate
+        The bounds, and what follows for the score.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter cannot be used, or no bound of the score is known.
+
+    Notes
+    -----
+    Let L(r) be the proven least loss of r rules and U(r) that of rules found, S(e, r) a score that
+    gets no better by e or r. Then the best score is no better than the best S(L(r), r), and no
+    worse than the best S(U(r), r). The weighted F1 follows from the errors by
+    :func:`most_weighted_f1`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.certificates import certify
+    >>> from skescore.rules import as_ruleset
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
+    >>> made = certify(rules, X, y, scoring="fire", kinds=["tree"], cuts_per_feature=None)
+    >>> interval = made.interval("tree")
+    >>> round(made.given_score(), 4), round(interval.found, 4), interval.found == interval.possible
+    (0.1268, 0.0723, True)
+    """
+    if isinstance(kinds, str) or not kinds:
+        raise ValueError(f"kinds must be a sequence of {KINDS}, got {kinds!r}.")
+    for kind in kinds:
+        check_choice("kinds", kind, KINDS)
+    check_integer("max_rules", max_rules, 1, optional=True)
+    check_integer("cuts_per_feature", cuts_per_feature, 1, optional=True)
+    check_number("time_limit", time_limit, 0, optional=True)
+    asked, completeness = _read_scoring(scoring)
+    target, reference = _reference(search_or_rules, X, y, black_box)
+    weights = None if sample_weight is None else row_weights(sample_weight, len(target))
+    evaluation = evaluate_rules(search_or_rules, X, target, sample_weight=weights)
+    if not len(evaluation.ruleset):
+        raise ValueError("search_or_rules holds 0 rules, so there is nothing to certify.")
+    task = evaluation.ruleset.task
+    target = evaluation.y_true
+    metric = asked.metric if asked.metric != "auto" else asked.spec.metric(task)
+    if metric not in _LOSS_OF or task not in METRICS[metric].tasks:
+        raise ValueError(
+            f"scoring takes {metric!r} of the predictions, for which no bound is known. Choose one "
+            f"of {', '.join(name for name in _LOSS_OF if task in METRICS[name].tasks)}."
+        )
+    loss = _LOSS_OF[metric]
+    asked = asked._replace(metric=metric)
+    given = _given(search_or_rules, evaluation, X, task, loss, metric)
+    if max_rules is None:
+        max_rules = _sizes_that_can_win(asked, given, completeness)
+    names = list(evaluation.ruleset.feature_names)
+    columns = getattr(X, "columns", None)
+    names = [str(c) for c in columns] if columns is not None else names
+    cuts = _with_cuts_of(evaluation.ruleset, candidate_cuts(X, cuts_per_feature), names)
+    frontiers, measured = [], []
+    began = time.monotonic()
+    w = np.ones(len(target)) if weights is None else weights
+    for place, kind in enumerate(kinds):
+        left = None
+        if time_limit is not None:
+            left = max(0.0, time_limit - (time.monotonic() - began)) / (len(kinds) - place)
+        options: dict[str, Any] = {
+            "loss": loss, "max_rules": max_rules, "cuts": cuts, "sample_weight": weights,
+            "time_limit": left, "max_nodes": max_nodes, "feature_names": names,
+        }  # fmt: skip
+        if kind == "tree":
+            frontier = optimal_trees(X, target, **options)
+        else:
+            from skescore.optimal import optimal_lists
+
+            frontier = optimal_lists(
+                X, target, max_conditions=max_conditions, n_jobs=n_jobs, **options
+            )
+        frontiers.append(frontier)
+        measured.append(_measured(frontier, X, target, w, task))
+    rows: dict[str, Any] = {
+        "n_rows": len(target),
+        "task": task,
+        "reference": reference,
+        "weighted": weights is not None,
+        "checksum": rows_checksum(X, target, weights),
+    }
+    if task == "classification":
+        labels, codes = np.unique(np.array(list(map(str, target.tolist()))), return_inverse=True)
+        rows["class_weights"] = np.bincount(codes, w, minlength=len(labels)).tolist()
+    else:
+        rows["squares"] = float((w * (target - np.average(target, weights=w)) ** 2).sum())
+    settings = {
+        "metric": metric,
+        "completeness": completeness,
+        "weights": dict(asked.weights),
+        "cuts_per_feature": cuts_per_feature,
+    }
+    return Certificate(tuple(frontiers), tuple(measured), asked.spec.name, settings, rows, given)
+
+
+def _with_cuts_of(ruleset: RuleSet, cuts: Cuts, names: Sequence[str]) -> Cuts:
+    """Cuts, and those of the given rules, so that these are compared with their like."""
+    thresholds = {j: set(values) for j, values in cuts.thresholds.items()}
+    for rule in ruleset.rules:
+        for condition in rule.intervals:
+            name = ruleset.feature_names[condition.feature]
+            known = thresholds.get(names.index(name)) if name in names else None
+            if known is None:
+                continue
+            # x < c is x ≤ the number before c, and so on.
+            if np.isfinite(condition.upper):
+                closed = condition.upper_closed
+                known.add(condition.upper if closed else _before(condition.upper))
+            if np.isfinite(condition.lower):
+                closed = condition.lower_closed
+                known.add(_before(condition.lower) if closed else condition.lower)
+    merged = {j: tuple(sorted(values)) for j, values in thresholds.items()}
+    return replace(cuts, thresholds=merged)
+
+
+def _before(number: float) -> float:
+    return float(np.nextafter(number, -np.inf))
+
+
+def _read_scoring(scoring: Any) -> tuple[_Asked, str]:
+    """The score, its metric and weights, and how completeness is measured."""
+    scorer = get_rule_scorer(scoring)
+    spec = scorer.spec if isinstance(scorer, RuleScorer) else None
+    if spec is None or SCORE_SPECS.get(spec.name) is not spec:
+        raise ValueError(
+            f"scoring must be one of {list(SCORE_SPECS)} or a scorer of one of them, got "
+            f"{scoring!r}."
+        )
+    settings = scorer.settings
+    if settings["size"] != "rules":
+        raise ValueError(
+            f"scoring must count rules as size, got size={settings['size']!r}; no bound is known."
+        )
+    metric = settings[spec.prediction]
+    completeness = settings.get("completeness", "volume")
+    if not isinstance(metric, str) or not isinstance(completeness, str):
+        raise ValueError(
+            "scoring must take named measures, as no bound is known of a callable, got "
+            f"{metric!r} and {completeness!r}."
+        )
+    weights = spec.check_weights({name: settings[name] for name in spec.weight_names})
+    return _Asked(spec, metric.removeprefix("neg_"), weights), completeness
+
+
+def _reference(model: Any, X: Any, y: Any, black_box: Any) -> tuple[np.ndarray, str]:
+    """What rules should predict, and what it is called."""
+    if black_box is not None:
+        if y is not None:
+            raise ValueError("Pass y or black_box, not both: rules are compared with one of them.")
+        predict: Callable[[Any], Any] = getattr(black_box, "predict", black_box)
+        return np.asarray(predict(X)), "the black box's predictions"
+    if y is not None:
+        return np.asarray(y), "y"
+    oracle = getattr(model, "oracle_", None)
+    if oracle is None:
+        raise ValueError(
+            "y must be passed, or black_box: rules by themselves do not know what they imitate."
+        )
+    return np.asarray(oracle.query(X)), "the black box's predictions"
+
+
+def _given(
+    model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: str
+) -> dict[str, Any]:
+    """The rules that were given: their size, and all metrics that scores take of them."""
+    wanted = {(metric, policy) for policy in ("ignore", "penalise")}
+    for spec in SCORE_SPECS.values():
+        known = spec.metric(task)
+        if _LOSS_OF.get(known) == loss:
+            wanted.add((known, spec.uncovered))
+    metrics = {}
+    for name, policy in sorted(wanted):
+        measure = evaluation.performance if METRICS[name].greater_is_better else evaluation.loss
+        metrics[f"{name} {policy}"] = float(measure(name, policy))
+    ruleset = evaluation.ruleset
+    stand_in = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(_any(ruleset)))
+    try:
+        same = bool((stand_in.predict(X) == evaluation.y_pred)[evaluation.covered].all())
+    except (TypeError, ValueError):  # X is not in the units of the rules
+        same = False
+    return {
+        "n_rules": len(ruleset),
+        "completeness_volume": evaluation.volume,
+        "completeness_instances": evaluation.instances,
+        "metrics": metrics,
+        "rules": ruleset if same else None,
+    }
+
+
+def _any(ruleset: RuleSet) -> Any:
+    """A conclusion that rules could have."""
+    return 0.0 if ruleset.task == "regression" else (ruleset.classes or (None,))[0]
+
+
+def _sizes_that_can_win(asked: _Asked, given: Mapping[str, Any], completeness: str) -> int:
+    """The most rules that would be better than the given ones, were they without error."""
+    spec = asked.spec
+    prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.uncovered}"])
+    own = asked.value(prediction, given["n_rules"], given[f"completeness_{completeness}"])
+    perfect = 0.0 if spec.prediction == "loss" else 1.0
+    size = 2
+    while size < _MOST_RULES:
+        if spec.signed(asked.value(perfect, size + 1, 1.0)) <= spec.signed(own):
+            break
+        size += 1
+    return size
+
+
+def _measured(
+    frontier: Frontier, X: Any, target: np.ndarray, weights: np.ndarray, task: str
+) -> tuple[dict[str, float], ...]:
+    """The metrics of the rules found."""
+    result = []
+    for rules in frontier.rules:
+        assert rules is not None
+        predicted = rules.predict(X)
+        metrics = {}
+        for name, loss in _LOSS_OF.items():
+            if loss == frontier.loss:
+                better = METRICS[name].greater_is_better
+                measure = prediction_performance if better else prediction_loss
+                metrics[name] = measure(
+                    target, predicted, metric=name, task=task, sample_weight=weights
+                )
+        result.append(metrics | {"n_rules": len(rules)})
+    return tuple(result)
+
+
+def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
+    """Give a checksum of rows, of what is to be predicted, and of weights.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        What is to be predicted.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    str
+        SHA-256 of the rows, one JSON list each: the values, y and the weight, if there are any.
+        Numbers are floats; what is missing is null.
+    """
+    columns = getattr(X, "columns", None)
+    names = [str(c) for c in columns] if columns is not None else []
+    table = Table.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
+    parts = [table.column(j).tolist() for j in range(len(table.names))]
+    parts.append(np.asarray(y).tolist())
+    if sample_weight is not None:
+        parts.append(np.asarray(sample_weight, dtype=float).tolist())
+    digest = hashlib.sha256()
+    for row in zip(*parts, strict=True):
+        digest.update(json.dumps([_plain(value) for value in row]).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    value = python_value(value)
+    if isinstance(value, bool | str) or value is None:
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return None if number != number else number

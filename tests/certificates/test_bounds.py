@@ -1,0 +1,77 @@
+"""The bound of the weighted F1 beside all confusion matrices."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from skescore.certificates import most_weighted_f1
+
+
+def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:
+    """The best weighted F1 by errors and by the number of classes predicted."""
+    best: dict[tuple[int, int], float] = {}
+    for predicted in product(range(n_classes), repeat=len(y)):
+        errors = sum(a != b for a, b in zip(y, predicted, strict=True))
+        key = errors, len(set(predicted))
+        value = f1_of(y, predicted)
+        best[key] = max(best.get(key, 0.0), value)
+    return best
+
+
+def f1_of(y: list[int], predicted: tuple[int, ...]) -> float:
+    total = 0.0
+    for k in set(y):
+        hits = sum(a == b == k for a, b in zip(y, predicted, strict=True))
+        total += y.count(k) * 2 * hits / (y.count(k) + predicted.count(k))
+    return total / len(y)
+
+
+@pytest.mark.parametrize("y", [[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 2, 2]])
+def test_no_predictions_are_better_than_the_bound(y: list[int]) -> None:
+    n_classes = max(y) + 1
+    counts = np.bincount(y).tolist()
+    for (errors, n_predicted), value in best_of_all(y, n_classes).items():
+        for least in range(errors + 1):
+            assert value <= most_weighted_f1(counts, least) + 1e-12
+            for most in range(n_predicted, n_classes + 1):
+                assert value <= most_weighted_f1(counts, least, most) + 1e-12
+
+
+def test_the_f1_of_the_oracle_is_that_of_scikit_learn() -> None:
+    y, predicted = [0, 0, 1, 2, 2], (0, 1, 1, 1, 2)
+    assert f1_of(y, predicted) == pytest.approx(f1_score(y, predicted, average="weighted"))
+
+
+def test_one_class_is_exact_and_no_errors_are_perfect() -> None:
+    # Only the first class predicted: F1 of it is 2·60/(60 + 100), of weight 0.6.
+    assert most_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
+    assert most_weighted_f1([60, 40, 0], 0) == 1
+    assert most_weighted_f1([], 0) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0.5, 100), min_size=2, max_size=6),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_more_errors_are_no_better(weights: list[float], one: float, other: float) -> None:
+    few, many = sorted((one * sum(weights), other * sum(weights)))
+    assert most_weighted_f1(weights, many) <= most_weighted_f1(weights, few) + 1e-9
+
+
+def test_many_classes_are_bounded_at_once() -> None:
+    weights = np.arange(1, 31)
+    assert most_weighted_f1(weights, 10, 15) <= 1
+    # 15 of 30 classes: at least the smallest 15 are missed, 120 of 465.
+    assert most_weighted_f1(weights, 0, 15) == pytest.approx(most_weighted_f1(weights, 120))
+
+
+def test_bounds_are_close_where_classes_are_even() -> None:
+    assert most_weighted_f1([50, 50], 10) == pytest.approx(0.9, abs=0.005)

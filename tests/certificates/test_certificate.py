@@ -1,0 +1,235 @@
+"""Certificates beside all trees there are."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.certificates import Certificate, certify, check_certificate
+from skescore.extractors import CARTExtractor
+from skescore.rules import Interval, Rule, RuleSet, as_ruleset
+from skescore.scorers import ice, make_fire_scorer, make_ice_scorer, neg_q
+
+
+@pytest.fixture(scope="module")
+def iris() -> Any:
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def extractor(iris: Any) -> CARTExtractor:
+    box = RandomForestClassifier(20, random_state=0)
+    return CARTExtractor(box, max_leaf_nodes=3, random_state=0).fit(*iris)
+
+
+@pytest.fixture(scope="module")
+def certificate(extractor: CARTExtractor, iris: Any) -> Certificate:
+    return certify(extractor, iris[0], kinds=["tree"], time_limit=None, max_rules=4)
+
+
+def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[Any]:
+    """How trees of at most so many leaves part rows."""
+    found: set[Any] = {frozenset([rows])}
+    if leaves > 1:
+        for test in splits.T:
+            yes, no = (tuple(i for i in rows if test[i] == side) for side in (True, False))
+            if yes and no:
+                for left in range(1, leaves):
+                    for a in partitions(splits, yes, left):
+                        for b in partitions(splits, no, leaves - left):
+                            found.add(a | b)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("scorer", [ice, make_fire_scorer(psi=2), neg_q])
+def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: Any) -> None:
+    """All conclusions are tried, as the best weighted F1 is not always that of majorities."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (9, 3)).astype(float)
+    y = rng.integers(0, 2 + seed % 2, 9)
+    y[:2] = [0, 1]
+    rules = RuleSet([Rule([], 0)], ["x0", "x1", "x2"], task="classification", classes=[0, 1, 2])
+    made = certify(rules, X, y, scoring=scorer, kinds=["tree"], max_rules=3)
+    spec = scorer.spec
+    best = -np.inf
+    for parts in partitions(X <= 0.5, tuple(range(9)), 3):
+        for labels in product(range(3), repeat=len(parts)):
+            predicted = np.empty(9, dtype=int)
+            for part, label in zip(parts, labels, strict=True):
+                predicted[list(part)] = label
+            metric = spec.metric("classification")
+            if metric == "accuracy":
+                value = np.mean(predicted == y)
+            else:
+                value = sum(
+                    (y == k).sum() * 2 * ((y == k) & (predicted == k)).sum()
+                    / ((y == k).sum() + (predicted == k).sum())
+                    for k in np.unique(y)
+                ) / 9  # fmt: skip
+            value = 1 - value if spec.prediction == "loss" else value
+            best = max(best, spec.signed(spec.value(value, len(parts), 1.0, scorer.settings)))
+    interval = made.interval("tree")
+    assert spec.signed(interval.found) <= best + 1e-12
+    assert best <= spec.signed(interval.possible) + 1e-12
+    assert made.gap() >= best - spec.signed(made.given_score()) - 1e-12
+
+
+def test_the_given_rules_have_the_score_of_the_scorer(
+    certificate: Certificate, extractor: CARTExtractor, iris: Any
+) -> None:
+    labels = extractor.oracle_.query(iris[0])
+    assert certificate.given_score() == pytest.approx(ice(extractor, iris[0], labels))
+    assert certificate.given_score("q") == pytest.approx(-neg_q(extractor, iris[0], labels))
+    scorer = make_ice_scorer(phi=5, rho=2)
+    assert certificate.given_score(phi=5, rho=2) == pytest.approx(
+        scorer(extractor, iris[0], labels)
+    )
+
+
+def test_any_weights_follow_from_one_certificate(
+    certificate: Certificate, extractor: CARTExtractor, iris: Any
+) -> None:
+    for weights in ({"phi": 5.0}, {"rho": 0.1}, {"phi": 10.0, "rho": 0.1}):
+        again = certify(
+            extractor, iris[0], scoring=make_ice_scorer(**weights), kinds=["tree"], max_rules=4
+        )
+        assert again.gap() == pytest.approx(certificate.gap(**weights))
+        found = certificate.best_rules("tree", **weights)
+        labels = extractor.oracle_.query(iris[0])
+        value = make_ice_scorer(**weights, completeness="instances")(found, iris[0], labels)
+        assert value == pytest.approx(certificate.interval("tree", **weights).found)
+
+
+def test_it_survives_json(certificate: Certificate) -> None:
+    again = Certificate.from_json(certificate.to_json())
+    assert again.to_json() == certificate.to_json()
+    assert again.to_text() == certificate.to_text()
+    assert again.gap("fire", psi=3) == certificate.gap("fire", psi=3)
+
+
+def test_it_says_what_it_speaks_of(certificate: Certificate) -> None:
+    text = str(certificate)
+    assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
+    assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
+    assert "(nor with more)" in text  # ICE is bounded by the size
+    assert text.endswith("It is about these rows, not about new ones.")
+    assert "<table>" in certificate._repr_html_()
+
+
+def test_sizes_that_cannot_win_are_not_asked_about(extractor: CARTExtractor, iris: Any) -> None:
+    made = certify(extractor, iris[0], kinds=["tree"])
+    assert made.frontiers[0].sizes == (1, 2, 3)
+    assert made.any_size("tree")
+    assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).any_size("tree")
+
+
+def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
+    X, y = iris
+    rules = RuleSet([Rule([Interval(2, upper=2.5)], 0)], list(X.columns), task="classification",
+                    classes=[0, 1, 2])  # fmt: skip
+    made = certify(rules, X, y, kinds=["tree"], max_rules=2)
+    assert made.given_score() == pytest.approx(ice(rules, X, y))
+    assert "speaks of rules that cover everything" in made.to_text()
+    check = check_certificate(made.to_json(), X, y)
+    assert check.verdict == "not checked"
+    assert "Completeness by volume of the rules given: not checked." in check.findings
+
+
+@pytest.mark.parametrize("scoring", ["ice", "fire"])
+def test_numbers(scoring: str) -> None:
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, y = X.iloc[::4, :4], y.iloc[::4]
+    rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
+    made = certify(rules, X, y, scoring=scoring, kinds=["tree"], max_rules=3, cuts_per_feature=4)
+    assert made.frontiers[0].status == ("optimal",) * 3
+    spec = made._asked(None, {}).spec
+    own, best = made.given_score(), made.interval("tree").found
+    assert spec.signed(best) >= spec.signed(own)
+    assert made.gap() == pytest.approx(abs(best - own))
+    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
+    with pytest.raises(ValueError, match=r"Make one with certify\(..., scoring="):
+        made.gap("fire" if scoring == "ice" else "ice")
+
+
+def test_weights_count_as_repeated_rows(iris: Any) -> None:
+    X, y = iris
+    X, y = X.iloc[::3], y.iloc[::3]
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
+    options: dict[str, Any] = {"kinds": ["tree"], "max_rules": 4, "cuts_per_feature": 3}
+    weighted = certify(rules, X, y, sample_weight=weights, **options)
+    places = np.repeat(np.arange(len(y)), weights)
+    cuts = weighted.frontiers[0].space
+    repeated = certify(
+        rules, X.iloc[places], y.iloc[places], **options | {"cuts_per_feature": None}
+    )
+    assert weighted.given_score() == pytest.approx(repeated.given_score())
+    assert (weighted.frontiers[0].lower >= repeated.frontiers[0].lower).all()
+    assert cuts["cuts"]["n_features"] == 4
+    assert check_certificate(weighted.to_json(), X, y, weights).verdict == "confirmed"
+    assert check_certificate(weighted.to_json(), X, y).verdict == "rejected"
+
+
+def test_categories_and_missing_values() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({
+        "a": np.where(rng.random(40) < 0.3, np.nan, rng.integers(0, 5, 40)),
+        "c": np.where(rng.random(40) < 0.2, None, rng.choice(["u", "v", "w"], 40)),
+    })  # fmt: skip
+    y = np.where(frame["a"].isna(), "x", np.where(frame["c"] == "u", "y", "z"))
+    rules = RuleSet([Rule([], "z")], ["a", "c"], task="classification", classes=["x", "y", "z"])
+    made = certify(rules, frame, y, kinds=["tree"], max_rules=3)
+    assert made.frontiers[0].upper.tolist()[-1] == 0
+    assert check_certificate(made.to_json(), frame, y).verdict == "confirmed"
+
+
+def test_a_search_stopped_early_still_certifies(extractor: CARTExtractor, iris: Any) -> None:
+    made = certify(extractor, iris[0], kinds=["tree"], time_limit=0, max_rules=5, scoring="fire")
+    full = certify(extractor, iris[0], kinds=["tree"], max_rules=5, scoring="fire")
+    assert made.interval("tree").possible <= full.interval("tree").possible
+    assert made.interval("tree").found >= full.interval("tree").found
+    assert made.gap() >= full.gap()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kinds": "tree"}, "kinds must be a sequence"),
+        ({"kinds": ["forest"]}, "kinds must be one of"),
+        ({"max_rules": 0}, "max_rules must be"),
+        ({"cuts_per_feature": 0}, "cuts_per_feature must be"),
+        ({"scoring": "accuracy"}, "scoring must be one of"),
+        ({"scoring": make_ice_scorer(size="conditions")}, "must count rules as size"),
+        ({"scoring": make_ice_scorer(performance="balanced_accuracy")}, "no bound is known"),
+        ({"y": None}, "y must be passed, or black_box"),
+        ({"black_box": DecisionTreeClassifier()}, "Pass y or black_box, not both"),
+    ],
+)
+def test_what_cannot_be_certified_is_named(changes: dict[str, Any], message: str) -> None:
+    rules = RuleSet([Rule([], 0)], ["x0"], task="classification", classes=[0, 1])
+    options: dict[str, Any] = {"X": [[1.0], [2.0]], "y": [0, 1], "kinds": ["tree"]} | changes
+    with pytest.raises(ValueError, match=message):
+        certify(rules, options.pop("X"), options.pop("y"), **options)
+
+
+def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
+    for text, message in (
+        ("{", "must be a certificate in JSON"),
+        ('{"format": "x"}', "must be a certificate"),
+        ('{"format": "skescore.Certificate", "version": 9}', "of version 9"),
+        ('{"format": "skescore.Certificate", "version": 1}', "it lacks 'frontiers'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Certificate.from_json(text)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        certificate.interval("list")
+    with pytest.raises(ValueError, match="score must be one of"):
+        certificate.gap("f1")

@@ -1,0 +1,244 @@
+"""The checker of certificates rejects what is not so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.certificates import certify, check_certificate
+from skescore.rules import as_ruleset
+
+#: What a certificate says of a number that another number would be a lie.
+Change = Callable[[Any, np.random.Generator], bool]
+
+
+@pytest.fixture(scope="module", params=["classification", "regression"])
+def made(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "a": rng.integers(0, 9, 24).astype(float), "b": rng.integers(0, 4, 24).astype(float),
+        "c": rng.choice(["u", "v"], 24),
+    })  # fmt: skip
+    frame.loc[::7, "b"] = np.nan
+    score = frame["a"] + 2 * (frame["c"] == "u") + rng.integers(0, 2, 24)
+    if request.param == "classification":
+        y = np.array(["low", "mid", "high"])[np.digitize(score, [3, 6])]
+        model: Any = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
+    else:
+        y = score.to_numpy(dtype=float) + rng.normal(size=24).round(2)
+        model = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
+    rules = as_ruleset(model.fit(frame[["a"]], y))
+    certificate = certify(rules, frame, y, kinds=KINDS, max_rules=3, cuts_per_feature=3)
+    return certificate.to_json(), frame, y
+
+
+KINDS = ["tree"]
+
+
+def any_frontier(data: Any, rng: np.random.Generator) -> tuple[Any, int]:
+    part = data["frontiers"][rng.integers(len(data["frontiers"]))]
+    return part, int(rng.integers(len(part["lower"])))
+
+
+def other(value: float, rng: np.random.Generator) -> float:
+    """A number that is not the same."""
+    step = float(rng.choice([0.001, 0.1, 1, 5]) * rng.choice([-1, 1]))
+    return value + (step if abs(value) < 50 else step * 10)
+
+
+def change_bound(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    name = str(rng.choice(["lower", "upper"]))
+    part[name][size] = other(part[name][size], rng)
+    return True
+
+
+def change_both_bounds(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    value = other(part["lower"][size], rng)
+    part["lower"][size] = part["upper"][size] = value
+    return value >= 0
+
+
+def raise_lower_of_unproven(data: Any, rng: np.random.Generator) -> bool:
+    """All bounds are proven: a greater one cannot be, not even if it is called unproven."""
+    part, size = any_frontier(data, rng)
+    part["status"] = ["time_limit"] * len(part["status"])
+    part["lower"][size] += 0.5
+    part["upper"][size] += 1.0
+    return True
+
+
+def change_measured(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    metrics = part["measured"][size]
+    name = str(rng.choice(sorted(metrics)))
+    metrics[name] = other(metrics[name], rng)
+    return True
+
+
+def change_given(data: Any, rng: np.random.Generator) -> bool:
+    metrics = data["given"]["metrics"]
+    name = str(rng.choice(sorted(metrics)))
+    metrics[name] = other(metrics[name], rng)
+    return True
+
+
+def change_size_given(data: Any, rng: np.random.Generator) -> bool:
+    name = str(rng.choice(["n_rules", "completeness_volume", "completeness_instances"]))
+    data["given"][name] = data["given"][name] - float(rng.choice([0.1, 1]))
+    return True
+
+
+def change_rows(data: Any, rng: np.random.Generator) -> bool:
+    name = str(rng.choice(["n_rows", "checksum", "weighted", "sums"]))
+    about = data["rows"]
+    if name == "checksum":
+        at = int(rng.integers(64))
+        digit = "0" if about["checksum"][at] != "0" else "1"
+        about["checksum"] = about["checksum"][:at] + digit + about["checksum"][at + 1 :]
+    elif name == "sums" and "squares" in about:
+        about["squares"] = other(about["squares"], rng)
+    elif name == "sums":
+        at = int(rng.integers(len(about["class_weights"])))
+        about["class_weights"][at] = other(about["class_weights"][at], rng)
+    else:
+        about[name] = not about[name] if name == "weighted" else about[name] + 1
+    return True
+
+
+def change_weight(data: Any, rng: np.random.Generator) -> bool:
+    part, _ = any_frontier(data, rng)
+    part["total_weight"] = other(part["total_weight"], rng)
+    return True
+
+
+def change_conclusion(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    rule = rng.choice(part["rules"][size]["rules"])
+    if isinstance(rule["then"], str):
+        rest = {"low", "mid", "high"} - {rule["then"]}
+        rule["then"] = str(rng.choice(sorted(rest)))
+    else:
+        rule["then"] = other(rule["then"], rng)
+    return True
+
+
+def change_condition(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    conditions = [c for rule in part["rules"][size]["rules"] for c in rule["if"]]
+    if not conditions:
+        return False
+    condition = rng.choice(conditions)
+    if condition["type"] == "interval":
+        name = str(rng.choice([n for n in ("lower", "upper") if n in condition]))
+        condition[name] = other(condition[name], rng)
+    else:
+        condition["negated"] = not condition["negated"]
+    return True
+
+
+def drop_rule(data: Any, rng: np.random.Generator) -> bool:
+    part, size = any_frontier(data, rng)
+    rules = part["rules"][size]["rules"]
+    del rules[int(rng.integers(len(rules)))]
+    return True
+
+
+def swap_rules(data: Any, rng: np.random.Generator) -> bool:
+    """Rules of another size are not those of this one."""
+    part, size = any_frontier(data, rng)
+    with_other = (size + 1) % len(part["rules"])
+    rules = part["rules"]
+    rules[size], rules[with_other] = rules[with_other], rules[size]
+    return bool(part["upper"][size] != part["upper"][with_other])
+
+
+def claim_more_cuts(data: Any, rng: np.random.Generator) -> bool:
+    data["settings"]["cuts_per_feature"] = [None, 0, 0.5, "8"][int(rng.integers(4))]
+    return True
+
+
+def claim_other_kind(data: Any, rng: np.random.Generator) -> bool:
+    part, _ = any_frontier(data, rng)
+    name, value = [("kind", "forest"), ("loss", "gini"), ("loss", "absolute_error")][
+        int(rng.integers(3))
+    ]
+    part[name] = value
+    return True
+
+
+def leave_out(data: Any, rng: np.random.Generator) -> bool:
+    part, _ = any_frontier(data, rng)
+    where = [data, part, data["rows"], data["given"]][int(rng.integers(4))]
+    del where[str(rng.choice(sorted(set(where) - {"seconds", "reference", "score"})))]
+    return True
+
+
+CHANGES: list[Change] = [
+    change_bound, change_both_bounds, raise_lower_of_unproven, change_measured, change_given,
+    change_size_given, change_rows, change_weight, change_conclusion, change_condition, drop_rule,
+    swap_rules, claim_more_cuts, claim_other_kind, leave_out,
+]  # fmt: skip
+
+
+def check_falsified(made: tuple[str, pd.DataFrame, np.ndarray], seeds: range) -> None:
+    text, X, y = made
+    n_changed = 0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        data = json.loads(text)
+        change = CHANGES[seed % len(CHANGES)]
+        if not change(data, rng):
+            continue
+        n_changed += 1
+        result = check_certificate(json.dumps(data), X, y)
+        assert result.verdict == "rejected", (change.__name__, seed, str(result))
+    assert n_changed > 0.8 * len(seeds)
+
+
+def test_a_hundred_false_certificates_of_each_task_are_rejected(made: Any) -> None:
+    check_falsified(made, range(100))
+
+
+@pytest.mark.slow
+def test_a_thousand_false_certificates_of_each_task_are_rejected(made: Any) -> None:
+    check_falsified(made, range(100, 1300))
+
+
+def test_a_true_certificate_is_confirmed(made: Any, tmp_path: Path) -> None:
+    text, X, y = made
+    assert check_certificate(text, X, y).verdict == "confirmed"
+    file = tmp_path / "certificate.json"
+    file.write_text(text, encoding="utf-8")
+    result = check_certificate(file, X, y)
+    assert str(result).endswith("verdict: confirmed")
+    assert check_certificate(str(file), X, y) == result
+
+
+def test_other_rows_are_rejected(made: Any) -> None:
+    text, X, y = made
+    assert check_certificate(text, X.iloc[:-1], y[:-1]).verdict == "rejected"
+    assert check_certificate(text, X.iloc[::-1], y[::-1]).verdict == "rejected"
+    assert check_certificate(text, X.assign(a=X["a"] + 1), y).verdict == "rejected"
+    assert check_certificate(text, X, y[:-1]).verdict == "rejected"
+    assert check_certificate(text, X, y[::-1]).verdict == "rejected"
+
+
+def test_what_takes_too_long_is_not_said_to_be_checked(made: Any) -> None:
+    text, X, y = made
+    result = check_certificate(text, X, y, max_steps=1)
+    assert result.verdict == "not checked"
+    assert any("are not checked" in sentence for sentence in result.findings)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"format": "skescore.Certificate", "version": 1}'])
+def test_what_is_no_certificate_is_rejected(text: str) -> None:
+    assert check_certificate(text, [[1.0]], [0]).verdict == "rejected"
