@@ -132,6 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": set(),
     "testing": {"extractors", "metrics", "rules", "scorers"},
     "tuning": {"extractors", "metrics", "registry", "rules", "scorers"},
+    "certificates": {"metrics", "optimal", "rules", "scorers"},
     "attribution": {"metrics", "rules"},
     "black_boxes": {"datasets"},
     "plots": {"attribution", "extractors", "metrics", "registry", "rules", "scorers", "tuning"},
@@ -147,8 +148,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "registry", "rules", "scorers", "tuning",
     },
     "cli": {
-        "__init__", "attribution", "bench", "black_boxes", "datasets", "extractors", "metrics",
-        "plots", "registry", "report", "reproduce", "rules", "scorers", "tuning",
+        "__init__", "attribution", "bench", "black_boxes", "certificates", "datasets",
+        "extractors", "metrics", "plots", "registry", "report", "reproduce", "rules", "scorers",
+        "tuning",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -22,7 +22,7 @@ from skescore._validation import (
 )
 from skescore.certificates._bounds import most_weighted_f1
 from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
-from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_trees
+from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
 from skescore.rules import Fallback, RuleSet, Table
 from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
 
@@ -580,8 +580,6 @@ def certify(
         if kind == "tree":
             frontier = optimal_trees(X, target, **options)
         else:
-            from skescore.optimal import optimal_lists
-
             frontier = optimal_lists(
                 X, target, max_conditions=max_conditions, n_jobs=n_jobs, **options
             )

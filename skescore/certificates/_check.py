@@ -13,13 +13,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
 #: What two sums of the same numbers may differ by, relative to the numbers.
-_ROUNDING = 1e-7
+_ROUNDING = 1e-10
+#: How far bounds may be off, relative to the loss of one rule: solvers work in floating point.
+_TOLERANCE = 1e-7
 #: Most combinations of values by which it is found whether rules cover everything.
 _MOST_CELLS = 20_000
 _METRICS = {
@@ -364,10 +366,10 @@ class _Check:
             lacking = bits(lambda value: value is None, j)
             gaps = (0, lacking) if lacking else (0,)
             for cut in cuts["thresholds"].get(str(j), ()):
-                below = bits(lambda value, cut=cut: value is not None and value <= cut, j)
+                below = bits(partial(_at_most, cut), j)
                 yield from (below | gap for gap in gaps)
             for known in cuts["categories"].get(str(j), ()):
-                equal = bits(lambda value, known=known: value is not None and value == known, j)
+                equal = bits(partial(_equal, known), j)
                 yield from (equal | gap for gap in gaps)
             if lacking:
                 yield lacking
@@ -422,12 +424,12 @@ class _Check:
         scale = max(1e-9, cost(everything))
         for size, low in enumerate(part["lower"], start=1):
             known = max([value for s, value in least.items() if s >= size], default=floor)
-            if size in least and low > least[size] + _ROUNDING * scale:
+            if size in least and low > least[size] + _TOLERANCE * scale:
                 raise _WrongError(
                     f"{part['kind']}: {size} rules have a loss of {least[size]}, less than "
                     f"the bound {low}"
                 )
-            if size not in least and low > max(known, floor) + _ROUNDING * scale:
+            if size not in least and low > max(known, floor) + _TOLERANCE * scale:
                 not_tried.append(size)
         sentences = []
         if tried:
@@ -573,6 +575,14 @@ def _value(value: Any) -> Any:
     except (TypeError, ValueError):
         return None if value != value or str(value) in ("<NA>", "NaT") else str(value)
     return None if math.isnan(number) else number
+
+
+def _at_most(cut: float, value: Any) -> bool:
+    return value is not None and bool(value <= cut)
+
+
+def _equal(known: Any, value: Any) -> bool:
+    return value is not None and not _differ(known, value)
 
 
 def _key(value: Any) -> Any:

@@ -39,7 +39,7 @@ def made(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
     return certificate.to_json(), frame, y
 
 
-KINDS = ["tree"]
+KINDS = ["tree", "list"]
 
 
 def any_frontier(data: Any, rng: np.random.Generator) -> tuple[Any, int]:
