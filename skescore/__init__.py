@@ -23,6 +23,7 @@ _HOMES = {
     "GridExExtractor": "extractors",
     "GridRExExtractor": "extractors",
     "ITERExtractor": "extractors",
+    "OptimalListExtractor": "extractors",
     "PSyKEExtractor": "extractors",
     "REALExtractor": "extractors",
     "RuleSet": "rules",

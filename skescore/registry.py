@@ -1,9 +1,9 @@
 """The extractors by name: a table that searches, benchmarks, the command line and tests loop over.
 
 Four kinds of names are known. Built-in extractors, :data:`EXTRACTORS`, are what is tried by
-default. Those of :data:`PSYKE_EXTRACTORS` need an extra of this package. :func:`register_extractor`
-adds a name in the running program. Installed packages add names of their own by an entry point of
-the group ``skescore.extractors``::
+default, but for those that are not ``by_default``. Those of :data:`PSYKE_EXTRACTORS` need an extra
+of this package. :func:`register_extractor` adds a name in the running program. Installed packages
+add names of their own by an entry point of the group ``skescore.extractors``::
 
     [project.entry-points."skescore.extractors"]
     their-name = "their_package:TheirExtractor"
@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 from skescore._text import did_you_mean, listed
 
 __all__ = [
+    "DEFAULT_EXTRACTORS",
     "ENTRY_POINT_GROUP",
     "EXTRACTORS",
     "PSYKE_EXTRACTORS",
@@ -72,6 +73,8 @@ class ExtractorSpec(NamedTuple):
         None leaves it to the class.
     label : str, optional
         What texts call it, as its authors do; None leaves it at the name.
+    by_default : bool, default=True
+        Whether searches and benchmarks try it where no names are given.
     """
 
     location: str
@@ -82,6 +85,7 @@ class ExtractorSpec(NamedTuple):
     extra: str | None = None
     search_space: Mapping[str, Any] | Callable[..., Any] | None = None
     label: str | None = None
+    by_default: bool = True
 
 
 #: Adding an extractor is one line here, with its search space unless its class has one.
@@ -128,6 +132,14 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         True,
         label="ITER",
     ),
+    "optimal-list": ExtractorSpec(
+        "skescore.extractors:OptimalListExtractor",
+        _TASKS,
+        "ordered list with the fewest errors, and a proof",
+        True,
+        label="OptimalList",
+        by_default=False,
+    ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
         ("classification",),
@@ -143,6 +155,9 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         label="Trepan",
     ),
 }
+
+#: Those that searches and benchmarks try where no names are given.
+DEFAULT_EXTRACTORS = tuple(name for name, spec in EXTRACTORS.items() if spec.by_default)
 
 
 def _psyke(label: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
@@ -266,7 +281,7 @@ def extractor_names() -> tuple[str, ...]:
 def suitable_extractors(
     task: str, *, categories: bool = False, plugins: bool = False
 ) -> tuple[str, ...]:
-    """Name the extractors that can be used on some data.
+    """Name the extractors that are tried by default on some data.
 
     Parameters
     ----------
@@ -300,7 +315,7 @@ def suitable_extractors(
     return tuple(
         name
         for name, spec in specs.items()
-        if task in spec.tasks and (spec.takes_categories or not categories)
+        if task in spec.tasks and spec.by_default and (spec.takes_categories or not categories)
     )
 
 

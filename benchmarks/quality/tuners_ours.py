@@ -26,7 +26,7 @@ from tuners_data import (
     measure,
 )
 
-from skescore.registry import EXTRACTORS, make_extractor
+from skescore.registry import make_extractor, suitable_extractors
 from skescore.tuning import ExtractorSearchCV, search_space
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ SMALL = 20
 
 def suitable(task: str) -> tuple[str, ...]:
     """All built-in extractors for the task."""
-    return tuple(name for name, spec in EXTRACTORS.items() if task in spec.tasks)
+    return suitable_extractors(task)
 
 
 def splitter(problem: Problem, seed: int) -> Any:

@@ -17,7 +17,7 @@ from skescore._names import MODEL_KINDS, SEARCH
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
 from skescore.datasets import BUILT_IN, Dataset
-from skescore.registry import EXTRACTORS, extractor_names, extractor_spec, make_extractor
+from skescore.registry import DEFAULT_EXTRACTORS, extractor_names, extractor_spec, make_extractor
 from skescore.scorers import get_rule_scorer
 
 __all__ = [
@@ -392,7 +392,7 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
             raw["black_boxes"], "black_boxes", lambda item: _black_box(item, base)
         ),
         extractors=_entries(
-            raw.get("extractors", list(EXTRACTORS)),
+            raw.get("extractors", list(DEFAULT_EXTRACTORS)),
             "extractors",
             lambda item: _extractor(item, base),
         ),

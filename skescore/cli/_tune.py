@@ -473,7 +473,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns)",
+        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns, "
+        "but for optimal-list)",
     )
     group.add_argument(
         "--scoring",

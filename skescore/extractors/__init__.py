@@ -18,6 +18,7 @@ from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
+from skescore.extractors._optimal_list import OptimalListExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors.cream import (
     CREAMClusterer,
@@ -49,6 +50,7 @@ __all__ = [
     "GridExExtractor",
     "GridRExExtractor",
     "ITERExtractor",
+    "OptimalListExtractor",
     "Oracle",
     "PSyKEExtractor",
     "REALExtractor",

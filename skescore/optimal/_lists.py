@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
+from skescore._deadline import check_deadline
 from skescore._validation import (
     check_choice,
     check_instance,
@@ -272,6 +273,7 @@ class _Search:
 
     def exhausted(self) -> bool:
         """Whether time or nodes are over."""
+        check_deadline()
         if self.stopped is None:
             if self.n_nodes >= self.most_nodes:
                 self.stopped = "node_limit"

@@ -10,7 +10,7 @@ import pytest
 
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
-from skescore.registry import EXTRACTORS, extractor_class, suitable_extractors
+from skescore.registry import DEFAULT_EXTRACTORS, EXTRACTORS, extractor_class, suitable_extractors
 
 #: Boosted trees of other packages are tested where these are installed.
 EVERY_BLACK_BOX = [
@@ -75,7 +75,7 @@ def test_every_extractor_of_ours_reads_categories(houses, run):
     assert code == 0
     assert "colour" in out
     for task in ("classification", "regression"):
-        known = {name for name in EXTRACTORS if task in extractor_class(name).tasks}
+        known = {name for name in DEFAULT_EXTRACTORS if task in extractor_class(name).tasks}
         assert set(suitable_extractors(task)) == known
         assert set(suitable_extractors(task, categories=True)) == known
 

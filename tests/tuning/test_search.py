@@ -43,7 +43,7 @@ from skescore.extractors import (
     GridExExtractor,
 )
 from skescore.metrics import ice_score
-from skescore.registry import EXTRACTORS
+from skescore.registry import DEFAULT_EXTRACTORS, EXTRACTORS
 from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
 from skescore.tuning.spaces import starting_points
@@ -685,7 +685,7 @@ def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> Non
         return search.extractors_
 
     by_task = {
-        task: tuple(name for name, spec in EXTRACTORS.items() if task in spec.tasks)
+        task: tuple(name for name in DEFAULT_EXTRACTORS if task in EXTRACTORS[name].tasks)
         for task in ("classification", "regression")
     }
     assert tried(BLACK_BOX, X, LABELS) == by_task["classification"]

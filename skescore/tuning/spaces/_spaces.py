@@ -320,6 +320,23 @@ def _cart_points(problem: _Problem) -> _Points:
     return [p for p in (large, default, most, more, few) if int(p["max_leaf_nodes"]) <= leaves]
 
 
+def _optimal_list(problem: _Problem) -> Space:
+    space: Space = {
+        "max_rules": IntDistribution(2, max(6, problem.n_outputs + 1)),
+        "max_conditions": IntDistribution(1, 2),
+        "cuts_per_feature": IntDistribution(4, 16, log=True),
+    }
+    return space | _selections(problem, 20)
+
+
+def _optimal_list_points(problem: _Problem) -> _Points:
+    default = {"max_rules": 4, "max_conditions": 2, "cuts_per_feature": 8}
+    n = problem.n_outputs
+    sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
+    most = n + 1 if problem.max_rules is None else problem.max_rules
+    return [default | {"max_rules": int(size)} for size in sizes if size <= max(most, 4)]
+
+
 def _gridex(problem: _Problem) -> SearchSpace:
     space = SearchSpace(
         {
@@ -497,6 +514,7 @@ _OWN_SEARCHES: dict[str, _Search] = {
     "gridex": _Search(_gridex, _gridex_points),
     "gridrex": _Search(_gridrex, _gridrex_points),
     "iter": _Search(_iter, _iter_points),
+    "optimal-list": _Search(_optimal_list, _optimal_list_points),
     "real": _Search(_real, _real_points),
     "trepan": _Search(_trepan, _trepan_points),
 }

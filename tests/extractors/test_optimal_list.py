@@ -1,0 +1,102 @@
+"""Optimal lists of black boxes: what is particular to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsRegressor
+
+from skescore.extractors import CallableClassifier, CARTExtractor, OptimalListExtractor
+from skescore.optimal import Cuts, optimal_lists
+
+
+@pytest.fixture(scope="module")
+def iris() -> tuple[pd.DataFrame, np.ndarray, RandomForestClassifier]:
+    data = load_iris(as_frame=True)
+    labels = data.target_names[data.target]
+    return data.data, labels, RandomForestClassifier(20, random_state=0).fit(data.data, labels)
+
+
+def test_no_list_of_its_kind_departs_less(iris) -> None:
+    X, _, forest = iris
+    extractor = OptimalListExtractor(forest).fit(X)
+    predictions = forest.predict(X)
+    frontier = optimal_lists(X, predictions)
+    assert extractor.status_ == "optimal"
+    assert extractor.gap_ == 0
+    np.testing.assert_array_equal(extractor.lower_bounds_, frontier.lower)
+    assert (extractor.predict(X) != predictions).sum() == frontier.upper[-1]
+    assert len(extractor.rules_) <= 4
+    for size, rules in zip(extractor.frontier_.sizes, extractor.frontier_.rules, strict=True):
+        errors = (rules.predict(X) != predictions).sum()
+        assert errors == extractor.frontier_.upper[size - 1]
+
+
+def test_a_tree_of_three_leaves_is_a_list_of_three_rules(iris) -> None:
+    X, _, forest = iris
+    every = OptimalListExtractor(forest, max_rules=3, cuts_per_feature=None).fit(X)
+    tree = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
+    assert every.status_ == "optimal"
+    assert every.fidelity(X) >= tree.fidelity(X)
+
+
+def test_few_nodes_leave_a_gap_that_is_told(iris) -> None:
+    X, _, forest = iris
+    few = OptimalListExtractor(forest, max_nodes=20).fit(X)
+    whole = OptimalListExtractor(forest).fit(X)
+    assert few.status_ == "node_limit"
+    assert few.gap_ > 0
+    assert (few.lower_bounds_ <= whole.lower_bounds_).all()
+    assert few.frontier_.upper[-1] >= whole.frontier_.upper[-1]
+
+
+def test_categories_and_missing_values_as_they_stand() -> None:
+    rng = np.random.default_rng(0)
+    size = 200
+    X = pd.DataFrame(
+        {
+            "colour": pd.Series(rng.choice(["red", "blue", "green", None], size), dtype=object),
+            "age": np.where(rng.random(size) < 0.2, np.nan, rng.integers(20, 60, size)),
+            "noise": rng.normal(size=size),
+        }
+    )
+
+    def box(rows: pd.DataFrame) -> np.ndarray:
+        return np.where((rows["colour"] == "red") | rows["age"].isna(), "yes", "no")
+
+    extractor = OptimalListExtractor(CallableClassifier(box, classes=["no", "yes"]), max_rules=3)
+    extractor.fit(X)
+    assert extractor.fidelity(X) == 1
+    assert extractor.lower_bounds_[-1] == 0
+    text = str(extractor.rules_)
+    assert "colour" in text
+    assert "age is" in text
+    assert extractor.frontier_.space["cuts"]["categories"]["0"] == ["blue", "green", "red"]
+
+
+def test_only_features_that_matter_are_cut() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 5))
+    y = (X[:, 1] > 0.1).astype(int)
+    extractor = OptimalListExtractor(
+        RandomForestClassifier(10, random_state=0), max_rules=2, n_features_to_select=1
+    ).fit(X, y)
+    assert list(extractor.frontier_.space["cuts"]["thresholds"]) == ["1"]
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+def test_regression(criterion: str) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:60, [2, 8]], y[:60]
+    box = KNeighborsRegressor(5).fit(X, y)
+    extractor = OptimalListExtractor(box, criterion=criterion, max_rules=3, cuts_per_feature=4)
+    extractor.fit(X)
+    difference = np.abs(extractor.predict(X) - box.predict(X))
+    power = 2 if criterion == "squared_error" else 1
+    assert (difference**power).sum() == pytest.approx(extractor.frontier_.upper[-1])
+    assert extractor.gap_ == pytest.approx(0, abs=1e-6)
+    other = optimal_lists(X, box.predict(X), loss=criterion, max_rules=2, cuts=Cuts(2, {}, {}))
+    assert other.lower[0] == pytest.approx(extractor.lower_bounds_[0])
