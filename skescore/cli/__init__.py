@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "tune": ("_tune", "find the best rules of a black box"),
         "score": ("_score", "score saved rules on data"),
+        "certify": ("_certify", "prove how far saved rules are from the best possible"),
         "rules": ("_rules", "write saved rules as text, SQL, Python, Prolog, ..."),
         "predict": ("_predict", "predict the rows of a table by saved rules"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
@@ -80,7 +81,7 @@ codecs.register_error(_ENCODING_ERRORS, _plain)
 
 
 #: Commands that know scores, also those of installed packages.
-_SCORING = {"tune", "bench", "score", "report"}
+_SCORING = {"tune", "bench", "score", "report", "certify"}
 
 
 def build_parser(

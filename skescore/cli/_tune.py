@@ -49,6 +49,7 @@ from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suit
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skescore.certificates import Certificate
     from skescore.datasets import Dataset, Preparation
     from skescore.tuning import ExtractorSearchCV
 
@@ -130,6 +131,8 @@ def tune_text(
             f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
             f"completeness by rows {output.number(test['completeness_instances'])}"
         )
+    for sentence in result.get("certificate", ()):
+        printer.line(sentence)
     return printer.text()
 
 
@@ -270,6 +273,8 @@ def _describe(dataset: Dataset) -> str:
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
+#: What --certify adds to them.
+CERTIFICATE = "certificate.json"
 #: The page, where --report names no other file.
 REPORT = "report.html"
 
@@ -314,6 +319,8 @@ def check_output(options: argparse.Namespace) -> None:
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
     there = [str(folder / name) for name in FILES if (folder / name).exists()]
+    if options.certify is not None and (folder / CERTIFICATE).exists():
+        there.append(str(folder / CERTIFICATE))
     if page is not None and page.exists():
         there.append(str(page))
     if there and not (options.overwrite or is_unfinished(folder)):
@@ -350,7 +357,10 @@ def output_folder(folder: Path | None) -> Iterator[None]:
 
 
 def write_files(
-    options: argparse.Namespace, search: ExtractorSearchCV, result: dict[str, Any]
+    options: argparse.Namespace,
+    search: ExtractorSearchCV,
+    result: dict[str, Any],
+    certificate: Certificate | None = None,
 ) -> None:
     """Write the rules, the leaderboard, the candidates and how they came about."""
     import pandas as pd
@@ -368,6 +378,9 @@ def write_files(
     paths = [options.output / name for name in FILES]
     for path, text in zip(paths, contents, strict=True):
         write_atomically(path, text)
+    if certificate is not None:
+        paths.append(options.output / CERTIFICATE)
+        write_atomically(paths[-1], certificate.to_json() + "\n")
     if not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
 
@@ -547,6 +560,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     }  # fmt: skip
     for name, (kind, default, metavar, text) in numbers.items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+    group.add_argument(
+        "--certify",
+        type=arguments.number_above(0),
+        metavar="SECONDS",
+        help="prove in this time how far the rules are from the best possible ones of their size "
+        f"on these rows; with --output, {CERTIFICATE} holds the proof",
+    )
     arguments.add_score_options(parser)
     add_trial_options(parser)
     group = parser.add_argument_group("output")
@@ -615,12 +635,37 @@ def run(options: argparse.Namespace) -> str:
         if test is not None:
             result["test"] = _tested(search, test)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
+        certificate = None if options.certify is None else _certificate(options, dataset, search)
+        if certificate is not None:
+            result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
-            write_files(options, search, result)
+            write_files(options, search, result, certificate)
     write_page(options, dataset, model)
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _certificate(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
+) -> Certificate:
+    """How far the rules are from the best possible ones on all rows."""
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    from skescore.certificates import certify
+
+    weights = None
+    if options.class_weight is not None:
+        weights = compute_sample_weight(options.class_weight, dataset.y)
+    scoring: Any = arguments.scorer_from(options)
+    return certify(
+        search,
+        dataset.X,
+        dataset.y if options.reference == "data" else None,
+        scoring=scoring,
+        time_limit=options.certify,
+        sample_weight=weights,
+    )
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -629,6 +674,11 @@ def _check_usage(options: argparse.Namespace) -> None:
         options.parser.error(
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
             f"got {options.trials}"
+        )
+    if options.certify is not None and options.scoring not in (*arguments.scores(), "pareto"):
+        options.parser.error(
+            f"argument --certify: there is no proof for --scoring {options.scoring}; choose one of "
+            f"{', '.join(arguments.scores())}, pareto"
         )
     if options.workers == 0 and options.storage is None:
         options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")

@@ -675,8 +675,10 @@ class _Search:
 
     def _stop(self) -> bool:
         if not self.stopped:
-            over = time.monotonic() >= self.deadline
-            self.stopped = over or self.n_nodes >= self.most_nodes
+            if time.monotonic() >= self.deadline:
+                self.stopped, self.ended = True, "time_limit"
+            elif self.n_nodes >= self.most_nodes:
+                self.stopped, self.ended = True, "node_limit"
         return self.stopped
 
     def _node(self, rows: _Rows) -> _Node:

@@ -1,0 +1,211 @@
+"""``skescore certify``: how far saved rules are from the best possible ones, proven."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skescore._names import SCORES
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.cli._arguments import OF_FILE, OF_RULES
+from skescore.cli._rule_files import (
+    add_output_options,
+    check_output,
+    preparation_of,
+    read_rules,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from skescore.certificates import Certificate
+    from skescore.datasets import Dataset
+    from skescore.rules import RuleSet
+
+#: Kinds of rules that certificates speak of.
+KINDS = ("tree", "list")
+DESCRIPTION = """\
+Prove how far saved rules are from the best possible ones on some rows.
+
+Decision trees and decision lists of every size are compared, and whatever time leaves
+unproven stays between two bounds. A certificate is about these rows, not about new ones.
+
+With --check a certificate is read and checked by a program of its own.
+Exit codes: 0 confirmed, 1 wrong, 2 right as far as it was checked.
+"""
+EXAMPLES = """\
+examples:
+  skescore tune iris --output run && skescore certify run/rules.json iris
+  skescore certify run/rules.json iris --scoring fire --seconds 300 --output certificate.json
+  skescore certify --check certificate.json iris
+"""
+_EXIT_CODES = {"confirmed": 0, "rejected": 1, "not checked": 2}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument(
+        "rules",
+        action=OF_RULES,
+        metavar="RULES.json",
+        type=Path,
+        help="the rules; with --check the certificate",
+    )
+    arguments.add_data_options(parser)
+    group = parser.add_argument_group("certificate")
+    group.add_argument(
+        "--check", action="store_true", help="check a certificate that was written before"
+    )
+    group.add_argument(
+        "--black-box",
+        action=OF_FILE,
+        metavar="FILE",
+        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): the rules are "
+        "compared with its predictions, by default with the target",
+    )
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a model file that can run code when it is read; only if you know its author",
+    )
+    group.add_argument(
+        "--scoring",
+        choices=tuple(SCORES),
+        default="ice",
+        help="the score (default ice)",
+    )
+    group.add_argument(
+        "--kinds",
+        type=arguments.names_of(KINDS, "kind of rules"),
+        default=KINDS,
+        metavar="NAME,...",
+        help="out of tree, list (default both)",
+    )
+    group.add_argument(
+        "--seconds",
+        type=arguments.number_above(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="time of the proof (default 60)",
+    )
+    group.add_argument(
+        "--max-rules",
+        type=arguments.integer(1),
+        metavar="N",
+        help="most rules to compare with (default those that can win, at most 6)",
+    )
+    group.add_argument(
+        "--cuts",
+        type=arguments.integer(1),
+        default=8,
+        metavar="N",
+        help="cuts per feature, beside those of the rules (default 8)",
+    )
+    parser.set_defaults(reference="data")
+    arguments.add_score_options(parser)
+    add_output_options(parser)
+    arguments.add_format_option(parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Carry out the command; gives the text for standard output."""
+    if options.check and options.output is not None:
+        options.parser.error("argument --output: a check writes nothing; leave it out")
+    if options.check:
+        return _check(options)
+    check_output(options.output, overwrite=options.overwrite)
+    from skescore.certificates import certify
+
+    ruleset = read_rules(options.rules)
+    dataset = _data(options, ruleset, ruleset.feature_names)
+    black_box = _black_box(options, dataset)
+    made = certify(
+        ruleset,
+        dataset.X,
+        dataset.y if black_box is None else None,
+        black_box=black_box,
+        scoring=arguments.scorer_from(options),
+        kinds=options.kinds,
+        max_rules=options.max_rules,
+        cuts_per_feature=options.cuts,
+        time_limit=options.seconds,
+    )
+    if options.output is not None:
+        write_output(options.output, made.to_json() + "\n")
+    if options.format == "json":
+        return made.to_json()
+    return _text(options, made)
+
+
+def _text(options: argparse.Namespace, certificate: Certificate) -> str:
+    """The sentences of a certificate, and its corridor."""
+    printer = output.Printer(options.format == "markdown")
+    for sentence in certificate.to_text().split("\n"):
+        printer.line(sentence)
+    for frontier in certificate.frontiers:
+        printer.heading(f"{frontier.kind}s: {frontier.loss.replace('_', ' ')}, proven and found")
+        rows = [
+            [str(size), f"{low:g}", f"{high:g}", status.replace("_", " ")]
+            for size, low, high, status in zip(
+                frontier.sizes, frontier.lower, frontier.upper, frontier.status, strict=True
+            )
+        ]
+        printer.table(["rules", "at least", "found", "proof"], rows, left=("proof",))
+    return printer.text()
+
+
+def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -> Dataset:
+    """The rows, with the columns that the rules were made with."""
+    from dataclasses import replace
+
+    dataset = arguments.data_from(
+        options,
+        task=ruleset.task,
+        features=list(names),
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    return replace(dataset, X=dataset.X[list(names)])
+
+
+def _black_box(options: argparse.Namespace, dataset: Dataset) -> Any:
+    """The model from a file; None without one."""
+    if options.black_box is None:
+        return None
+    from skescore.black_boxes import check_matches, load_black_box
+
+    model = load_black_box(options.black_box, trust=options.trust)
+    check_matches(model, dataset)
+    return model
+
+
+def _check(options: argparse.Namespace) -> str:
+    """Check a certificate."""
+    from skescore.certificates import check_certificate
+    from skescore.rules import RuleSet
+
+    try:
+        text = options.rules.read_text(encoding="utf-8")
+        data = json.loads(text)
+        about = data["rows"]["reference"]
+        ruleset = RuleSet.from_json(json.dumps(data["frontiers"][0]["rules"][0]))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {options.rules}; name a certificate.") from None
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"{options.rules} is no certificate of `skescore certify`.") from error
+    if about != "y" and options.black_box is None:
+        raise ValueError(
+            f"{options.rules} compares rules with {about}; add --black-box FILE with the model."
+        )
+    dataset = _data(options, ruleset, ruleset.feature_names)
+    black_box = _black_box(options, dataset)
+    y = dataset.y if black_box is None else black_box.predict(dataset.X)
+    result = check_certificate(text, dataset.X, y, max_steps=20_000_000)
+    options.exit_code = _EXIT_CODES[result.verdict]
+    if options.format == "json":
+        return output.json_for_stdout(
+            {"verdict": result.verdict, "findings": list(result.findings)}
+        )
+    return f"{result}\n"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skescore.certificates import Certificate
+from skescore.cli import main
+
+FAST = ["--seconds", "20", "--cuts", "2", "--max-rules", "3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A search with a certificate."""
+    path = tmp_path_factory.mktemp("certified") / "run"
+    words = ["tune", "iris", "--extractors", "cart", "--trials", "3", "--cv", "2", "--black-box",
+             "decision-tree", "--quiet", "--certify", "20", "--output", str(path)]  # fmt: skip
+    assert main(words) == 0
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """Call ``skescore``; gives the exit code, standard output and standard error."""
+
+    def call(*words):
+        try:
+            code = main(list(map(str, words)))
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_a_search_ends_with_a_certificate(folder):
+    text = (folder / "certificate.json").read_text(encoding="utf-8")
+    certificate = Certificate.from_json(text)
+    assert certificate.kinds == ("tree", "list")
+    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))["certificate"]
+    assert told == certificate.to_text().split("\n")
+
+
+def test_a_certificate_is_made_and_checked(folder, run, tmp_path):
+    file = tmp_path / "certificate.json"
+    code, out, _ = run(
+        "certify", folder / "rules.json", "iris", "--scoring", "fire", *FAST, "--output", file
+    )
+    assert code == 0
+    assert "On these 150 rows, against y, 3 rules have FiRe" in out
+    assert "    3         6      6  optimal" in out
+    code, out, _ = run("certify", "--check", file, "iris")
+    assert code == 0
+    assert out.endswith("verdict: confirmed\n")
+    changed = json.loads(file.read_text(encoding="utf-8"))
+    changed["frontiers"][0]["upper"][2] -= 1
+    file.write_text(json.dumps(changed), encoding="utf-8")
+    code, out, _ = run("certify", "--check", file, "iris", "--format", "json")
+    assert code == 1
+    assert json.loads(out)["verdict"] == "rejected"
+
+
+def test_as_json_it_can_be_read_again(folder, run):
+    words = ["certify", folder / "rules.json", "iris", *FAST, "--kinds", "tree", "--phi", "3"]
+    code, out, _ = run(*words, "--format", "json")
+    assert code == 0
+    certificate = Certificate.from_json(out)
+    assert certificate.settings["weights"] == {"phi": 3, "rho": 1}
+    assert certificate.kinds == ("tree",)
+    code, out, _ = run(*words, "--format", "markdown")
+    assert "| rules |" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["certify", "nothing.json", "iris"], 1, "There is no file nothing.json"),
+        (["certify", "--check", "nothing.json", "iris"], 1, "There is no file nothing.json"),
+        (["certify", "--check", __file__, "iris", "--output", "b"], 2, "a check writes nothing"),
+        (["certify", __file__, "iris", "--kinds", "forest"], 2, "forest"),
+        (["certify", __file__, "iris", "--seconds", "0"], 2, "must be a number above 0"),
+        (["tune", "iris", "--scoring", "accuracy", "--certify", "1"], 2, "there is no proof for"),
+    ],
+)
+def test_what_cannot_be_done_is_told(run, words, code, message):
+    found, _, err = run(*words)
+    assert found == code
+    assert message in " ".join(err.split())
+
+
+def test_other_files_are_no_certificates(folder, run):
+    code, _, err = run("certify", "--check", folder / "rules.json", "iris")
+    assert code == 1
+    assert "is no certificate" in " ".join(err.split())
