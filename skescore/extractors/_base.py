@@ -60,7 +60,7 @@ from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
-from skescore.rules.exporters import readable_bounds
+from skescore.rules.exporters import readable_bounds, readable_outputs
 from skescore.rules.simplification import without_repeated_end
 
 
@@ -363,6 +363,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if pruner is not None:
             reference = predictions if classes is None else classes[predictions]
             self.rules_ = pruner(self.rules_, shown, reference, self.prune)
+        if self.readable_bounds and classes is None:
+            self.rules_ = readable_outputs(self.rules_, predictions)
         ended = time.perf_counter()
         # By the names that `characteristics` gives them.
         self.times_ = {

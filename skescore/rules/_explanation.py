@@ -22,7 +22,7 @@ from skescore.rules import _prediction
 from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
 from skescore.rules._matching import Table
 from skescore.rules._rule import LinearOutput
-from skescore.rules._text import feature_name, format_label, format_number
+from skescore.rules._text import feature_name, format_label, format_number, output_number
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -382,7 +382,7 @@ class Explanation:
             yield f"  {feature_name([change.feature], 0)} were {after} instead of {before}"
 
     def _said(self, prediction: Any) -> str:
-        return format_number(prediction) if self._numeric else format_label(prediction)
+        return output_number(prediction) if self._numeric else format_label(prediction)
 
 
 def _condition_lines(checked: tuple[CheckedCondition, ...], indent: str) -> Iterator[str]:

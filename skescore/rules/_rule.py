@@ -16,6 +16,7 @@ from skescore.rules._text import (
     format_label,
     format_number,
     linear_text,
+    output_number,
     percent_text,
     plain_number,
 )
@@ -265,7 +266,7 @@ class Rule:
         """
         if isinstance(self.output, LinearOutput):
             return self.output.to_text(names, domain)
-        return format_number(float(self.output)) if numeric else format_label(self.output)
+        return output_number(float(self.output)) if numeric else format_label(self.output)
 
     def statistics_text(
         self,

@@ -13,6 +13,8 @@ import numpy as np
 NumberFormat = Callable[[int, float], str]
 
 _SIGNIFICANT_DIGITS = 4
+#: Numbers that rules predict are written exactly up to so many digits.
+_MAX_OUTPUT_DIGITS = 9
 #: More decimals than these are written with an exponent.
 _MAX_DECIMALS = 12
 #: Exact numbers from here on, and up to there, are written without an exponent.
@@ -38,6 +40,15 @@ def format_number(value: float, decimals: int | None = None) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+def output_number(value: float) -> str:
+    """Write a number that rules predict: exactly if it has few digits, else to four of them."""
+    text = exact_number(value)
+    digits = text.replace(".", "").strip("-0")
+    return (
+        text if digits.isdecimal() and len(digits) <= _MAX_OUTPUT_DIGITS else format_number(value)
+    )
 
 
 def percent_text(share: float) -> str:

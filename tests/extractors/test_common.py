@@ -184,8 +184,11 @@ def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
             np.testing.assert_allclose(share, counts / counts.sum())
 
 
-def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(data, unfitted, task):
+def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(
+    data, unfitted, task, monkeypatch
+):
     X, y = data
+    monkeypatch.setattr(type(unfitted), "readable_bounds", False)  # shortens numbers, see below
     drawn = {"min_examples", "min_sample"} & set(unfitted.get_params())  # points beside the rows
     fitted = unfitted.set_params(**dict.fromkeys(drawn, 0)).fit(X, y)
     answers = clone(fitted.estimator).fit(X, y).predict(X)
@@ -218,7 +221,9 @@ def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, tas
         assert fallback.output == counts.argmax()
         assert fallback.class_counts == tuple(counts)
     else:
-        assert fallback.output == pytest.approx(answers.mean(), rel=1e-12)
+        # In four digits, or more where the range of answers asks for more.
+        assert fallback.output == pytest.approx(answers.mean(), rel=5.1e-4)
+        assert len(repr(fallback.output).replace(".", "").strip("-0")) <= 6
 
 
 def test_fidelity_asks_about_the_rows_of_fit_no_more(data, fitted):

@@ -249,7 +249,7 @@ def test_uncovered_in_regression():
     default, nearest, abstain = map(fitted, ("default", "nearest", "abstain"))
     covered = default.covers(points)
     assert 0.02 < covered.mean() < 0.5
-    np.testing.assert_allclose(default.predict(points)[~covered], answers.mean())
+    np.testing.assert_allclose(default.predict(points)[~covered], answers.mean(), rtol=5.1e-4)
     assert np.isnan(abstain.predict(points)[~covered]).all()
     assert len(set(nearest.predict(points)[~covered])) > 10
     for other in (nearest, abstain):

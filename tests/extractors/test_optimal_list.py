@@ -88,7 +88,8 @@ def test_only_features_that_matter_are_cut() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
-def test_regression(criterion: str) -> None:
+def test_regression(criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OptimalListExtractor, "readable_bounds", False)  # shortens numbers
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60, [2, 8]], y[:60]
     box = KNeighborsRegressor(5).fit(X, y)

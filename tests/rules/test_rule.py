@@ -145,7 +145,7 @@ def test_holds_where_all_conditions_hold():
             "IF at least 1 of (length > 1; length - width > 0) THEN 3",
         ),
         # Floats are numbers, unless they are labels; ints are labels, unless they are numbers.
-        (Rule([], 1234.5678), {}, "ALWAYS 1235"),
+        (Rule([], 1234.5678), {}, "ALWAYS 1234.5678"),
         (Rule([], 2.0), {"numeric": False}, "ALWAYS 2.0"),
         (Rule([], 2), {"numeric": True}, "ALWAYS 2"),
         (Rule([], LinearOutput(1, [(1, 2)])), {}, "ALWAYS 1 + 2·width"),

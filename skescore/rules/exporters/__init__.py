@@ -7,7 +7,7 @@ from skescore.rules.exporters._html import to_html
 from skescore.rules.exporters._markdown import to_markdown
 from skescore.rules.exporters._prolog import to_prolog
 from skescore.rules.exporters._python import to_python
-from skescore.rules.exporters._rounding import readable_bounds, shorten_numbers
+from skescore.rules.exporters._rounding import readable_bounds, readable_outputs, shorten_numbers
 from skescore.rules.exporters._sentences import to_sentences
 from skescore.rules.exporters._sql import to_sql
 from skescore.rules.exporters._tables import to_conditions, to_frame
@@ -16,6 +16,7 @@ from skescore.rules.exporters._tree import to_tree_text
 
 __all__ = [
     "readable_bounds",
+    "readable_outputs",
     "shorten_numbers",
     "to_conditions",
     "to_frame",

@@ -15,6 +15,7 @@ from skescore._validation import check_number
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._matching import BoxTable, Table
+from skescore.rules._rule import LinearOutput
 from skescore.rules._text import decimals_for_range
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _Kinds: TypeAlias = set[bool]
 _Moved: TypeAlias = tuple[float, bool | None]
 #: How much of the way to the next row a bound may move, until the predictions stay as they are.
 _REACHES = (1.0, 0.25, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
+#: How often a function is shortened; its text hardly ever changes more than twice.
+_MOST_ROUNDS = 10
 _LARGEST = sys.float_info.max
 #: Up to here floats hold every whole number.
 _LARGEST_WHOLE = 2.0**53
@@ -105,6 +108,57 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     if nearest and not np.array_equal(ruleset.predict(table), result.predict(table)):
         return ruleset
     return result
+
+
+def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
+    """Give rules of regression the numbers that their text has, so that it is exact.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        Rules of regression.
+    predictions : ndarray of float, shape (n_rows,)
+        What they were learned from. Constants keep four digits, and as many decimals as tell apart
+        1/1000 of the range of these; functions lose at most about 1/1000 of how far they vary.
+
+    Returns
+    -------
+    RuleSet
+        The same rules with shorter numbers.
+    """
+    decimals = decimals_for_range(float(predictions.min()), float(predictions.max()))
+
+    def shorter(output: Any) -> Any:
+        if isinstance(output, LinearOutput):
+            return _shorter_function(output, ruleset.domain)
+        value = float(output)
+        if value == 0 or not math.isfinite(value):
+            return value
+        digits = 3 - math.floor(math.log10(abs(value)))
+        return round(value, digits if decimals is None else max(digits, decimals))
+
+    rules = [dataclasses.replace(rule, output=shorter(rule.output)) for rule in ruleset]
+    fallback = ruleset.fallback
+    if fallback is not None and fallback.output is not None:
+        fallback = dataclasses.replace(fallback, output=shorter(fallback.output))
+    return ruleset.replace(rules=rules, fallback=fallback)
+
+
+def _shorter_function(function: LinearOutput, domain: Domain | None) -> LinearOutput:
+    """The function whose text in a domain is exact and that of a function."""
+    for _ in range(_MOST_ROUNDS):
+        constant, sizes = function.number_texts(domain)
+        shorter = LinearOutput(
+            float(constant),
+            [
+                (f, math.copysign(float(s), c))
+                for (f, c), s in zip(function.terms, sizes, strict=True)
+            ],
+        )
+        if shorter == function:
+            break
+        function = shorter
+    return function
 
 
 def _bounded(conditions: tuple[Condition, ...]) -> Iterator[tuple[_Quantity, Interval | Linear]]:

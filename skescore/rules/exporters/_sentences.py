@@ -15,6 +15,7 @@ from skescore.rules._text import (
     feature_name,
     format_label,
     format_number,
+    output_number,
     percent_text,
 )
 from skescore.rules.exporters._text import can_be_lost, output_index
@@ -218,7 +219,7 @@ def _function(
 ) -> str:
     """A number or an affine function in words."""
     if not isinstance(value, LinearOutput):
-        return format_number(value)
+        return output_number(value)
     constant, sizes = value.number_texts(domain)
     first = "" if value.terms and value.intercept == 0 else constant
     return _terms(value.terms, sizes, names, first)

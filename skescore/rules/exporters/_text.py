@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skescore._names import VOTING_TEXTS
 from skescore.rules._rule import LinearOutput, Rule
-from skescore.rules._text import format_label, format_number
+from skescore.rules._text import format_label, output_number
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -52,7 +52,7 @@ def closing_lines(ruleset: RuleSet) -> list[str]:
     elif fallback.policy == "abstain":
         prediction = "no prediction"
     elif ruleset.task == "regression":
-        prediction = format_number(fallback.output)
+        prediction = output_number(fallback.output)
     else:
         prediction = format_label(fallback.output)
     where = "no rule holds"

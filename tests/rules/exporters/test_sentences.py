@@ -115,7 +115,8 @@ def test_what_was_seen(statistics, text):
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        (1.23456, "1.235"),
+        (1.23456, "1.23456"),
+        (1.2345678912, "1.235"),
         (3, "3"),
         (LinearOutput(1, [(0, 2), (1, -1), (2, 0.5)]), "1 plus 2 times a minus b plus 0.5 times c"),
         (LinearOutput(0, [(0, -1)]), "minus a"),

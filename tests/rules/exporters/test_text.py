@@ -74,9 +74,9 @@ def test_ordered_text():
 
 def test_unordered_text():
     assert NUMBERS.to_text().splitlines() == [
-        "1. IF a ≤ 0.5 THEN 1.235   [3 rows, ± 0.5]",
+        "1. IF a ≤ 0.5 THEN 1.23456   [3 rows, ± 0.5]",
         "2. IF 2 < b ≤ 3 THEN 1 + 2·a",
-        "otherwise, where no rule holds: 0.3333",
+        "otherwise, where no rule holds: 0.33333",
     ]
     apart = IRIS.replace(ordered=False).to_text().splitlines()
     assert apart[1].startswith("2. IF petal width")
@@ -120,7 +120,7 @@ def test_number_like_labels_are_labels_and_outputs_are_numbers():
     labels = RuleSet([Rule([], 12345.678)], ["x"], task="classification")
     assert str(labels) == "1. ALWAYS 12345.678"
     numbers = RuleSet([Rule([], 12345.678)], ["x"], task="regression")
-    assert str(numbers) == "1. ALWAYS 12346"
+    assert str(numbers) == "1. ALWAYS 12345.678"
 
 
 def test_bounds_are_written_exactly():
@@ -304,7 +304,7 @@ def test_html():
         ["2", "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure"],
         ["3", "else", "virginica", "46 rows, 98 % pure"],
     ]
-    assert cells(NUMBERS).caption == "2 rules; otherwise, where no rule holds: 0.3333"
+    assert cells(NUMBERS).caption == "2 rules; otherwise, where no rule holds: 0.33333"
     assert [row[1] for row in cells(IRIS.replace(ordered=False)).rows[1:]] == [
         "if petal length (cm) ≤ 2.45",
         "if petal width (cm) ≤ 1.75",
