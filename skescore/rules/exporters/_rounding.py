@@ -148,13 +148,9 @@ def _shorter_function(function: LinearOutput, domain: Domain | None) -> LinearOu
     """The function whose text in a domain is exact and that of a function."""
     for _ in range(_MOST_ROUNDS):
         constant, sizes = function.number_texts(domain)
-        shorter = LinearOutput(
-            float(constant),
-            [
-                (f, math.copysign(float(s), c))
-                for (f, c), s in zip(function.terms, sizes, strict=True)
-            ],
-        )
+        pairs = zip(function.terms, sizes, strict=True)
+        terms = tuple((f, math.copysign(float(size), c)) for (f, c), size in pairs)
+        shorter = LinearOutput(float(constant), terms)
         if shorter == function:
             break
         function = shorter
