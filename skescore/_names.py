@@ -93,6 +93,12 @@ BREX_METHOD_NAMES = (
     ),
 )  # fmt: skip
 
+#: Why there is no run, with the folder.
+NO_RUN_TEXT = (
+    "There is no folder {}. Name the folder that `skescore tune --output` or "
+    "`skescore bench --output` wrote."
+)
+
 
 @dataclass(frozen=True)
 class Weight:

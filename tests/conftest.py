@@ -40,31 +40,38 @@ ENGINES = (
 )  # fmt: skip
 
 
-def _needs_an_engine(path: Path) -> bool:
+def _engine(path: Path) -> str | None:
+    """The engine that a folder or file needs, by its place."""
     place = os.path.relpath(path, Path(__file__).parent)
-    return any(place == name or place.startswith(f"{name}/") for name in ENGINES)
+    return next((name for name in ENGINES if f"{place}/".startswith(f"{name}/")), None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Whether no test of a file is asked for: then no process has to import what it needs."""
     wanted = config.option.markexpr
     if wanted == "not slow and not engine":
-        return _needs_an_engine(collection_path) or None
+        return _engine(collection_path) is not None or None
     if wanted == "slow or engine" and collection_path.suffix == ".py":
         text = collection_path.read_text(encoding="utf-8")
         marked = "mark.slow" in text or "mark.engine" in text
-        return None if marked or _needs_an_engine(collection_path) else True
+        return None if marked or _engine(collection_path) else True
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs an engine by the folder that it is in."""
-    needed: dict[Path, bool] = {}
+@pytest.hookimpl(tryfirst=True)  # before those are named after their groups that run together
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs an engine by the folder that it is in.
+
+    With `--dist loadgroup`, one process runs all that need Java, which it can start only once, and
+    which serves both where RuleKit comes first; and one all that need a browser.
+    """
+    engines = {path: _engine(path) for path in {item.path for item in items}}
     for item in items:
-        if item.path not in needed:
-            needed[item.path] = _needs_an_engine(item.path)
-        if needed[item.path]:
+        if (engine := engines[item.path]) is not None:
             item.add_marker("engine")
+            java = engine == "psyke" or "rulekit" in item.path.name
+            if (java or engine == "browser") and config.pluginmanager.hasplugin("xdist"):
+                item.add_marker(pytest.mark.xdist_group("java" if java else engine))
 
 
 @pytest.fixture(scope="session")

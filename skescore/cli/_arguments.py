@@ -24,6 +24,7 @@ from skescore._names import (
     DATA_SET_TASKS,
     METRIC_NAMES,
     MODEL_KINDS,
+    NO_RUN_TEXT,
     PERFORMANCE_SCORER_NAMES,
     SCORES,
     ScoreName,
@@ -160,14 +161,7 @@ OF_RULES: Any = functools.partial(
 OF_MODEL: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name a model or rules.")
 )
-OF_RUN: Any = functools.partial(
-    _Value,
-    kind="folder",
-    missing=_missing(
-        "There is no folder {}. Name the folder that `skescore tune --output` or "
-        "`skescore bench --output` has written."
-    ),
-)
+OF_RUN: Any = functools.partial(_Value, kind="folder", missing=_missing(NO_RUN_TEXT))
 OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing_model)
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")

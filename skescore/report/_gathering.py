@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._names import NO_RUN_TEXT
 from skescore._text import listed
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.extractors import is_prefit
@@ -148,10 +149,7 @@ def gather(
         return _search(source, data, time_limit), data
     folder = Path(source)
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {folder}. Name the folder that `skescore tune --output` or "
-            "`skescore bench --output` wrote."
-        )
+        raise FileNotFoundError(NO_RUN_TEXT.format(folder))
     if (folder / "candidates.json").exists():
         return _tune(folder, data, black_box, time_limit)
     rows = find_rows(folder)

@@ -41,7 +41,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     dict
         Ready for JSON: the rule set, its texts, the features it uses, and its exports.
     """
-    names, number = ruleset.feature_names, ruleset.number
+    names = ruleset.feature_names
     classes = ruleset.classes
     abstains = ruleset.fallback is not None and ruleset.fallback.policy == "abstain"
     abstention = None
@@ -50,7 +50,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     rules = [
         {
             "line": ruleset.line(i),
-            "premise": rule.premise_text(names, number) or "(always)",
+            "premise": rule.premise_text(names) or "(always)",
             "output": rule.output_text(names, numeric=ruleset.task == "regression"),
             "seen": rule.statistics_text(
                 None if classes is None else classes.index(rule.output), names, weighted=False
@@ -80,7 +80,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
 def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:
     inner = condition.conditions if isinstance(condition, AtLeast) else ()
     return {
-        "text": condition.to_text(ruleset.feature_names, ruleset.number),
+        "text": condition.to_text(ruleset.feature_names),
         "parts": [_condition_text(part, ruleset) for part in inner],
     }
 

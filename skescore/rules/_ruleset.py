@@ -853,11 +853,6 @@ class RuleSet(Sequence[Rule]):
         """
         return domain_around(self, X)
 
-    @property
-    def number(self) -> NumberFormat:
-        """Writes bounds exactly, in the fewest digits that no other float has."""
-        return plain_number
-
     def to_text(self, limit: int | None = None) -> str:
         """Write the rules, one per line, numbered from 1.
 
@@ -927,8 +922,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         number : callable, optional
-            Writes a bound of the feature with the given index; by default
-            :attr:`number`, which writes it exactly.
+            Writes a bound of the feature with the given index; by default exactly, in the fewest
+            digits that no other float has.
 
         Returns
         -------
@@ -966,7 +961,7 @@ class RuleSet(Sequence[Rule]):
         from skescore.rules.exporters import to_tree_text
 
         self.check_one_rule_per_row("A tree")
-        return to_tree_text(self, self.number if number is None else number)
+        return to_tree_text(self, plain_number if number is None else number)
 
     def to_markdown(self) -> str:
         """Write a rule set as a Markdown table with a caption.

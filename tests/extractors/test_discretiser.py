@@ -44,7 +44,12 @@ def test_quantiles_without_ties_make_equal_bins():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.integers(0, 12) | st.floats(-1e300, 1e300), min_size=2, max_size=60),
+    # The halves of the smallest floats of all are rounded.
+    st.lists(
+        st.integers(0, 12) | st.floats(-1e300, 1e300, allow_subnormal=False),
+        min_size=2,
+        max_size=60,
+    ),
     st.integers(2, 6),
     st.sampled_from([0.0, 0.02, 0.2, 0.5]),
 )

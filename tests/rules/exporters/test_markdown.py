@@ -106,7 +106,7 @@ def test_names_and_labels_are_shown_as_they_are(names, labels):
     caption = "2 rules, the first that holds predicts; otherwise, where no rule holds: "
     assert table.paragraphs == [(caption + outputs[0]).strip()]
     for i, row in enumerate(table.rows[1:]):
-        premise = rules[i].premise_text(names, ruleset.number)
+        premise = rules[i].premise_text(names)
         assert row == [str(i + 1), f"{'else ' * i}if {premise}", outputs[i], ""]
 
 
