@@ -24,6 +24,7 @@ _HOMES = {
     "GridRExExtractor": "extractors",
     "ITERExtractor": "extractors",
     "OptimalListExtractor": "extractors",
+    "OptimalTreeExtractor": "extractors",
     "PSyKEExtractor": "extractors",
     "REALExtractor": "extractors",
     "RuleSet": "rules",

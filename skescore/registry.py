@@ -140,6 +140,14 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         label="OptimalList",
         by_default=False,
     ),
+    "optimal-tree": ExtractorSpec(
+        "skescore.extractors:OptimalTreeExtractor",
+        _TASKS,
+        "decision tree with the fewest errors, and a proof",
+        True,
+        label="OptimalTree",
+        by_default=False,
+    ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
         ("classification",),

@@ -388,8 +388,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_EXTRACTORS,
         type=_extractors,
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all but optimal-list), psyke:NAME, files of "
-        "rules (.json), or search: the best of cart and gridex by 30 trials of a search",
+        help=f"out of {', '.join(EXTRACTORS)} (default all but optimal-list and "
+        "optimal-tree), psyke:NAME, files of rules (.json), or search: the best of cart and gridex "
+        "by 30 trials of a search",
     )
     group.add_argument(
         "--seeds", type=_seeds, metavar="N,...", help="each makes its own folds (default 0)"

@@ -487,7 +487,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
         help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns, "
-        "but for optimal-list)",
+        "but for optimal-list and optimal-tree)",
     )
     group.add_argument(
         "--scoring",

@@ -19,6 +19,7 @@ from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._optimal_list import OptimalListExtractor
+from skescore.extractors._optimal_tree import OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors.cream import (
     CREAMClusterer,
@@ -51,6 +52,7 @@ __all__ = [
     "GridRExExtractor",
     "ITERExtractor",
     "OptimalListExtractor",
+    "OptimalTreeExtractor",
     "Oracle",
     "PSyKEExtractor",
     "REALExtractor",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import documented
-from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists
-from skescore.rules import Condition, OneOf, Rule, RuleSet
+from skescore.extractors._optimal_space import cuts_to_compare, named_frontier
+from skescore.optimal import optimal_lists
+from skescore.rules import RuleSet
 
 _CRITERIA = {
     "classification": ("errors",),
@@ -142,72 +140,15 @@ class OptimalListExtractor(BaseExtractor):
             loss=self.criterion or _CRITERIA[extraction.task][0],
             max_rules=self.max_rules,
             max_conditions=self.max_conditions,
-            cuts=self._cuts(extraction),
+            cuts=cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
             classes=None if extraction.classes is None else range(len(extraction.classes)),
             feature_names=extraction.settings["feature_names"],
             time_limit=self.time_limit,
             max_nodes=nodes if self.max_nodes is None else self.max_nodes,
         )
-        self.frontier_ = _named(frontier, extraction)
+        self.frontier_ = named_frontier(frontier, extraction)
         self.lower_bounds_ = frontier.lower
         self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
         rules = self.frontier_.rules[-1]
         assert rules is not None
         return rules
-
-    def _cuts(self, extraction: Extraction) -> Cuts:
-        """Those of the features that rules may use."""
-        X, categories = extraction.X, extraction.categories
-        cuts = candidate_cuts(X, self.cuts_per_feature, categories=list(categories))
-        filled = X.copy()
-        for j in cuts.lacking:
-            gaps = np.isnan(X[:, j])
-            filled[gaps, j] = len(categories[j]) if j in categories else np.median(X[~gaps, j])
-        known = {
-            j: (*values, None) if j in cuts.lacking else values for j, values in categories.items()
-        }
-        whole = replace(extraction, X=np.nan_to_num(filled), categories=known)
-        chosen = set(whole.important_features(self.n_features_to_select).tolist())
-        return Cuts(
-            cuts.n_features,
-            {j: found for j, found in cuts.thresholds.items() if j in chosen},
-            {j: found for j, found in cuts.categories.items() if j in chosen},
-            tuple(j for j in cuts.lacking if j in chosen),
-        )
-
-
-def _named(frontier: Frontier, extraction: Extraction) -> Frontier:
-    """A frontier whose rules name labels and categories, which were codes."""
-
-    def condition(coded: Condition) -> Condition:
-        if not isinstance(coded, OneOf):
-            return coded
-        values = extraction.categories[coded.feature]
-        return replace(coded, values=tuple(values[int(code)] for code in coded.values))
-
-    def named(rules: RuleSet | None) -> RuleSet | None:
-        if rules is None:
-            return None
-        classes = extraction.settings["classes"]
-        return RuleSet(
-            [
-                Rule(
-                    tuple(map(condition, rule.conditions)),
-                    rule.output if classes is None else classes[rule.output],
-                    rule.statistics,
-                )
-                for rule in rules
-            ],
-            **extraction.settings,
-        )
-
-    cuts = frontier.space["cuts"]
-    categories = {
-        j: [extraction.categories[int(j)][int(code)] for code in codes]
-        for j, codes in cuts["categories"].items()
-    }
-    space = dict(frontier.space) | {
-        "cuts": cuts | {"categories": categories},
-        "classes": extraction.settings["classes"],
-    }
-    return replace(frontier, rules=tuple(map(named, frontier.rules)), space=space)

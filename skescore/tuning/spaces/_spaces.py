@@ -337,6 +337,19 @@ def _optimal_list_points(problem: _Problem) -> _Points:
     return [default | {"max_rules": int(size)} for size in sizes if size <= max(most, 4)]
 
 
+def _optimal_tree(problem: _Problem) -> Space:
+    space: Space = {
+        "max_leaf_nodes": IntDistribution(2, max(6, problem.n_outputs + 1)),
+        "cuts_per_feature": IntDistribution(4, 32, log=True),
+    }
+    return space | _selections(problem, 20)
+
+
+def _optimal_tree_points(problem: _Problem) -> _Points:
+    found = [point["max_rules"] for point in _optimal_list_points(problem)]
+    return [{"max_leaf_nodes": max(2, size), "cuts_per_feature": 16} for size in found]
+
+
 def _gridex(problem: _Problem) -> SearchSpace:
     space = SearchSpace(
         {
@@ -515,6 +528,7 @@ _OWN_SEARCHES: dict[str, _Search] = {
     "gridrex": _Search(_gridrex, _gridrex_points),
     "iter": _Search(_iter, _iter_points),
     "optimal-list": _Search(_optimal_list, _optimal_list_points),
+    "optimal-tree": _Search(_optimal_tree, _optimal_tree_points),
     "real": _Search(_real, _real_points),
     "trepan": _Search(_trepan, _trepan_points),
 }
