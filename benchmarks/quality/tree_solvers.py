@@ -1,13 +1,12 @@
 """Solvers of optimal trees on our tables: what each can do, and how long it takes.
 
-    pip install pystreed pycontree gosdt pytrees-rs   # those that are missing are left out
+    pip install pystreed pycontree pytrees-rs   # those that are missing are left out
     python benchmarks/quality/tree_solvers.py [--seconds 60] [--solvers ours pystreed]
 
 Prints a Markdown table: errors and processor seconds; a "?" behind errors that were not proven in
 time. The cuts are those of `skescore.optimal.candidate_cuts`, the same for all; pycontree and
 pytrees-rs take the numbers themselves and limit the depth, not the leaves: they run where all
-trees of depth 2 are asked for, at most 4 leaves with all cuts. gosdt minimises errors plus a price
-per leaf; it is given the price at which one error is worth one leaf, and proves another thing.
+trees of depth 2 are asked for, which are some of those of at most 4 leaves, with all cuts.
 """
 
 from __future__ import annotations
@@ -68,25 +67,10 @@ def pytrees(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
     return float(tree.train_error_), tree.status_ == "optimal"
 
 
-def gosdt(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
-    module = importlib.import_module("gosdt")
-    rows = answers(X, cuts)
-    tree = module.GOSDTClassifier(
-        regularization=1 / len(y), allow_small_reg=True, time_limit=int(seconds), verbose=False
-    ).fit(rows, y)
-    result = tree.get_result() if isinstance(tree.get_result(), dict) else tree.result_
-    bounds = (
-        (result["lowerbound"], result["upperbound"])
-        if isinstance(result, dict)
-        else (result.lowerbound, result.upperbound)
-    )
-    return float((tree.predict(rows) != y).sum()), bounds[0] >= bounds[1] - 1e-9
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
-    solvers = {f.__name__: f for f in (ours, pystreed, pycontree, pytrees, gosdt)}
+    solvers = {f.__name__: f for f in (ours, pystreed, pycontree, pytrees)}
     parser.add_argument("--solvers", nargs="+", choices=list(solvers), default=list(solvers))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -102,9 +86,6 @@ def main() -> None:
                 for solver in options.solvers:
                     depth_only = solver in ("pycontree", "pytrees")
                     if depth_only and (per_feature is not None or leaves != 4):
-                        cells.append("-")
-                        continue
-                    if solver == "gosdt" and leaves != 4:
                         cells.append("-")
                         continue
                     if per_feature is None and (
