@@ -36,6 +36,10 @@ from skescore.rules import Condition, Rule, RuleSet, RuleStatistics, Table
 _EXACT = 2**24
 
 
+#: More than is needed is proven of what is left behind a premise, for the sake of similar ones.
+_MARGIN = 0.05
+
+
 class _Premises:
     """All conjunctions of one or two sides of tests, by number, and sums over their rows.
 
@@ -331,6 +335,9 @@ class _Search:
         try:
             while not self.exhausted():
                 bound = min(best, target)
+                beyond = _MARGIN * bound if n_rules > 3 else 0.0
+                if self.loss.exact:  # no part of a whole number is needed
+                    beyond = math.floor(beyond)
                 tried = self._next(rows, lower, cap, bound - tolerance, n_rules)
                 if not tried:
                     break
@@ -338,7 +345,7 @@ class _Search:
                     (
                         rows[~self.premises.holds(a, rows)],
                         n_rules - 1,
-                        bound - float(inside[a]),
+                        bound + beyond - float(inside[a]),
                         kept.behind(a),
                         0.0 if before is None else float(before[a]),
                     )
@@ -363,7 +370,15 @@ class _Search:
     def _next(
         self, rows: np.ndarray, lower: np.ndarray, cap: np.ndarray, bound: float, n_rules: int
     ) -> list[int]:
-        """First rules to try: of the least bound, those of most rows, but no two much alike."""
+        """First rules to try: of the least bound, those of most rows, but no two much alike.
+
+        Before the last two rules, behind others, that of most rows: all have to be tried or bounded
+        there, and what is found of large premises bounds more of the others.
+        """
+        if n_rules == 3 and len(rows) < len(self.premises.table):
+            wide = np.where(lower < bound, cap, -1)
+            a = int(wide.argmax())
+            return [a] if wide[a] >= 0 else []
         tried: list[int] = []
         open_: np.ndarray = lower
         beside = self.n_beside if n_rules > 3 else 1
