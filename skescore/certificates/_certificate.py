@@ -38,8 +38,9 @@ _LOSS_OF = {
     "root_mean_squared_error": "squared_error",
     "mean_absolute_error": "absolute_error",
 }
-#: Unless the caller says otherwise, no more rules are asked about.
-_MOST_RULES = 6
+#: Unless the caller says otherwise, no more rules are asked about; and how many where the score
+#: does not tell, as it calls any number of rules perfect.
+_MOST_RULES, _USUAL_RULES = 12, 6
 
 
 class Interval(NamedTuple):
@@ -489,8 +490,8 @@ def certify(
     kinds : sequence of {"tree", "list"}, default=("tree", "list")
         Kinds of rules to compare with.
     max_rules : int, optional
-        Most rules to compare with; by default those that can have a better score at all, if these
-        are at most 6.
+        Most rules to compare with; by default those that can have a better score at all, or 6 where
+        more than 12 can.
     max_conditions : {1, 2}, default=2
         Most conditions of a rule in a list.
     cuts_per_feature : int, optional, default=8
@@ -711,12 +712,10 @@ def _sizes_that_can_win(asked: _Asked, given: Mapping[str, Any], completeness: s
     prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.uncovered}"])
     own = asked.value(prediction, given["n_rules"], given[f"completeness_{completeness}"])
     perfect = 0.0 if spec.prediction == "loss" else 1.0
-    size = 2
-    while size < _MOST_RULES:
+    for size in range(2, _MOST_RULES + 1):
         if spec.signed(asked.value(perfect, size + 1, 1.0)) <= spec.signed(own):
-            break
-        size += 1
-    return size
+            return size
+    return _USUAL_RULES
 
 
 def _measured(

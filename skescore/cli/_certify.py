@@ -95,7 +95,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-rules",
         type=arguments.integer(1),
         metavar="N",
-        help="most rules to compare with (default those that can win, at most 6)",
+        help="most rules to compare with (default those that can win, or 6)",
     )
     group.add_argument(
         "--cuts",
