@@ -404,7 +404,11 @@ class _Search:
             search.n_nodes, search.n_beside, search.pool = 0, 1, None
             searches.append(search)
         if self.pool is None or len(asked) == 1:
-            found = [_solved(search, given) for search, given in zip(searches, asked, strict=True)]
+            found = []
+            for search, given in zip(searches, asked, strict=True):
+                if found and found[-1][2] == "interrupted":
+                    search.stopped = "interrupted"
+                found.append(_solved(search, given))
         else:
             jobs = zip(searches, asked, strict=True)
             found = self.pool(delayed(_solved_alone)(*job) for job in jobs)
