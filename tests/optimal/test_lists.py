@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import itertools
 import json
+import signal
 import threading
 from typing import Any
 
@@ -250,10 +251,14 @@ def test_interrupted_from_the_keyboard() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     known = optimal_lists(X, y, max_rules=3, cuts=3)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
-    frontier = optimal_lists(X, y, max_rules=6, cuts=3)
-    timer.join()
+    try:
+        frontier = optimal_lists(X, y, max_rules=6, cuts=3, time_limit=60)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert frontier.status[-1] == "interrupted"
     assert frontier.status[0] == "optimal"
     assert (frontier.lower[:3] <= known.lower).all()
