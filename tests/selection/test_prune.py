@@ -223,12 +223,12 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
 def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
     rng = np.random.default_rng(0)
     rules = []
-    for _ in range(24):
-        used = rng.choice(40, 5, replace=False).tolist()
-        sides = rng.random(5) < 0.5
+    for _ in range(60):
+        used = rng.choice(40, 6, replace=False).tolist()
+        sides, ends = rng.random(6) < 0.5, rng.uniform(0.3, 0.5, 6).tolist()
         rules.append(Rule([
-            Interval(j, lower=0.4) if below else Interval(j, upper=0.6)
-            for j, below in zip(used, sides, strict=True)
+            Interval(j, lower=end) if below else Interval(j, upper=1 - end)
+            for j, below, end in zip(used, sides, ends, strict=True)
         ], str(rng.choice(["a", "b"]))))  # fmt: skip
     ruleset = RuleSet(
         rules, [f"x{j}" for j in range(40)], task="classification", classes=["a", "b"],
