@@ -404,7 +404,7 @@ class _Search:
             search.n_nodes, search.n_beside, search.pool = 0, 1, None
             searches.append(search)
         if self.pool is None or len(asked) == 1:
-            found = []
+            found: list[tuple[_Node, int, str | None]] = []
             for search, given in zip(searches, asked, strict=True):
                 if found and found[-1][2] == "interrupted":
                     search.stopped = "interrupted"
