@@ -7,7 +7,18 @@ was made on, and never of new rows. :func:`check_certificate` checks one by a pr
 """
 
 from skescore.certificates._bounds import most_weighted_f1
-from skescore.certificates._certificate import Certificate, certify
+from skescore.certificates._certificate import (
+    Certificate,
+    CertificateSettings,
+    CertifiedRows,
+    GivenRules,
+    Interval,
+    certify,
+    rows_checksum,
+)
 from skescore.certificates._check import CheckResult, check_certificate
 
-__all__ = ["Certificate", "CheckResult", "certify", "check_certificate", "most_weighted_f1"]
+__all__ = [
+    "Certificate", "CertificateSettings", "CertifiedRows", "CheckResult", "GivenRules", "Interval",
+    "certify", "check_certificate", "most_weighted_f1", "rows_checksum",
+]  # fmt: skip

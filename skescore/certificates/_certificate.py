@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -53,27 +53,101 @@ class Interval(NamedTuple):
     possible: float
 
 
+class CertificateSettings(TypedDict):
+    """What a certificate was made for, beside the name of the score.
+
+    Attributes
+    ----------
+    metric : str
+        What the score takes of the predictions, such as ``"f1_weighted"``.
+    completeness : {"volume", "instances"}
+        How the completeness of the given rules is measured.
+    weights : dict of str to float
+        The score's weights.
+    cuts_per_feature : int or None
+        Most cuts of a number, beside those of the given rules; None for all between neighbouring
+        values.
+    """
+
+    metric: str
+    completeness: str
+    weights: dict[str, float]
+    cuts_per_feature: int | None
+
+
+class CertifiedRows(TypedDict):
+    """The rows that a certificate speaks of.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many.
+    task : {"classification", "regression"}
+        What is predicted of them.
+    reference : str
+        What the rules were compared with: ``"y"`` or ``"the black box's predictions"``.
+    weighted : bool
+        Whether rows have weights.
+    checksum : str
+        See :func:`skescore.certificates.rows_checksum`.
+    class_weights : list of float
+        Of classification: the rows of each class, or their weight, by the sorted labels.
+    squares : float
+        Of regression: the weighted sum of squares around the mean.
+    """
+
+    n_rows: int
+    task: str
+    reference: str
+    weighted: bool
+    checksum: str
+    class_weights: NotRequired[list[float]]
+    squares: NotRequired[float]
+
+
+class GivenRules(TypedDict):
+    """The rules that a certificate compares with the best possible ones.
+
+    Attributes
+    ----------
+    n_rules : int
+        How many there are.
+    completeness_volume, completeness_instances : float
+        The share of the volume, and of the rows, for which some rule holds.
+    metrics : dict of str to float
+        What scores take of the predictions, by the name of the metric and of how it takes rows
+        without a rule, such as ``"accuracy penalise"``.
+    rules : RuleSet or None
+        Themselves, if they predict these rows as they are.
+    """
+
+    n_rules: int
+    completeness_volume: float
+    completeness_instances: float
+    metrics: dict[str, float]
+    rules: RuleSet | None
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Proof of how far rules are from the best possible ones on some rows; see :func:`certify`.
+
+    It speaks of one score with its weights. :meth:`with_score` gives the same proof for others.
 
     Parameters
     ----------
     frontiers : sequence of Frontier
         For each kind of rules the least loss of every size, between two bounds.
-    measured : sequence of sequence of dict
-        For each of these, per size, the metrics of the rules found.
+    measured : sequence of sequence of dict of str to float
+        For each of these, per size, the metrics of the rules found and their ``"n_rules"``.
     score : str
-        The name of the score that it was made for.
-    settings : mapping
-        Its ``"metric"``, its ``"completeness"`` and its ``"weights"``.
-    rows : mapping
-        What it says of the rows: ``"n_rows"``, ``"checksum"``, ``"reference"``, ``"task"``,
-        ``"weighted"``, ``"class_weights"`` or the sum of ``"squares"`` around the mean.
-    given : mapping
-        The rules that were given: ``"n_rules"``, ``"completeness_volume"``,
-        ``"completeness_instances"``, their ``"metrics"``, and as ``"rules"`` themselves, if they
-        predict these rows as they are.
+        The name of the score that it speaks of.
+    settings : CertificateSettings
+        Its metric, completeness and weights, and the cuts.
+    rows : CertifiedRows
+        What it says of the rows.
+    given : GivenRules
+        The rules that were given.
 
     Examples
     --------
@@ -86,23 +160,42 @@ class Certificate:
     ...     RandomForestClassifier(20, random_state=0), max_leaf_nodes=3, random_state=0
     ... ).fit(X, y)
     >>> certificate = certify(extractor, X, kinds=["tree"], time_limit=None)
-    >>> round(certificate.gap(), 4), round(certificate.gap("ice", phi=5), 4)
+    >>> round(certificate.gap(), 4), round(certificate.with_score("ice", phi=5).gap(), 4)
     (0.0, 0.0004)
     """
 
     frontiers: tuple[Frontier, ...]
     measured: tuple[tuple[Mapping[str, float], ...], ...]
     score: str
-    settings: Mapping[str, Any]
-    rows: Mapping[str, Any]
-    given: Mapping[str, Any]
+    settings: CertificateSettings
+    rows: CertifiedRows
+    given: GivenRules
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of rules that it speaks of."""
         return tuple(frontier.kind for frontier in self.frontiers)
 
-    def _asked(self, score: str | None, weights: Mapping[str, float]) -> _Asked:
+    def with_score(self, score: str | None = None, **weights: float) -> Certificate:
+        """Give the same proof for another score or other weights; no search is needed.
+
+        Parameters
+        ----------
+        score : str, optional
+            Another score than that of the certificate.
+        **weights : float
+            Its weights; those of the certificate's own score are kept otherwise.
+
+        Returns
+        -------
+        Certificate
+            The same bounds, and what follows for that score.
+
+        Raises
+        ------
+        ValueError
+            If the score is unknown, or follows from another loss than the one that is bounded.
+        """
         name = self.score if score is None else score.removeprefix("neg_")
         spec = SCORE_SPECS.get(name)
         if spec is None:
@@ -116,7 +209,16 @@ class Certificate:
                 f"certificate is about {self.frontiers[0].loss.replace('_', ' ')}s. Make one with "
                 f"certify(..., scoring={name!r})."
             )
-        return _Asked(spec, metric, spec.check_weights({**known, **weights}))
+        settings = self.settings | {
+            "metric": metric,
+            "weights": dict(spec.check_weights({**known, **weights})),
+        }
+        return replace(self, score=name, settings=cast(CertificateSettings, settings))
+
+    @property
+    def _asked(self) -> _Asked:
+        settings = self.settings
+        return _Asked(SCORE_SPECS[self.score], settings["metric"], settings["weights"])
 
     def _frontier(self, kind: str) -> tuple[Frontier, tuple[Mapping[str, float], ...]]:
         check_choice("kind", kind, self.kinds)
@@ -136,126 +238,151 @@ class Certificate:
         value = loss / total
         return float(np.sqrt(value)) if metric == "root_mean_squared_error" else value
 
-    def given_score(self, score: str | None = None, **weights: float) -> float:
-        """The score of the rules that were given, on these rows.
+    def given_prediction(self) -> float:
+        """What the score takes of the given rules' predictions.
 
-        Parameters
-        ----------
-        score : str, optional
-            Another score than that of the certificate.
-        **weights : float
-            Its weights.
+        Returns
+        -------
+        float
+            A performance or a loss, as the score has it.
+        """
+        asked = self._asked
+        return asked.prediction(self.given["metrics"][f"{asked.metric} {asked.spec.uncovered}"])
+
+    def given_score(self) -> float:
+        """The score of the rules that were given, on these rows.
 
         Returns
         -------
         float
             As its formula gives it, not negated.
         """
-        asked = self._asked(score, weights)
-        prediction = asked.prediction(self.given["metrics"][f"{asked.metric} {asked.uncovered}"])
-        share = self.given[f"completeness_{self.settings['completeness']}"]
-        return asked.value(prediction, self.given["n_rules"], share)
+        share = _share(self.given, self.settings["completeness"])
+        return self._asked.value(self.given_prediction(), self.given["n_rules"], share)
 
-    def interval(self, kind: str, score: str | None = None, **weights: float) -> Interval:
+    def predictions(self, kind: str) -> tuple[Interval, ...]:
+        """Find the bounds of what the score takes of the predictions, for each number of rules.
+
+        Parameters
+        ----------
+        kind : {"tree", "list"}
+            The kind of rules.
+
+        Returns
+        -------
+        tuple of Interval
+            For at most 1, 2, 3, ... rules: that of the rules found, and what none is better than.
+        """
+        asked = self._asked
+        frontier, measured = self._frontier(kind)
+        better = max if asked.spec.prediction == "performance" else min
+        result = []
+        for size, loss, metrics in zip(
+            frontier.sizes, frontier.lower.tolist(), measured, strict=True
+        ):
+            found = asked.prediction(metrics[asked.metric])
+            possible = asked.prediction(self._most(asked.metric, loss, size))
+            result.append(Interval(found, better(found, possible)))
+        return tuple(result)
+
+    def corridor(self, kind: str) -> tuple[Interval, ...]:
+        """Find the bounds of the best score, for each number of rules.
+
+        Parameters
+        ----------
+        kind : {"tree", "list"}
+            The kind of rules.
+
+        Returns
+        -------
+        tuple of Interval
+            For 1, 2, 3, ... complete rules: the score of those found, and the best possible one.
+            Where fewer rules are as good, rules that never answer stand for the rest.
+        """
+        value = self._asked.value
+        return tuple(
+            Interval(*(value(prediction, size, 1.0) for prediction in bounds))
+            for size, bounds in enumerate(self.predictions(kind), start=1)
+        )
+
+    def interval(self, kind: str) -> Interval:
         """Find the bounds of the best score that complete rules of a kind can have.
 
         Parameters
         ----------
         kind : {"tree", "list"}
             The kind of rules.
-        score : str, optional
-            Another score than that of the certificate.
-        **weights : float
-            Its weights.
 
         Returns
         -------
         Interval
             Some rules have the score `found`, none has a better one than `possible`.
         """
-        asked = self._asked(score, weights)
-        frontier, measured = self._frontier(kind)
-        found = [
-            asked.value(asked.prediction(metrics[asked.metric]), metrics["n_rules"], 1.0)
-            for metrics in measured
-        ]
-        possible = [
-            asked.value(asked.prediction(self._most(asked.metric, loss, size)), size, 1.0)
-            for size, loss in zip(frontier.sizes, frontier.lower.tolist(), strict=True)
-        ]
-        best = max if asked.spec.greater_is_better else min
-        return Interval(best(found), best([*possible, *found]))
+        found = self._found(kind)
+        best = max if self._asked.spec.greater_is_better else min
+        return Interval(best(found), best([*(i.possible for i in self.corridor(kind)), *found]))
 
-    def any_size(self, kind: str, score: str | None = None, **weights: float) -> bool:
+    def _found(self, kind: str) -> list[float]:
+        """The scores of the rules found."""
+        asked = self._asked
+        return [
+            asked.value(asked.prediction(metrics[asked.metric]), metrics["n_rules"], 1.0)
+            for metrics in self._frontier(kind)[1]
+        ]
+
+    def any_size(self, kind: str) -> bool:
         """Return whether more rules than were asked about cannot win, were they without error.
 
         Parameters
         ----------
         kind : {"tree", "list"}
             The kind of rules.
-        score : str, optional
-            Another score than that of the certificate.
-        **weights : float
-            Its weights.
 
         Returns
         -------
         bool
             Whether :meth:`interval` holds for rules of any number.
         """
-        asked = self._asked(score, weights)
+        asked = self._asked
         perfect = 0.0 if asked.spec.prediction == "loss" else 1.0
         more = asked.value(perfect, self._frontier(kind)[0].sizes[-1] + 1, 1.0)
-        found = self.interval(kind, score, **weights).found
+        found = self.interval(kind).found
         return bool(asked.spec.signed(more) <= asked.spec.signed(found))
 
-    def gap(self, score: str | None = None, *, kind: str | None = None, **weights: float) -> float:
+    def gap(self, kind: str | None = None) -> float:
         """Find by how much better than the given rules any of a kind can be at most.
 
         Parameters
         ----------
-        score : str, optional
-            Another score than that of the certificate.
         kind : {"tree", "list"}, optional
             The kind of rules; by default any of the certificate.
-        **weights : float
-            Weights of the score. No further search is needed, whatever they are.
 
         Returns
         -------
         float
             0 or more, in units of the score.
         """
-        spec = self._asked(score, weights).spec
-        own = spec.signed(self.given_score(score, **weights))
+        spec = self._asked.spec
+        own = spec.signed(self.given_score())
         kinds = self.kinds if kind is None else (kind,)
-        best = max(spec.signed(self.interval(k, score, **weights).possible) for k in kinds)
+        best = max(spec.signed(self.interval(k).possible) for k in kinds)
         return float(max(0.0, best - own))
 
-    def best_rules(self, kind: str, score: str | None = None, **weights: float) -> RuleSet | None:
+    def best_rules(self, kind: str) -> RuleSet | None:
         """Give the rules of a kind with the best score that were found.
 
         Parameters
         ----------
         kind : {"tree", "list"}
             The kind of rules.
-        score : str, optional
-            Another score than that of the certificate.
-        **weights : float
-            Its weights.
 
         Returns
         -------
         RuleSet or None
             None where only their loss is known.
         """
-        asked = self._asked(score, weights)
-        frontier, measured = self._frontier(kind)
-        values = [
-            asked.spec.signed(asked.value(asked.prediction(m[asked.metric]), m["n_rules"], 1.0))
-            for m in measured
-        ]
-        return frontier.rules[int(np.argmax(values))]
+        values = [self._asked.spec.signed(value) for value in self._found(kind)]
+        return self._frontier(kind)[0].rules[int(np.argmax(values))]
 
     def _space(self, frontier: Frontier) -> str:
         """A kind and its space in words."""
@@ -292,7 +419,7 @@ class Certificate:
         ]
         for frontier in self.frontiers:
             kind = frontier.kind
-            interval, gap = self.interval(kind), self.gap(kind=kind)
+            interval, gap = self.interval(kind), self.gap(kind)
             beyond = " (nor with more)" if self.any_size(kind) else ""
             known = interval.found == interval.possible
             best = "the best" if known else "the best found"
@@ -304,7 +431,7 @@ class Certificate:
                     f"A {self._space(frontier)}{beyond} is better by at most "
                     f"{_rounded_up(gap)} {spec.label}{found}."
                 )
-        share = self.given[f"completeness_{self.settings['completeness']}"]
+        share = _share(self.given, self.settings["completeness"])
         if share < 1:
             lines.append(
                 f"The certificate speaks of rules that cover everything; these cover {share:.3f}."
@@ -359,8 +486,8 @@ class Certificate:
                 "measured": [dict(metrics) for metrics in measured],
                 "rules": [None if r is None else json.loads(r.to_json()) for r in frontier.rules],
             })  # fmt: skip
-        own = dict(self.given)
-        own["rules"] = None if own.get("rules") is None else json.loads(own["rules"].to_json())
+        rules = self.given["rules"]
+        own = {**self.given, "rules": None if rules is None else json.loads(rules.to_json())}
         content = {
             "format": JSON_FORMAT,
             "version": _VERSION,
@@ -434,10 +561,6 @@ class _Asked(NamedTuple):
     metric: str
     weights: Mapping[str, float]
 
-    @property
-    def uncovered(self) -> str:
-        return self.spec.uncovered
-
     def prediction(self, value: float) -> float:
         """What the score takes of a metric's value."""
         if self.spec.prediction == "loss" and METRICS[self.metric].greater_is_better:
@@ -446,6 +569,13 @@ class _Asked(NamedTuple):
 
     def value(self, prediction: float, size: float, share: float) -> float:
         return float(self.spec.value(prediction, size, share, self.weights))
+
+
+def _share(given: GivenRules, completeness: str) -> float:
+    """The given rules' completeness."""
+    if completeness == "volume":
+        return given["completeness_volume"]
+    return given["completeness_instances"]
 
 
 def _rounded_up(gap: float) -> str:
@@ -586,7 +716,7 @@ def certify(
             )
         frontiers.append(frontier)
         measured.append(_measured(frontier, X, target, w, task))
-    rows: dict[str, Any] = {
+    rows: CertifiedRows = {
         "n_rows": len(target),
         "task": task,
         "reference": reference,
@@ -598,7 +728,7 @@ def certify(
         rows["class_weights"] = np.bincount(codes, w, minlength=len(labels)).tolist()
     else:
         rows["squares"] = float((w * (target - np.average(target, weights=w)) ** 2).sum())
-    settings = {
+    settings: CertificateSettings = {
         "metric": metric,
         "completeness": completeness,
         "weights": dict(asked.weights),
@@ -673,9 +803,7 @@ def _reference(model: Any, X: Any, y: Any, black_box: Any) -> tuple[np.ndarray, 
     return np.asarray(oracle.query(X)), "the black box's predictions"
 
 
-def _given(
-    model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: str
-) -> dict[str, Any]:
+def _given(model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: str) -> GivenRules:
     """The rules that were given: their size, and all metrics that scores take of them."""
     wanted = {(metric, policy) for policy in ("ignore", "penalise")}
     for spec in SCORE_SPECS.values():
@@ -706,11 +834,11 @@ def _any(ruleset: RuleSet) -> Any:
     return 0.0 if ruleset.task == "regression" else (ruleset.classes or (None,))[0]
 
 
-def _sizes_that_can_win(asked: _Asked, given: Mapping[str, Any], completeness: str) -> int:
+def _sizes_that_can_win(asked: _Asked, given: GivenRules, completeness: str) -> int:
     """The most rules that would be better than the given ones, were they without error."""
     spec = asked.spec
-    prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.uncovered}"])
-    own = asked.value(prediction, given["n_rules"], given[f"completeness_{completeness}"])
+    prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.spec.uncovered}"])
+    own = asked.value(prediction, given["n_rules"], _share(given, completeness))
     perfect = 0.0 if spec.prediction == "loss" else 1.0
     for size in range(2, _MOST_RULES + 1):
         if spec.signed(asked.value(perfect, size + 1, 1.0)) <= spec.signed(own):

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.extractors import CARTExtractor
 from skescore.rules import Interval, Rule, RuleSet, as_ruleset
-from skescore.scorers import ice, make_fire_scorer, make_ice_scorer, neg_q
+from skescore.scorers import SCORE_SPECS, ice, make_fire_scorer, make_ice_scorer, neg_q
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,11 @@ def test_the_given_rules_have_the_score_of_the_scorer(
 ) -> None:
     labels = extractor.oracle_.query(iris[0])
     assert certificate.given_score() == pytest.approx(ice(extractor, iris[0], labels))
-    assert certificate.given_score("q") == pytest.approx(-neg_q(extractor, iris[0], labels))
+    assert certificate.with_score("q").given_score() == pytest.approx(
+        -neg_q(extractor, iris[0], labels)
+    )
     scorer = make_ice_scorer(phi=5, rho=2)
-    assert certificate.given_score(phi=5, rho=2) == pytest.approx(
+    assert certificate.with_score(phi=5, rho=2).given_score() == pytest.approx(
         scorer(extractor, iris[0], labels)
     )
 
@@ -101,18 +103,18 @@ def test_any_weights_follow_from_one_certificate(
         again = certify(
             extractor, iris[0], scoring=make_ice_scorer(**weights), kinds=["tree"], max_rules=4
         )
-        assert again.gap() == pytest.approx(certificate.gap(**weights))
-        found = certificate.best_rules("tree", **weights)
+        assert again.gap() == pytest.approx(certificate.with_score(**weights).gap())
+        found = certificate.with_score(**weights).best_rules("tree")
         labels = extractor.oracle_.query(iris[0])
         value = make_ice_scorer(**weights, completeness="instances")(found, iris[0], labels)
-        assert value == pytest.approx(certificate.interval("tree", **weights).found)
+        assert value == pytest.approx(certificate.with_score(**weights).interval("tree").found)
 
 
 def test_it_survives_json(certificate: Certificate) -> None:
     again = Certificate.from_json(certificate.to_json())
     assert again.to_json() == certificate.to_json()
     assert again.to_text() == certificate.to_text()
-    assert again.gap("fire", psi=3) == certificate.gap("fire", psi=3)
+    assert again.with_score("fire", psi=3).gap() == certificate.with_score("fire", psi=3).gap()
 
 
 def test_it_says_what_it_speaks_of(certificate: Certificate) -> None:
@@ -150,13 +152,13 @@ def test_numbers(scoring: str) -> None:
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
     made = certify(rules, X, y, scoring=scoring, kinds=["tree"], max_rules=3, cuts_per_feature=4)
     assert made.frontiers[0].status == ("optimal",) * 3
-    spec = made._asked(None, {}).spec
+    spec = SCORE_SPECS[made.score]
     own, best = made.given_score(), made.interval("tree").found
     assert spec.signed(best) >= spec.signed(own)
     assert made.gap() == pytest.approx(abs(best - own))
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
     with pytest.raises(ValueError, match=r"Make one with certify\(..., scoring="):
-        made.gap("fire" if scoring == "ice" else "ice")
+        made.with_score("fire" if scoring == "ice" else "ice")
 
 
 def test_weights_count_as_repeated_rows(iris: Any) -> None:
@@ -232,4 +234,4 @@ def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
     with pytest.raises(ValueError, match="kind must be one of"):
         certificate.interval("list")
     with pytest.raises(ValueError, match="score must be one of"):
-        certificate.gap("f1")
+        certificate.with_score("f1")
