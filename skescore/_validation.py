@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from copy import deepcopy
 from numbers import Real
 from typing import Any, Literal, overload
 
@@ -305,6 +306,16 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
         )
     return weights
+
+
+def own_rows(values: Any) -> Any:
+    """Copy rows or labels for code of others, which may work in place: they stay as they are.
+
+    What has no ``copy``, such as a table of polars, which nobody can write to, is given as it is.
+    """
+    if isinstance(values, list):
+        return deepcopy(values)
+    return values.copy() if hasattr(values, "copy") else values
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:

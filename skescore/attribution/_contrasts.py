@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from skescore._validation import check_integer
+from skescore._validation import check_integer, own_rows
 
 __all__ = [
     "ContrastPairs",
@@ -358,7 +358,7 @@ def nearest_rows(
     framed = isinstance(both, pd.DataFrame)
     labels = np.concatenate(
         [
-            decide(both.iloc[part] if framed else both[part])
+            decide(own_rows(both.iloc[part] if framed else both[part]))
             for part in batches(len(both), max_batch)
         ]
     )

@@ -44,7 +44,7 @@ class KleeneMasks:
         self._signs = np.where(bits, 1, -1).astype(np.int8)
         self._model, self._max_batch = model, max_batch
         self.n_model_rows = 0
-        self._own = self._predict(self._signs)
+        self._own = self._predict(self._signs.copy())
 
     def _predict(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         self.n_model_rows += len(signs)

@@ -19,6 +19,7 @@ from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry
 from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import make_black_box
 from skescore.datasets import Dataset
+from skescore.extractors import Oracle, fit_black_box
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet
@@ -80,8 +81,8 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the black box; its quality is in the rows
                 # A model from a file is frozen: this leaves it as it is.
-                model = _black_box(group).fit(rows.X_train, rows.y_train)
-                y_box = np.asarray(model.predict(rows.X_test))
+                model = fit_black_box(_black_box(group), rows.X_train, rows.y_train)
+                y_box = Oracle(model, like=rows.X_test).query(rows.X_test)
         except Exception as error:
             for entry in group.entries:
                 yield _failed(group, entry, error, "the black box cannot be trained: ")

@@ -184,6 +184,7 @@ def _black_box(options: argparse.Namespace, dataset: Dataset) -> Any:
 def _check(options: argparse.Namespace) -> str:
     """Check a certificate."""
     from skescore.certificates import check_certificate
+    from skescore.extractors import Oracle
     from skescore.rules import RuleSet
 
     try:
@@ -201,7 +202,7 @@ def _check(options: argparse.Namespace) -> str:
         )
     dataset = _data(options, ruleset, ruleset.feature_names)
     black_box = _black_box(options, dataset)
-    y = dataset.y if black_box is None else black_box.predict(dataset.X)
+    y = dataset.y if black_box is None else Oracle(black_box, like=dataset.X).query(dataset.X)
     result = check_certificate(text, dataset.X, y, max_steps=20_000_000)
     options.exit_code = _EXIT_CODES[result.verdict]
     if options.format == "json":

@@ -27,7 +27,7 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted,
 
 from skescore._optional import import_optional
 from skescore._text import listed
-from skescore._validation import check_choice, python_value, row_weights
+from skescore._validation import check_choice, own_rows, python_value, row_weights
 
 
 def black_box_task(estimator: Any) -> str:
@@ -183,7 +183,8 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
         If it refuses missing values; the message says what to do.
     """
     with explained_refusal(estimator, X):
-        return clone(estimator).fit(X, y, **options)
+        # Some models scale rows or targets in place, which are the caller's.
+        return clone(estimator).fit(own_rows(X), own_rows(y), **options)
 
 
 def is_fitted(estimator: Any) -> bool:

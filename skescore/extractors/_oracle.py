@@ -26,6 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
+from skescore._validation import own_rows
 from skescore.extractors._black_boxes import explained_refusal
 
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
@@ -428,7 +429,8 @@ def quick_predict(estimator: Any, X: Any) -> np.ndarray:
         rows = _numbers(forest, X) if first is None else _encoded(first, X)
         if rows is not None and _is_sound(forest, rows):
             return _of_trees(forest, rows)
-    return np.asarray(estimator.predict(X))
+    # Some models work in place, on rows that are the caller's or that others will ask about.
+    return np.asarray(estimator.predict(own_rows(X)))
 
 
 def _is_simple(forest: Any) -> bool:

@@ -13,13 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._names import NO_RUN_TEXT
 from skescore._text import listed
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
-from skescore.extractors import is_prefit
+from skescore.extractors import fit_black_box, is_prefit
 from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
@@ -106,7 +105,7 @@ def remake_rules(
                 # Fitted once: every candidate explains the same model.
                 from sklearn.frozen import FrozenEstimator
 
-                model = FrozenEstimator(clone(black_box).fit(data.X, data.y))
+                model = FrozenEstimator(fit_black_box(black_box, data.X, data.y))
         except Exception as error:
             return {}, f"the black box could not be made again: {error}"
         for place in wanted:

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._validation import row_weights
+from skescore._validation import own_rows, row_weights
 from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import prediction_loss, prediction_performance
 from skescore.rules import Fallback, RuleSet, as_ruleset
@@ -139,7 +139,7 @@ def unwrap(estimator: Any) -> Unwrapped:
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             if len(model) > 1:
-                inwards.append(model[:-1].transform)
+                inwards.append(_transform_of(model[:-1]))
             model = model[-1]
         elif isinstance(model, FrozenEstimator):
             model = model.estimator
@@ -156,6 +156,11 @@ def unwrap(estimator: Any) -> Unwrapped:
         return lambda values: reduce(lambda found, step: step(found), steps, values)
 
     return Unwrapped(model, through(inwards), through(outwards))
+
+
+def _transform_of(steps: Pipeline) -> Callable[[Any], Any]:
+    """What steps make of rows, which stay as they are even where the steps work in place."""
+    return lambda X: steps.transform(own_rows(X))
 
 
 def _inverse_target(model: Any) -> Callable[[Any], Any]:
@@ -226,7 +231,9 @@ def evaluate_rules(
     n_rows = len(covered)
     if n_rows == 0:
         raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
-    y_pred = np.asarray(estimator.predict(X)) if len(ruleset) else np.empty(n_rows, dtype=object)
+    y_pred = np.empty(n_rows, dtype=object)
+    if len(ruleset):  # steps of others may work in place
+        y_pred = np.asarray(estimator.predict(X if estimator is model else own_rows(X)))
     if reference == "black_box":
         if not hasattr(model, "oracle_"):
             raise TypeError(

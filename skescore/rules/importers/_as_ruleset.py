@@ -190,7 +190,7 @@ def _(model: Pipeline, **options: Any) -> RuleSet:
 def _transformed(transformer: Pipeline, rows: np.ndarray) -> Any:
     """Rows of numbers as a transformer gives them, whatever it was fitted on."""
     names = getattr(transformer, "feature_names_in_", None)
-    given = rows if names is None else pd.DataFrame(rows, columns=names)
+    given = rows.copy() if names is None else pd.DataFrame(rows, columns=names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say was said when it was fitted
         return np.asarray(transformer.transform(given))

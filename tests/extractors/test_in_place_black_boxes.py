@@ -1,0 +1,115 @@
+"""Black boxes that work in place: neither the caller's rows nor the rules may show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skescore.attribution import nearest_contrasts
+from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.scorers import evaluate_rules
+from skescore.tuning import ExtractorSearchCV
+
+# Scaled features are far from where the rows were, so that rules in wrong units agree with nothing.
+IRIS, LABELS = load_iris(return_X_y=True)
+DIABETES, NUMBERS = load_diabetes(return_X_y=True)
+ROWS = {
+    "classification": (IRIS * 100, LABELS),
+    "regression": (DIABETES[:200, [2, 3, 8, 9]] * 100 + 50, NUMBERS[:200]),
+}
+
+
+def pipeline(task: str, copy: bool) -> Any:
+    kind = KNeighborsClassifier if task == "classification" else KNeighborsRegressor
+    return make_pipeline(StandardScaler(copy=copy), kind(9))
+
+
+def writing(task: str) -> Any:
+    """A fitted model behind a function that writes to the rows that it is given."""
+    X, y = ROWS[task]
+    model = pipeline(task, True).fit(X, y)
+
+    def function(rows: Any) -> np.ndarray:
+        y_pred = model.predict(np.asarray(rows))
+        rows[:] = 0.0
+        return y_pred
+
+    return (CallableClassifier if task == "classification" else CallableRegressor)(function)
+
+
+def test_a_black_box_that_works_in_place_is_explained_like_one_that_does_not(make, able):
+    X, y = (values.copy() for values in ROWS[able])
+    expected = make(pipeline(able, True)).fit(X, y).rules_
+    found = make(pipeline(able, False)).fit(X, y).rules_
+    np.testing.assert_array_equal(X, ROWS[able][0])
+    assert found == expected
+    assert (
+        make(writing(able)).fit(X).rules_
+        == make(FrozenEstimator(pipeline(able, True).fit(X, y))).fit(X).rules_
+    )
+    np.testing.assert_array_equal(X, ROWS[able][0])
+
+
+@pytest.mark.parametrize("batch_size", [None, 40])
+@pytest.mark.parametrize("frame", [False, True])
+def test_the_rows_of_a_caller_stay_as_they_are(batch_size: int | None, frame: bool) -> None:
+    X = pd.DataFrame(ROWS["classification"][0], columns=list("abcd"))
+    before = X.copy()
+    rows = X if frame else X.to_numpy(copy=True)
+    extractor = CARTExtractor(writing("classification"), batch_size=batch_size).fit(rows)
+    extractor.fidelity(rows)
+    np.testing.assert_array_equal(np.asarray(rows), before)
+
+
+def test_targets_that_are_scaled_in_place_stay_as_they_are() -> None:
+    X, y = (values.copy() for values in ROWS["regression"])
+    model = TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler(copy=False))
+    CARTExtractor(model, max_leaf_nodes=4).fit(X, y)
+    np.testing.assert_array_equal(y, ROWS["regression"][1])
+
+
+def test_a_search_around_a_black_box_that_works_in_place_finds_what_others_find() -> None:
+    X, y = (values.copy() for values in ROWS["classification"])
+    found = []
+    for black_box in (pipeline("classification", True), pipeline("classification", False)):
+        search = ExtractorSearchCV(
+            black_box, extractors=("cart", "gridex"), n_trials=4, cv=2, random_state=0
+        ).fit(X, y)
+        found.append((search.rules_, search.best_score_, search.black_box_quality_))
+        np.testing.assert_array_equal(X, ROWS["classification"][0])
+    assert found[0] == found[1]
+    writer = writing("classification")
+    ExtractorSearchCV(writer, extractors=("cart",), n_trials=2, cv=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(X, ROWS["classification"][0])
+
+
+def test_steps_before_an_extractor_that_work_in_place_scale_rows_once() -> None:
+    X, y = (values.copy() for values in ROWS["classification"])
+    found = []
+    for copy in (True, False):
+        steps = make_pipeline(
+            StandardScaler(copy=copy), CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=4)
+        ).fit(X.copy(), y)
+        evaluation = evaluate_rules(steps, X, y)
+        found.append((evaluation.y_pred.tolist(), evaluation.covered.tolist()))
+        np.testing.assert_array_equal(X, ROWS["classification"][0])
+    assert found[0] == found[1]
+
+
+def test_contrasts_are_rows_that_nobody_wrote_to() -> None:
+    X = ROWS["classification"][0][::10].copy()
+    model = writing("classification").function
+    frozen = pipeline("classification", True).fit(*ROWS["classification"]).predict
+    found = nearest_contrasts(model, X, X.copy())
+    np.testing.assert_array_equal(found, nearest_contrasts(frozen, X, X.copy()))
+    np.testing.assert_array_equal(X, ROWS["classification"][0][::10])
