@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
-import json
 import math
 import sys
 import tempfile
@@ -34,6 +33,7 @@ from skescore._text import plural
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._candidates import Limits, SearchObjective, mean_of, score_of_parts
+from skescore.tuning._identity import check_identity, stable_text
 from skescore.tuning._objective import (
     STOPPED,
     ExtractorObjective,
@@ -357,8 +357,8 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
 
-#: Where a study keeps what it was made with, so that nobody continues another search by mistake.
-_SETTINGS = "skescore"
+#: In what searches that share a study of the caller's must agree: it may be gone on with by others.
+_OF_GIVEN = ("rows", "black_box")
 #: Marks trials that were stopped by hand: they count for nothing and are tried again.
 INTERRUPTED = "interrupted"
 
@@ -417,9 +417,12 @@ class Studies:
                     else self._sampler(),
                     load_if_exists=self.shared,
                 )  # fmt: skip
-            if self.shared:
+            if self.shared or name in self.given:
+                _check_directions(study, name, objective)
                 space = {key: repr(d) for key, d in objectives[name].space.items()}
-                _check_settings(study, name, {**(settings or {}), "space": space}, objective)
+                kept = stable_text(objectives[name].prototype, {*space, "estimator"})
+                about_it = {**(settings or {}), "space": space, "extractor": kept}
+                check_identity(study, about_it, only=_OF_GIVEN if name in self.given else None)
             scoring = objective.minimised or objective.name
             describe_study(study, scoring=scoring, extractor=name, **(about or {}))
             self.studies[name] = study
@@ -594,31 +597,6 @@ def _check_directions(study: optuna.Study, name: str, objective: SearchObjective
             f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
             f"search of {', '.join(objective.metric_names)} needs {objective.directions}. Give "
             "this search a study name of its own, or make the study with these directions."
-        )
-
-
-def _check_settings(
-    study: optuna.Study, name: str, settings: dict[str, Any], objective: SearchObjective
-) -> None:
-    """Raise if a stored study belongs to another search."""
-    _check_directions(study, name, objective)
-    wanted = json.loads(json.dumps(settings, default=repr))
-    known = study.user_attrs.get(_SETTINGS)
-    if known is None:
-        study.set_user_attr(_SETTINGS, wanted)
-        return
-    different = [key for key in wanted if known.get(key) != wanted[key]]
-    if different:
-        told = "; ".join(
-            "other rows, target or folds"
-            if key == "rows"
-            else f"{key} {known.get(key)!r}, now {wanted[key]!r}"
-            for key in different
-        )
-        raise ValueError(
-            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
-            "search a study name of its own, or repeat that one with the same data, black box "
-            "(with its random_state), folds, scoring, spaces and seed."
         )
 
 

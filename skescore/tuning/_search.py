@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import math
 import time
@@ -44,6 +43,7 @@ from skescore.tuning._candidates import (
     within,
 )
 from skescore.tuning._html import search_html
+from skescore.tuning._identity import search_identity
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -401,7 +401,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         interrupt = None
         with quiet_optuna():
             runner = Runner(
-                self._make_studies(X, y, task, objective, folds, spaces),
+                self._make_studies(X, y, task, objective, folds, all_rows, spaces),
                 Allocation(
                     self.extractors_, self.n_trials, self.timeout, self.allocation,
                     priority="share of the front's hypervolume" if objective.minimised else "best",
@@ -750,6 +750,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         task: str,
         objective: SearchObjective,
         folds: list[Fold],
+        all_rows: Fold,
         spaces: dict[str, Space],
     ) -> Studies:
         """A study for each extractor, where the search keeps them."""
@@ -761,11 +762,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.extractor_seed_, sampler_seed = (int(random.randint(2**31 - 1)) for _ in range(2))
         storage = None if self.storage is None else open_storage(self.storage)
         settings: dict[str, Any] = {}
-        if storage is not None:
+        if storage is not None or self.studies:
             settings = {
                 "scoring": f"{', '.join(objective.metric_names)} by {objective.shown}",
-                "rows": _digest(folds),
-                "black_box": {k: round(v, 6) for k, v in self.black_box_quality_.items()},
+                **search_identity(self.estimator, folds, all_rows),
                 "measures": list(check_measures(self.measures)),
                 "seed": self.extractor_seed_,
             }
@@ -1214,20 +1214,6 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value > 0)
-
-
-def _digest(folds: list[Fold]) -> str:
-    """Text that tells other rows, or other splits of them, from these."""
-    digest = hashlib.sha256()
-    for fold in folds:
-        digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
-        weights = () if fold.test_weight is None else (fold.test_weight,)
-        for values in (fold.X_test, fold.y_test, *weights):
-            array = np.asarray(values)
-            # An array of objects holds no more than their addresses.
-            is_text = array.dtype.kind == "O"
-            digest.update(repr(array.tolist()).encode() if is_text else array.tobytes())
-    return digest.hexdigest()[:16]
 
 
 def leaderboard(

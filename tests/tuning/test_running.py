@@ -20,10 +20,13 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import TrialState
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.extractors import CallableClassifier, CARTExtractor
 from skescore.metrics import ice_score
 from skescore.tuning import ExtractorSearchCV, open_storage, search_space
 from skescore.tuning.spaces import starting_points
@@ -541,6 +544,102 @@ def test_a_function_of_the_same_name_is_the_same_scoring_in_another_process(
         search_of(**other).fit(X, Y)
 
 
+# Fitted on all rows both are right about each of them, as models of all rows often are.
+NEIGHBOUR = FrozenEstimator(KNeighborsClassifier(1).fit(X, Y))
+FOREST = FrozenEstimator(ExtraTreesClassifier(5, random_state=0).fit(X, Y))
+
+
+def flipped(rows: Any) -> Any:
+    """The nearest neighbour, but for rows unlike all that there are."""
+    y_pred = NEIGHBOUR.predict(rows)
+    return np.where(np.asarray(rows)[:, 0] > 2 * np.asarray(rows)[:, 2], y_pred, 2)
+
+
+@pytest.mark.parametrize("how", ["storage", "studies"])
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (FOREST, NEIGHBOUR, "ExtraTreesClassifier.*now .*KNeighborsClassifier"),
+        (
+            FrozenEstimator(ExtraTreesClassifier(5, random_state=1).fit(X, Y)),
+            FOREST,
+            "random_state=1.*now .*random_state=0",
+        ),
+        (
+            CallableClassifier(NEIGHBOUR.predict, classes=[0, 1, 2]),
+            CallableClassifier(flipped, classes=[0, 1, 2]),
+            "predict.*now .*flipped",
+        ),
+        (
+            FrozenEstimator(KNeighborsClassifier(1).fit(X, Y)),
+            FrozenEstimator(KNeighborsClassifier(1).fit(X[::-1] * 1.001, Y)),
+            "predicts otherwise",
+        ),
+    ],
+    ids=["kind", "parameters", "function", "predictions"],
+)
+def test_trials_of_another_black_box_as_good_as_this_one_are_refused(
+    first: Any, second: Any, told: str, how: str, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"extractors": ["cart"], "spaces": LEAVES}
+    if how == "storage":
+        options["storage"] = tmp_path / "s.journal"
+    else:
+        options["studies"] = {"cart": optuna.create_study(direction="maximize")}
+    search_of(first, n_trials=2, **options).fit(X)
+    with pytest.raises(ValueError, match=rf"(?s)belongs to another search .*black_box.*{told}"):
+        search_of(second, n_trials=4, **options).fit(X)
+    assert len(search_of(first, n_trials=4, **options).fit(X).leaderboard_) == 4
+
+
+def test_trials_of_extractors_with_other_settings_are_refused(tmp_path: Path) -> None:
+    options = {"storage": tmp_path / "s.journal", "extractors": ["cart"], "spaces": LEAVES}
+    search_of(n_trials=2, **options).fit(X, Y)
+    with pytest.raises(ValueError, match=r"extractor .*features"):
+        search_of(n_trials=4, features=[2, 3], **options).fit(X, Y)
+    given = {"extractors": [CARTExtractor(BLACK_BOX, min_samples_leaf=20)]}
+    with pytest.raises(ValueError, match=r"extractor .*min_samples_leaf=20"):
+        search_of(n_trials=4, **options | given).fit(X, Y)
+
+
+RESUMED = """
+import sys
+import numpy as np
+from sklearn.datasets import load_iris
+from skescore.extractors import CallableClassifier
+from skescore.tuning import ExtractorSearchCV
+
+X, Y = (part[::3] for part in load_iris(return_X_y=True))
+lock = __import__("threading").Lock()  # which cannot be pickled
+
+class Model:
+    def __init__(self):
+        self.lock, self.names = lock, {"a", "b", "c"}
+    def __call__(self, rows):
+        return np.where(rows[:, 2] < 2.5, 0, np.where(rows[:, 3] < 1.7, 1, 2))
+
+search = ExtractorSearchCV(
+    CallableClassifier(Model(), classes=[0, 1, 2]), extractors=("cart",), n_trials=int(sys.argv[2]),
+    cv=3, random_state=0, storage=sys.argv[1],
+).fit(X)
+print(len(search.leaderboard_))
+"""
+
+
+@pytest.mark.slow
+def test_a_search_around_what_cannot_be_pickled_is_resumed_in_other_processes(
+    tmp_path: Path,
+) -> None:
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", RESUMED, str(tmp_path / "s.journal"), str(2 + 2 * seed)],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)}, capture_output=True, text=True,
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    assert [(run.returncode, run.stdout.strip()) for run in found] == [(0, "2"), (0, "4")], found
+
+
 # --- several workers, one of which is killed -----------------------------------------------------
 
 # A process that forks the workers, after its imports. Killed in mid-wave, a worker leaves trials
@@ -552,6 +651,7 @@ import optuna
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from skescore.tuning import ExtractorSearchCV
 
