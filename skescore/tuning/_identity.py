@@ -55,9 +55,7 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
     return {
         "rows": _rows_digest([*folds, all_rows]),
         "black_box": {
-            "is": parameters
-            if len(parameters) <= _MOST_LETTERS
-            else f"{parameters[: _MOST_LETTERS - 1]}…",
+            "is": textwrap.shorten(parameters, _MOST_LETTERS, placeholder=" …"),
             "parameters": _short(hashlib.sha256(parameters.encode())),
             "predictions": _predictions_digest(folds, all_rows),
         },
