@@ -135,9 +135,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certificates": {"metrics", "optimal", "rules", "scorers"},
     "attribution": {"metrics", "rules"},
     "black_boxes": {"datasets"},
-    "plots": {"attribution", "extractors", "metrics", "registry", "rules", "scorers", "tuning"},
+    "plots": {
+        "attribution", "certificates", "extractors", "metrics", "registry", "rules", "scorers",
+        "tuning",
+    },
     "report": {
-        "datasets", "extractors", "metrics", "plots", "registry", "rules", "scorers", "tuning",
+        "certificates", "datasets", "extractors", "metrics", "plots", "registry", "rules",
+        "scorers", "tuning",
     },
     "bench": {
         "black_boxes", "datasets", "extractors", "metrics", "plots", "registry", "report", "rules",

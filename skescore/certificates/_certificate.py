@@ -260,6 +260,26 @@ class Certificate:
         share = _share(self.given, self.settings["completeness"])
         return self._asked.value(self.given_prediction(), self.given["n_rules"], share)
 
+    def given_loss(self) -> float:
+        """The loss of the rules that were given, as the frontiers count it.
+
+        Returns
+        -------
+        float
+            Rows without a rule are counted as wrong, or as predicted by the mean.
+        """
+        total = self.frontiers[0].total_weight
+        for key, value in self.given["metrics"].items():
+            metric, policy = key.split(" ")
+            if policy != "penalise" or metric == "f1_weighted":
+                continue
+            if metric == "accuracy":
+                return (1 - value) * total
+            if metric == "r2":
+                return (1 - value) * self.rows["squares"]
+            return total * (value**2 if metric == "root_mean_squared_error" else value)
+        raise ValueError("The certificate does not tell the loss of the given rules.")
+
     def predictions(self, kind: str) -> tuple[Interval, ...]:
         """Find the bounds of what the score takes of the predictions, for each number of rules.
 

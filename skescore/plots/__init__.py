@@ -10,6 +10,7 @@ New figures make room for the legend beside the axes; for axes of your own do as
 from skescore.plots._bars import score_bars
 from skescore.plots._boundaries import decision_boundaries, decision_boundary
 from skescore.plots._displays import (
+    CorridorDisplay,
     DecisionBoundaryDisplay,
     ParetoDisplay,
     RulesDisplay,
@@ -25,11 +26,12 @@ from skescore.plots._formulas import (
 )
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
 from skescore.plots._style import COLOURS, MARKERS, colours_of, contrast, legend_beside, pale
-from skescore.plots._trade_off import pareto_plot, score_sensitivity, winner_map
+from skescore.plots._trade_off import pareto_plot, proven_corridor, score_sensitivity, winner_map
 
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "CorridorDisplay",
     "DecisionBoundaryDisplay",
     "ParetoDisplay",
     "RulesDisplay",
@@ -49,6 +51,7 @@ __all__ = [
     "pale",
     "parallel_rules",
     "pareto_plot",
+    "proven_corridor",
     "rule_boxes",
     "score_bars",
     "score_sensitivity",

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from skescore._validation import check_choice
+from skescore.certificates import Certificate
 from skescore.plots._bars import score_bars
 from skescore.plots._boundaries import decision_boundaries
 from skescore.plots._results import results_candidates
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
-from skescore.plots._trade_off import pareto_plot
+from skescore.plots._trade_off import pareto_plot, proven_corridor
 from skescore.rules import RuleSet, as_ruleset
 from skescore.tuning._candidates import Candidates
 
-__all__ = ["DecisionBoundaryDisplay", "ParetoDisplay", "RulesDisplay", "ScoreBarsDisplay"]
+__all__ = [
+    "CorridorDisplay", "DecisionBoundaryDisplay", "ParetoDisplay", "RulesDisplay",
+    "ScoreBarsDisplay",
+]  # fmt: skip
 
 
 class ParetoDisplay:
@@ -86,6 +90,79 @@ class ParetoDisplay:
             With ``ax_`` and ``figure_``.
         """
         self.ax_ = pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+class CorridorDisplay:
+    """The best score of each number of rules, between its proven bounds, beside the given rules.
+
+    Made by :meth:`from_certificate`; :func:`skescore.plots.proven_corridor` draws it.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        What is drawn.
+    y : {"score", "loss"}, default="score"
+        What is shown of rules.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What was drawn on.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from skescore.certificates import certify
+    >>> from skescore.plots import CorridorDisplay
+    >>> display = CorridorDisplay.from_certificate(certify(search, X))  # doctest: +SKIP
+    """
+
+    def __init__(self, certificate: Certificate, *, y: str = "score") -> None:
+        self.certificate, self.y = certificate, y
+
+    @classmethod
+    def from_certificate(
+        cls, certificate: Certificate, *, y: str = "score", ax: Any = None, **options: Any
+    ) -> CorridorDisplay:
+        """Draw what is proven.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            What :func:`skescore.certificates.certify` made.
+        y : {"score", "loss"}, default="score"
+            What is shown of rules.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of :func:`skescore.plots.proven_corridor`.
+
+        Returns
+        -------
+        CorridorDisplay
+            Drawn.
+        """
+        return cls(certificate, y=y).plot(ax=ax, **options)
+
+    def plot(self, ax: Any = None, **options: Any) -> CorridorDisplay:
+        """Draw it, once more if need be.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Of :func:`skescore.plots.proven_corridor`.
+
+        Returns
+        -------
+        self
+            With ``ax_`` and ``figure_``.
+        """
+        self.ax_ = proven_corridor(self.certificate, self.y, ax=ax, **options)
         self.figure_ = self.ax_.figure
         return self
 

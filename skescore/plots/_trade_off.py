@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skescore._validation import check_choice
+from skescore._validation import check_choice, check_instance
+from skescore.certificates import Certificate
 from skescore.plots._results import (
     MEASURES,
     candidate_label,
@@ -42,7 +43,7 @@ from skescore.tuning import WinningRegions, winning_regions
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._pareto import check_objectives, pareto_front
 
-__all__ = ["pareto_plot", "score_sensitivity", "winner_map"]
+__all__ = ["pareto_plot", "proven_corridor", "score_sensitivity", "winner_map"]
 
 _NAMES = {
     "loss": "predictive loss p",
@@ -302,6 +303,83 @@ def _legend_of_winners(
         for index, label in labels.items()
     ]  # fmt: skip
     legend_beside(ax, "candidate: extractor, size (share)", handles)
+    return ax
+
+
+def proven_corridor(
+    certificate: Certificate, y: str = "score", *, legend: bool = True, ax: Any = None
+) -> Any:
+    """Draw between which bounds the best rules of each size lie, and the given rules beside them.
+
+    Use it to see what a further rule can be worth at best, and where a proof ended too early.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Made by :func:`skescore.certificates.certify`. For other weights pass
+        ``certificate.with_score(...)``.
+    y : {"score", "loss"}, default="score"
+        What is shown of rules: the score, or the loss that the proof is about.
+    legend : bool, default=True
+        Whether a legend stands beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the certificate is none, or y is unknown.
+
+    Examples
+    --------
+    >>> from skescore.certificates import certify
+    >>> from skescore.plots import proven_corridor
+    >>> ax = proven_corridor(certify(search, X))  # doctest: +SKIP
+    """
+    check_instance("certificate", certificate, Certificate)
+    check_choice("y", y, ("score", "loss"))
+    ax = axes_or_new(ax)
+    n_kinds = len(certificate.kinds)
+    given = certificate.given["n_rules"]
+    own = certificate.given_score() if y == "score" else certificate.given_loss()
+    shown = [own]
+    for i, (frontier, colour, marker) in enumerate(
+        zip(certificate.frontiers, colours_of(n_kinds), markers_of(n_kinds), strict=True)
+    ):
+        name = f"{frontier.kind}s"
+        found, possible = frontier.upper, frontier.lower
+        if y == "score":
+            found, possible = np.array(certificate.corridor(frontier.kind)).T
+        # Each size is as wide as its number: there is nothing between two of them.
+        edges = np.repeat(np.arange(len(found) + 1) + 0.5, 2)[1:-1]
+        low, high = (np.repeat(values, 2) for values in (found, possible))
+        style: dict[str, Any] = {"color": colour, "linewidth": 1.2, "zorder": 3}
+        if (found != possible).any():
+            ax.fill_between(edges, low, high, color=colour, alpha=0.25, linewidth=0, zorder=2)
+            ax.plot(edges, high, linestyle="--", label=f"{name}: none is better", **style)
+        ax.plot(edges, low, **style)
+        aside = frontier.sizes + np.full(len(found), 0.3 * (i - (n_kinds - 1) / 2))
+        ax.plot(aside, found, color=colour, marker=marker, linestyle="none", zorder=4,
+                label=f"{name}: best found")  # fmt: skip
+        # One rule tells nothing apart, and would press the others together.
+        start = 1 if y == "score" and len(found) > 2 and given > 1 else 0
+        shown += [*found[start:], *possible[start:]]
+    ax.plot([given], [own], color="black", marker="*", markersize=13, markeredgecolor="white",
+            linestyle="none", zorder=5, label="the given rules")  # fmt: skip
+    pad = 0.06 * (max(shown) - min(shown)) or 0.5
+    ax.set_ylim(min(shown) - pad, max(shown) + pad)
+    whole_ticks(ax.xaxis)
+    label = SCORE_SPECS[certificate.score].label
+    ax.set_xlabel("number of rules")
+    ax.set_ylabel(label if y == "score" else certificate.frontiers[0].loss.replace("_", " "))
+    ax.set_title("what is proven of the best rules")
+    if legend:
+        legend_beside(ax)
     return ax
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._names import NO_RUN_TEXT
 from skescore._text import listed
+from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.extractors import fit_black_box, is_prefit
 from skescore.registry import extractor_label, make_extractor
@@ -38,6 +39,8 @@ __all__ = [
 #: by a factor of ten at most.
 SLIDER_STEPS = 41
 TO_FEWER_ERRORS = {"phi": 1, "rho": -1, "psi": 1}
+#: What the page is told of the rules that a certificate is about.
+_GIVEN = ("n_rules", "completeness_volume", "completeness_instances")
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -139,13 +142,20 @@ _FAILED = ("fail", "pruned")
 
 
 def gather(
-    source: Any, data: Dataset | None, black_box: Any, time_limit: float
+    source: Any,
+    data: Dataset | None,
+    black_box: Any,
+    time_limit: float,
+    certificate: Certificate | None = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
+    told = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
-        return _rules(source, data), data
+        return _rules(source, data) | {"certificate": told}, data
     if isinstance(source, ExtractorSearchCV):
-        return _search(source, data, time_limit), data
+        return _search(source, data, time_limit) | {"certificate": told}, data
+    if told is not None:
+        raise ValueError("certificate goes with a search or rules; a run's folder has its own.")
     folder = Path(source)
     if not folder.is_dir():
         raise FileNotFoundError(NO_RUN_TEXT.format(folder))
@@ -166,6 +176,57 @@ def gather(
         f"{folder} is not the folder of a run: it must hold candidates.json (skescore tune "
         f"--output) or the rows of a bench as CSV, and holds {listed(there) or 'nothing'}."
     )
+
+
+def certificate_view(certificate: Certificate) -> dict[str, Any]:
+    """What the page needs of a certificate, to draw its corridor for any weights of its scores."""
+    scores: dict[str, dict[str, Any]] = {}
+    for name in PAGE_SCORES:
+        try:
+            one = certificate.with_score(name)
+        except ValueError:  # it follows from another loss
+            continue
+        scores[name] = {
+            "given": one.given_prediction(),
+            "kinds": [[list(bounds) for bounds in one.predictions(kind)] for kind in one.kinds],
+        }
+    return {
+        "sentences": certificate.to_text().split("\n"),
+        "score": certificate.score,
+        "settings": {
+            "completeness": certificate.settings["completeness"],
+            **all_weights(),
+            **certificate.settings["weights"],
+        },
+        "loss": certificate.frontiers[0].loss.replace("_", " "),
+        "kinds": [
+            {
+                "kind": frontier.kind,
+                "lower": frontier.lower.tolist(),
+                "upper": frontier.upper.tolist(),
+                "status": [status.replace("_", " ") for status in frontier.status],
+            }
+            for frontier in certificate.frontiers
+        ],
+        "given": {name: certificate.given[name] for name in _GIVEN},
+        "scores": scores,
+    }
+
+
+def _certificate_of_run(
+    folder: Path, run: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """The certificate that a run ended with, and what speaks against showing it."""
+    if "certificate" not in run:
+        return None, []
+    path = folder / "certificate.json"
+    try:
+        told = certificate_view(Certificate.from_json(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        return None, [f"The certificate of the run cannot be read: {error}"]
+    if told["sentences"] != run["certificate"]:
+        return None, [f"{path.name} is not the certificate of this run, and left out."]
+    return told, []
 
 
 def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Dataset:
@@ -286,12 +347,14 @@ def _tune(
             f"The rows shown, and the measures of the rules, are of {data.source}, not of the data "
             "of the search."
         )
+    certificate, why_not = _certificate_of_run(folder, run)
+    notes += why_not
     content = _run_content(
         run, kept, rules, data, same=same, black_box=black_box, time_limit=time_limit, make=None,
         failures=_failures(folder / "leaderboard.csv"), notes=notes,
         lacking="its black box" if same else "its data and black box",
     )  # fmt: skip
-    return content, data
+    return content | {"certificate": certificate}, data
 
 
 def _run_content(

@@ -14,6 +14,8 @@ from typing import Any
 
 from skescore._io import write_atomically
 from skescore._optional import import_optional
+from skescore._validation import check_instance
+from skescore.certificates import Certificate
 from skescore.datasets import Dataset
 from skescore.registry import extractor_label
 from skescore.report._gathering import TO_FEWER_ERRORS, data_of_arrays, gather, page_weights
@@ -27,7 +29,8 @@ __all__ = ["write_report"]
 #: Our own script, in the order in which its parts need each other.
 SCRIPTS = (
     "scores.js", "rules.js", "counterfactuals.js", "dom.js", "scatter.js", "leaderboard.js",
-    "trade_off.js", "quality.js", "rule_cards.js", "try_row.js", "comparison.js", "page.js",
+    "trade_off.js", "certificate.js", "quality.js", "rule_cards.js", "try_row.js", "comparison.js",
+    "page.js",
 )  # fmt: skip
 #: Signs that could end a script early or that JavaScript once took for the end of a line.
 _ESCAPES = {
@@ -55,6 +58,7 @@ def write_report(
     black_box: Any = None,
     time_limit: float = 30.0,
     rankings: Sequence[Mapping[str, Any]] = (),
+    certificate: Certificate | None = None,
 ) -> Path:
     """Write a run, a search or rules as one self-contained HTML file.
 
@@ -89,6 +93,9 @@ def write_report(
         Ranks of a bench's extractors over its data sets, which the page shows as they come; each
         with ``task``, ``score_name``, ``extractors`` (``extractor``, ``rank``, ``wins``), ``ranks``
         (by data set and extractor), ``verdict``, ``caveat`` and ``left_out``.
+    certificate : Certificate, optional
+        How far the rules of a search, or rules, are from the best possible ones, which the page
+        shows as well. That of a run is in its folder.
 
     Returns
     -------
@@ -128,6 +135,7 @@ def write_report(
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: one of them is None.")
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
+    check_instance("certificate", certificate, Certificate, optional=True)
     sources = list(source) if isinstance(source, list | tuple) else [source]
     if not 1 <= len(sources) <= 2:
         raise ValueError(f"source must be one run or two, got {len(sources)}.")
@@ -141,7 +149,7 @@ def write_report(
                 )
             rules = one if isinstance(one, RuleSet) else one.rules_
             rows = data_of_arrays(rules, X, y, title)
-        content, rows = gather(one, rows, black_box, time_limit)
+        content, rows = gather(one, rows, black_box, time_limit, certificate)
         contents.append(content | {"directions": TO_FEWER_ERRORS})
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
@@ -186,6 +194,7 @@ def _rendered(
         run=run,
         picked=_is_picked(content),
         notes=content["notes"],
+        certificate=content.get("certificate"),
         rankings=rankings,
         scores=content.get("scores", {}),
         weights=page_weights(content.get("scores", {})),

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 from skescore import ExtractorSearchCV, plots
+from skescore.certificates import certify
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -50,6 +51,30 @@ def test_displays_draw_what_the_functions_draw_again_and_elsewhere(
         assert made.plot(ax=own, **kind) is made
         assert made.ax_ is own is not first
         pyplot.close("all")
+
+
+@pytest.mark.parametrize("y", ["score", "loss"])
+def test_a_corridor_shows_what_the_certificate_proves(
+    search: ExtractorSearchCV, data: tuple[Any, Any], y: str
+) -> None:
+    rules = search.rules_.replace(rules=search.rules_.rules[:2])
+    certificate = certify(rules, *data, max_rules=3, cuts_per_feature=2, max_nodes=1)
+    display = plots.CorridorDisplay.from_certificate(certificate, y=y)
+    drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
+    for kind, frontier in zip(certificate.kinds, certificate.frontiers, strict=True):
+        found, possible = np.array(certificate.corridor(kind)).T
+        if y == "loss":
+            found, possible = frontier.upper, frontier.lower
+        assert drawn[f"{kind}s: best found"].tolist() == found.tolist()
+        if (found != possible).any():
+            assert drawn[f"{kind}s: none is better"][::2].tolist() == possible.tolist()
+    own = certificate.given_score() if y == "score" else certificate.given_loss()
+    assert drawn["the given rules"] == [own]
+    low, high = display.ax_.get_ylim()
+    assert low < own < high
+    assert display.plot(pyplot.subplots()[1]) is display
+    with pytest.raises(TypeError, match="certificate must be"):
+        plots.proven_corridor(rules)
 
 
 def test_a_display_of_boundaries_has_axes_for_every_model(

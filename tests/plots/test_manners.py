@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skescore import plots
+from skescore.certificates import certify
 from skescore.plots import COLOURS, colours_of, contrast, pale
 from skescore.rules import Domain, Interval, Rule, RuleSet
 from skescore.tuning import Candidate, Candidates
@@ -37,6 +38,7 @@ FOUND = Candidates(
     },)) for r in range(1, 6)
 )  # fmt: skip
 X = np.random.default_rng(0).uniform(size=(20, 2))
+PROVEN = certify(RULES, X * 3, ["a", "b"] * 10, max_rules=3, cuts_per_feature=3, max_nodes=1)
 CALLS = {
     "decision_boundary": lambda **k: plots.decision_boundary(
         RULES.replace(fallback=None), X, ["a", "b"] * 10, resolution=8, title="rules", **k
@@ -50,6 +52,7 @@ CALLS = {
     "overlap_matrix": lambda **k: plots.overlap_matrix(RULES, X, **k),
     "parallel_rules": lambda **k: plots.parallel_rules(RULES, **k),
     "pareto_plot": lambda **k: plots.pareto_plot(FOUND, **k),
+    "proven_corridor": lambda **k: plots.proven_corridor(PROVEN, **k),
     "rule_boxes": lambda **k: plots.rule_boxes(RULES, X, **k),
     "score_bars": lambda **k: plots.score_bars(WINE, **k),
     "score_sensitivity": lambda **k: plots.score_sensitivity(FOUND, **k),

@@ -19,10 +19,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.certificates import certify
 from skescore.datasets import Dataset, load_dataset
 from skescore.metrics import rule_report
 from skescore.report import candidates_json, rule_view, write_report
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
+from skescore.scorers import SCORE_SPECS
 from skescore.tuning import ExtractorSearchCV, pareto_front
 
 
@@ -256,6 +258,48 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
     assert "cannot say how good the rules are" in alone["notes"][0]
     with pytest.raises(ValueError, match="go with a search or rules"):
         write_report(runs.write_run(tmp_path / "run"), iris.X, iris.y)
+
+
+def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
+    iris = load_dataset("iris")
+    rules = runs.iris_rules()
+    made = certify(rules, iris.X, iris.y, max_rules=3, cuts_per_feature=2, time_limit=None)
+    page = write_report(
+        rules, iris.X, iris.y, path=tmp_path / "rules.html", certificate=made.with_score("fire")
+    )
+    for sentence in made.with_score("fire").to_text().split("\n"):
+        assert f"<p>{html.escape(sentence)}</p>" in page.read_text(encoding="utf-8")
+    told = content_of(page)["certificate"]
+    assert told["score"] == "fire"
+    for name, proven in told["scores"].items():
+        one = made.with_score(name)
+        value = SCORE_SPECS[name].value
+        for kind, found in zip(one.kinds, proven["kinds"], strict=True):
+            scores = [
+                [value(p, size, 1.0, one.settings["weights"]) for p in bounds]
+                for size, bounds in enumerate(found, start=1)
+            ]
+            assert scores == [list(bounds) for bounds in one.corridor(kind)]
+        share = told["given"]["completeness_volume"]
+        own = value(proven["given"], told["given"]["n_rules"], share, one.settings["weights"])
+        assert own == one.given_score()
+    assert set(told["scores"]) == {"ice", "fire", "q"}
+
+    folder = runs.write_run(tmp_path / "run")
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "certificate.json").write_text(made.to_json())
+    assert content_of(write_report(folder))["certificate"] is None  # an older one, not of this run
+    (folder / "run.json").write_text(json.dumps(run | {"certificate": ["Other rules."]}))
+    content = content_of(write_report(folder))
+    assert content["certificate"] is None
+    assert "certificate.json is not the certificate of this run, and left out." in content["notes"]
+    told = {"certificate": made.to_text().split("\n")}
+    (folder / "run.json").write_text(json.dumps(run | told))
+    assert content_of(write_report(folder))["certificate"]["score"] == "ice"
+    (folder / "certificate.json").write_text("{}")
+    assert "cannot be read" in content_of(write_report(folder))["notes"][0]
+    with pytest.raises(ValueError, match="a run's folder has its own"):
+        write_report(folder, certificate=made)
 
 
 def test_two_runs_tell_on_how_many_rows_they_agree(runs, tmp_path) -> None:

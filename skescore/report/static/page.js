@@ -25,6 +25,7 @@ function startRun(content) {
   };
   tryRow = new TryRow();
   page.tryRow = tryRow;
+  if (content.certificate) page.corridor = new Corridor(content.certificate);
   if (content.kind === "rules") {
     for (const id of ["trade-off", "all"]) byId(id).hidden = true;
     showHero(content, content.groups[0], null, rulesOf(-1));
@@ -33,6 +34,7 @@ function startRun(content) {
   const onChoose = (place, anew) => {
     const { group, ranking, settings } = page.tradeOff;
     showCandidate(group, place, ranking, settings);
+    if (page.corridor) page.corridor.show(settings);
     if (anew) showHero(content, group, place, rulesOf(place));
     if (content.kind !== "bench") tellChoice(content, group, place, ranking, settings);
   };
