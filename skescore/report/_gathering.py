@@ -39,8 +39,6 @@ __all__ = [
 #: by a factor of ten at most.
 SLIDER_STEPS = 41
 TO_FEWER_ERRORS = {"phi": 1, "rho": -1, "psi": 1}
-#: What the page is told of the rules that a certificate is about.
-_GIVEN = ("n_rules", "completeness_volume", "completeness_instances")
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -208,7 +206,11 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
             }
             for frontier in certificate.frontiers
         ],
-        "given": {name: certificate.given[name] for name in _GIVEN},
+        "given": {
+            name: value
+            for name, value in certificate.given.items()
+            if name not in ("metrics", "rules")
+        },
         "scores": scores,
     }
 
